@@ -1,0 +1,168 @@
+"""The feed-forward network, and the two kinds of layer built from parts."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from transformer_lib.attention import MultiHeadAttention
+from transformer_lib.residual import SublayerConnection
+
+Activation = Literal["relu", "gelu"]
+
+
+class FeedForward(nn.Module):
+    """The same small network at every position: max(0, x W_1 + b_1) W_2 + b_2.
+
+    Equation 2 of the paper. Its output is added to its input, so both have d_model
+    features; only the hidden width d_ff is free.
+
+    Args:
+        d_model: width of input and output.
+        d_ff: width of the hidden layer.
+        activation: "relu" as in the paper, or "gelu".
+        dropout: rate of dropout on the hidden layer while training; 0 in the paper.
+
+    Raises:
+        ValueError: a size is below 1, or the activation is unknown.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        activation: Activation = "relu",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if d_model < 1 or d_ff < 1:
+            raise ValueError(
+                f"d_model and d_ff must be at least 1, not {d_model} and {d_ff}"
+            )
+        if activation not in ("relu", "gelu"):
+            raise ValueError(f"activation must be 'relu' or 'gelu', not {activation!r}")
+        self.expand = nn.Linear(d_model, d_ff)
+        self.contract = nn.Linear(d_ff, d_model)
+        self.activation = nn.ReLU() if activation == "relu" else nn.GELU()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., d_model) -> (..., d_model), every position by itself."""
+        return self.contract(self.dropout(self.activation(self.expand(x))))
+
+    def as_convolution(self) -> nn.Sequential:
+        """Return the same network as two convolutions of kernel size 1.
+
+        Its weights are copies of this module's. It expects positions last, as
+        convolutions do: (batch, d_model, length) -> (batch, d_model, length).
+        """
+        convolutions = []
+        for linear in (self.expand, self.contract):
+            conv = nn.Conv1d(linear.in_features, linear.out_features, kernel_size=1)
+            conv = conv.to(linear.weight)
+            with torch.no_grad():
+                conv.weight.copy_(linear.weight.unsqueeze(-1))  # (out, in, 1)
+                conv.bias.copy_(linear.bias)
+            convolutions.append(conv)
+        first, second = convolutions
+        return nn.Sequential(first, self.activation, self.dropout, second)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each with its residual connection.
+
+    The layer is put together from its parts, so that every variant is a choice of
+    parts: `EncoderLayer(MultiHeadAttention(512, 8), FeedForward(512, 2048))`.
+
+    Args:
+        self_attn: attention of the sequence to itself.
+        feed_forward: the position-wise network.
+        dropout: rate of dropout on both sub-layers' outputs while training.
+        norm_first: pre-norm instead of the paper's post-norm.
+        eps: of the layer norms.
+    """
+
+    def __init__(
+        self,
+        self_attn: MultiHeadAttention,
+        feed_forward: FeedForward,
+        dropout: float = 0.1,
+        norm_first: bool = False,
+        eps: float = 1e-5,
+    ) -> None:
+        super().__init__()
+        self.self_attn = self_attn
+        self.feed_forward = feed_forward
+        options = (self_attn.d_model, dropout, norm_first, eps)
+        self.self_attn_connection = SublayerConnection(*options)
+        self.feed_forward_connection = SublayerConnection(*options)
+
+    def forward(self, x: Tensor, src_mask: Tensor | None = None) -> Tensor:
+        """Let every position look at every other, then think for itself.
+
+        Args:
+            x: (batch, src_len, d_model)
+            src_mask: boolean, broadcastable to (batch, n_heads, src_len, src_len).
+
+        Returns:
+            (batch, src_len, d_model)
+        """
+        x = self.self_attn_connection(x, lambda x: self.self_attn(x, x, x, src_mask))
+        return self.feed_forward_connection(x, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention to the memory, then feed-forward.
+
+    Args:
+        self_attn: attention of the target to itself.
+        cross_attn: attention of the target to the memory; built with
+            d_inputs=(d_model, d_memory, d_memory) if the encoder has another width.
+        feed_forward: the position-wise network.
+        dropout: rate of dropout on the sub-layers' outputs while training.
+        norm_first: pre-norm instead of the paper's post-norm.
+        eps: of the layer norms.
+    """
+
+    def __init__(
+        self,
+        self_attn: MultiHeadAttention,
+        cross_attn: MultiHeadAttention,
+        feed_forward: FeedForward,
+        dropout: float = 0.1,
+        norm_first: bool = False,
+        eps: float = 1e-5,
+    ) -> None:
+        super().__init__()
+        self.self_attn = self_attn
+        self.cross_attn = cross_attn
+        self.feed_forward = feed_forward
+        options = (self_attn.d_model, dropout, norm_first, eps)
+        self.self_attn_connection = SublayerConnection(*options)
+        self.cross_attn_connection = SublayerConnection(*options)
+        self.feed_forward_connection = SublayerConnection(*options)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Look back at the target, across at the source, then think for itself.
+
+        Args:
+            x: (batch, tgt_len, d_model)
+            memory: (batch, src_len, d_memory), the encoder's output. It is not
+                normalized here: a pre-norm encoder ends with a norm of its own.
+            src_mask: boolean, broadcastable to (batch, n_heads, tgt_len, src_len).
+            tgt_mask: boolean, broadcastable to (batch, n_heads, tgt_len, tgt_len).
+
+        Returns:
+            (batch, tgt_len, d_model)
+        """
+        x = self.self_attn_connection(x, lambda x: self.self_attn(x, x, x, tgt_mask))
+        x = self.cross_attn_connection(
+            x, lambda x: self.cross_attn(x, memory, memory, src_mask)
+        )
+        return self.feed_forward_connection(x, self.feed_forward)
