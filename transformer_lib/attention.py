@@ -140,7 +140,7 @@ class MultiHeadAttention(nn.Module):
         return x.transpose(1, 2).flatten(-2)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend with all heads: fused, or in the open if somebody wants the weights."""
+        """Attend with all heads: fused, or in the open if somebody records them."""
         dropout = self.dropout if self.training else 0.0
         if self.on_weights is None:
             return F.scaled_dot_product_attention(q, k, v, mask, dropout)
