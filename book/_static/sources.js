@@ -1,0 +1,74 @@
+// The page "Where each section went": open the section that a link leads to, open
+// all of them for printing, and show some verdicts only.
+(() => {
+  const sections = [...document.querySelectorAll("details.source-section")];
+
+  const reveal = (element) => element?.closest("details")?.setAttribute("open", "");
+
+  const followHash = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target?.closest("details")) return;
+    reveal(target);
+    target.scrollIntoView();
+  };
+
+  const setOpen = (open) => sections.forEach((section) => (section.open = open));
+
+  const shows = {
+    "All items": () => true,
+    "Mistakes only": (card) => card.matches(".verdict-wrong, .verdict-ambiguous"),
+    "Not yet covered": (card) => card.matches(".is-waiting"),
+  };
+
+  const show = (name) => {
+    for (const section of sections) {
+      const cards = [...section.querySelectorAll(".source-item")];
+      for (const card of cards) card.hidden = !shows[name](card);
+      section.hidden = cards.every((card) => card.hidden);
+    }
+  };
+
+  const button = (text, onClick) => {
+    const element = document.createElement("button");
+    element.type = "button";
+    element.textContent = text;
+    element.addEventListener("click", () => onClick(element));
+    return element;
+  };
+
+  const addControls = () => {
+    const bar = document.createElement("div");
+    bar.className = "source-controls";
+    bar.setAttribute("role", "group");
+    bar.setAttribute("aria-label", "What to show");
+    const filters = Object.keys(shows).map((name) =>
+      button(name, (pressed) => {
+        show(name);
+        if (name !== "All items") setOpen(true);
+        for (const other of filters) other.ariaPressed = String(other === pressed);
+      }),
+    );
+    filters.forEach((filter, index) => (filter.ariaPressed = String(index === 0)));
+    bar.append(
+      ...filters,
+      button("Open all sections", () => setOpen(true)),
+      button("Close all sections", () => setOpen(false)),
+    );
+    document.getElementById("document-s0")?.before(bar);
+  };
+
+  addControls();
+  followHash();
+  addEventListener("hashchange", followHash);
+  // Words marked by the search may stand in a closed section.
+  addEventListener("load", () =>
+    document.querySelectorAll("details .highlighted").forEach(reveal),
+  );
+
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = sections.filter((section) => !section.open);
+    setOpen(true);
+  });
+  addEventListener("afterprint", () => closed.forEach((section) => (section.open = false)));
+})();

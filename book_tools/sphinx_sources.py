@@ -1,0 +1,379 @@
+"""Sphinx extension: links between the cells and the table of source documents.
+
+Every notebook cell whose metadata names ids of `book/sources.yml` gets an anchor,
+and below it a quiet link to what the documents say. The directive `source-table`
+writes the other direction: every item of the documents, its verdict, and links to
+the very cells that treat it. The page is written again when the table or the
+metadata of a cell changes, and only then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import SphinxDirective
+
+from book_tools import ledger
+from book_tools.ledger import Document, Item, LedgerError, Place, Section, Table
+
+DIGEST = "ledger-digest"  # key in the metadata of the page that holds the table
+
+# verdict: sign, word, what introduces the second paragraph of an item
+VERDICTS = {
+    "correct": ("✓", "correct", "Checked"),
+    "correct-with-caveat": ("±", "correct, with a caveat", "Caveat"),
+    "ambiguous": ("?", "ambiguous", "Made precise"),
+    "wrong": ("✗", "wrong", "What is true"),
+    "unverifiable-here": ("○", "cannot be checked here", "Why"),
+}
+MEANING = {
+    "correct": "true as it stands",
+    "correct-with-caveat": "true once a condition or a detail is added",
+    "ambiguous": "true in one reading, false in another",
+    "wrong": "false, or code that fails",
+    "unverifiable-here": "rests on data or hardware that the book does not have",
+}
+INLINE = re.compile(r"(`[^`]+`|\$[^$]+\$)")
+
+
+def item_label(name: str) -> str:
+    """The label of an item on the page of the table: S3-12 gives source-s3-12."""
+    return f"source-{name.lower()}"
+
+
+# --- the notebooks -----------------------------------------------------------
+
+
+def mark_cells(docname: str, notebook: str) -> str:
+    """Put an anchor before and a link after every cell that carries ids.
+
+    Args:
+        docname: The notebook as Sphinx names it.
+        notebook: The JSON of the notebook.
+
+    Returns:
+        The JSON with a Markdown cell before and after each cell that carries ids;
+        the notebook itself, unchanged, if no cell does.
+    """
+    data = json.loads(notebook)
+    places, _ = ledger.notebook_places(docname, data["cells"])
+    if not places:
+        return notebook
+    marked = {place.cell: (place, ids) for place, ids in places}
+    cells: list[dict[str, Any]] = []
+    for index, cell in enumerate(data["cells"]):
+        if index not in marked:
+            cells.append(cell)
+            continue
+        place, ids = marked[index]
+        cells.append(_markdown_cell(f"{place.anchor}-before", f"({place.anchor})="))
+        cells.append(cell)
+        link = f"```{{source-link}} {' '.join(ids)}\n```"
+        cells.append(_markdown_cell(f"{place.anchor}-after", link))
+    return json.dumps({**data, "cells": cells}, ensure_ascii=False)
+
+
+def _markdown_cell(name: str, source: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
+
+
+def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Mark the cells of a notebook before it is parsed."""
+    if str(app.env.doc2path(docname)).endswith(".ipynb"):
+        source[0] = mark_cells(docname, source[0])
+
+
+class SourceLink(SphinxDirective):
+    """The link below a cell to the items of the documents that it treats."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """Write one line: Sources: S3-12, S3-20."""
+        line = nodes.paragraph(classes=["source-link"])
+        line += nodes.Text("Sources: ")
+        for number, name in enumerate(self.arguments[0].split()):
+            if number:
+                line += nodes.Text(", ")
+            line += self._link(name)
+        return [line]
+
+    def _link(self, name: str) -> nodes.Node:
+        return cross_reference(self.env, "ref", item_label(name), name)
+
+
+# --- the page ----------------------------------------------------------------
+
+
+class SourceTable(SphinxDirective):
+    """The table of the documents with links to the cells, section by section."""
+
+    def run(self) -> list[nodes.Node]:
+        """Write the counts, then each document."""
+        self.table: Table = self.env.app.book_ledger[0]
+        self.coverage: ledger.Coverage = self.env.app.book_ledger[1]
+        self.env.metadata[self.env.docname][DIGEST] = digest(*self.env.app.book_ledger)
+        overview = self._overview()
+        return [*overview, *(self._document(doc) for doc in self.table.documents)]
+
+    def _covered(self, items: Iterable[Item]) -> int:
+        return sum(ledger.is_covered(i, self.coverage[i.id]) for i in items)
+
+    def _overview(self) -> list[nodes.Node]:
+        items = list(self.table.items.values())
+        covered = self._covered(items)
+        text = (
+            f"The {len(self.table.documents)} documents hold {len(items)} items: "
+            f"{covered} are covered by the chapters written so far, "
+            f"{len(items) - covered} wait for a later chapter."
+        )
+        documents = simple_table(
+            ["Document", "Items", "Covered", "Waiting"],
+            [
+                [f"{doc.short}: {doc.title}", *self._count_row(doc.items)]
+                for doc in self.table.documents
+            ]
+            + [["All", *self._count_row(items)]],
+        )
+        count = Counter(item.verdict for item in items)
+        verdicts = simple_table(
+            ["Verdict", "Items", "Meaning"],
+            [
+                [f"{sign} {word}", str(count[verdict]), MEANING[verdict]]
+                for verdict, (sign, word, _) in VERDICTS.items()
+            ],
+        )
+        return [nodes.paragraph(text, text), documents, verdicts]
+
+    def _count_row(self, items: Sequence[Item]) -> list[str]:
+        covered = self._covered(items)
+        return [str(len(items)), str(covered), str(len(items) - covered)]
+
+    def _document(self, doc: Document) -> nodes.section:
+        title = f"{doc.short}: {doc.title}"
+        section = nodes.section(ids=[f"document-{doc.short.lower()}"], names=[])
+        section += nodes.title(title, title)
+        covered = self._covered(doc.items)
+        counts = (
+            f"{len(doc.items)} items, {covered} covered and "
+            f"{len(doc.items) - covered} waiting: {verdict_counts(doc.items)}."
+        )
+        section += nodes.paragraph("", "", *inline(f"{doc.source} {counts}"))
+        for part in doc.sections:
+            section += self._section(part)
+        return section
+
+    def _section(self, part: Section) -> list[nodes.Node]:
+        summary = (
+            '<details class="source-section"><summary>'
+            f'<span class="source-section-title">{part.title}</span> '
+            f"<small>{verdict_counts(part.items)}</small></summary>"
+        )
+        cards = nodes.bullet_list(classes=["source-items"])
+        cards += [self._item(item) for item in part.items]
+        return [
+            nodes.raw("", summary, format="html"),
+            cards,
+            nodes.raw("", "</details>", format="html"),
+        ]
+
+    def _item(self, item: Item) -> nodes.list_item:
+        label = item_label(item.id)
+        standard = self.env.domains["std"]
+        standard.note_hyperlink_target(label, self.env.docname, label)
+        sign, word, lead = VERDICTS[item.verdict]
+        covered = ledger.is_covered(item, self.coverage[item.id])
+        card = nodes.list_item(
+            ids=[label],
+            classes=[
+                "source-item",
+                f"verdict-{item.verdict}",
+                "is-covered" if covered else "is-waiting",
+            ],
+        )
+        head = nodes.paragraph(classes=["source-head"])
+        head += nodes.reference("", item.id, refid=label, classes=["source-id"])
+        head += nodes.inline("", f"{sign} {word}", classes=["source-verdict"])
+        head += nodes.inline(
+            "", f"{item.kind.replace('-', ' ')}, {line_range(item.lines)}"
+        )
+        says = nodes.paragraph("", "", *inline(item.says))
+        truth = nodes.paragraph("", "", *lead_in(lead), *inline(item.truth))
+        card += [head, says, truth, self._where(item, covered)]
+        return card
+
+    def _where(self, item: Item, covered: bool) -> nodes.paragraph:
+        where = nodes.paragraph(classes=["source-where"])
+        places = self.coverage[item.id]
+        if places:
+            where += lead_in("In the book")
+        for number, (place, text) in enumerate(zip(places, place_texts(places))):
+            if number:
+                where += nodes.Text("; ")
+            where += place_link(self.env, place, text)
+        if not covered:
+            waiting = item.chapter in self.table.waiting
+            when = "In a later chapter" if waiting else "Not yet in the chapter"
+            chapter = self.table.chapters[item.chapter]
+            where += nodes.Text(f"{'; ' if places else ''}{when}: {chapter}")
+        return where
+
+
+def verdict_counts(items: Sequence[Item]) -> str:
+    """Count the verdicts in words: 5 correct, 2 wrong."""
+    count = Counter(item.verdict for item in items)
+    return ", ".join(
+        f"{count[verdict]} {word.replace(', ', ' ')}"
+        for verdict, (_, word, _) in VERDICTS.items()
+        if count[verdict]
+    )
+
+
+def line_range(lines: str) -> str:
+    """Say which lines of the document's plain text an item stands in."""
+    noun = "line" if lines.isdigit() else "lines"
+    return f"{noun} {lines.replace('-', '–')}"
+
+
+def place_texts(places: Sequence[Place]) -> list[str]:
+    """The words of the links: chapter, heading, text or code; numbered if equal."""
+    texts = []
+    for place in places:
+        title, heading = plain(place.title), plain(place.heading)
+        kind = {"code": " (code)", "markdown": " (text)", "page": ""}[place.cell_type]
+        texts.append(f"{title}{'' if heading == title else f', {heading}'}{kind}")
+    total, seen = Counter(texts), Counter[str]()
+    for index, text in enumerate(texts):
+        if total[text] > 1:
+            seen[text] += 1
+            texts[index] = f"{text[:-1]} {seen[text]})"
+    return texts
+
+
+def plain(markdown: str) -> str:
+    """A heading without its markup, to stand in a link."""
+    text = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", markdown)
+    text = re.sub(r"\\sqrt\{(.+?)\}", r"√\1", text)
+    return re.sub(r"[`$\\{}]|\*\*", "", text)
+
+
+# --- small pieces of a page --------------------------------------------------
+
+
+def inline(text: str) -> list[nodes.Node]:
+    """Turn `code` and $mathematics$ into nodes; everything else stays as it is."""
+    parts: list[nodes.Node] = []
+    for piece in INLINE.split(text):
+        if piece.startswith("`") and piece.endswith("`") and len(piece) > 2:
+            parts.append(nodes.literal(piece[1:-1], piece[1:-1]))
+        elif piece.startswith("$") and piece.endswith("$") and len(piece) > 2:
+            parts.append(nodes.math(piece[1:-1], piece[1:-1]))
+        elif piece:
+            parts.append(nodes.Text(piece))
+    return parts
+
+
+def lead_in(words: str) -> list[nodes.Node]:
+    """The words in bold that introduce a paragraph."""
+    return [nodes.strong("", f"{words}:"), nodes.Text(" ")]
+
+
+def cross_reference(
+    env: BuildEnvironment, kind: str, target: str, text: str
+) -> addnodes.pending_xref:
+    """A link that Sphinx resolves and, with -n, reports where it leads nowhere."""
+    link = addnodes.pending_xref(
+        "",
+        refdomain="std",
+        reftype=kind,
+        reftarget=target,
+        refexplicit=True,
+        refwarn=True,
+        refdoc=env.docname,
+    )
+    link += nodes.inline("", text)
+    return link
+
+
+def place_link(env: BuildEnvironment, place: Place, text: str) -> nodes.Node:
+    """A link to the very cell, or to a whole page."""
+    if place.cell is None:
+        return cross_reference(env, "doc", f"/{place.docname}", text)
+    return cross_reference(env, "ref", place.anchor, text)
+
+
+def simple_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> nodes.table:
+    """A table of plain text with one row of headings."""
+    group = nodes.tgroup(cols=len(head))
+    group += [nodes.colspec(colwidth=1) for _ in head]
+    group += nodes.thead("", _row(head))
+    group += nodes.tbody("", *(_row(row) for row in rows))
+    return nodes.table("", group, classes=["source-counts"])
+
+
+def _row(cells: Sequence[str]) -> nodes.row:
+    return nodes.row(
+        "", *(nodes.entry("", nodes.paragraph(cell, cell)) for cell in cells)
+    )
+
+
+# --- Sphinx ------------------------------------------------------------------
+
+
+def digest(table: Table, coverage: ledger.Coverage) -> str:
+    """A fingerprint of everything the page is made from, this module included."""
+    parts = (repr(table), repr(sorted(coverage.items())), Path(__file__).read_text())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def on_builder_inited(app: Sphinx) -> None:
+    """Read the table and the metadata of all cells, once a build."""
+    root = Path(app.srcdir)
+    try:
+        table = ledger.load_table(root / ledger.TABLE)
+        coverage = ledger.read_coverage(table, root)
+    except LedgerError as error:
+        raise ExtensionError(f"table of the source documents:\n{error}") from error
+    app.book_ledger = (table, coverage)
+
+
+def on_env_get_outdated(
+    app: Sphinx, env: BuildEnvironment, added: set, changed: set, removed: set
+) -> list[str]:
+    """Write the page again if the table or the ids of any cell have changed."""
+    now = digest(*app.book_ledger)
+    return [
+        docname
+        for docname, metadata in env.metadata.items()
+        if metadata.get(DIGEST, now) != now and docname not in removed
+    ]
+
+
+def on_page_context(app: Sphinx, page: str, *_: Any) -> None:
+    """Give the page of the table its script."""
+    if DIGEST in app.env.metadata.get(page, {}):
+        app.add_js_file("sources.js", loading_method="defer")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Connect the events and directives."""
+    app.add_directive("source-link", SourceLink)
+    app.add_directive("source-table", SourceTable)
+    app.connect("builder-inited", on_builder_inited)
+    app.connect("env-get-outdated", on_env_get_outdated)
+    app.connect("source-read", on_source_read)
+    app.connect("html-page-context", on_page_context)
+    app.add_css_file("sources.css")
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
