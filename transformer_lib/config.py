@@ -72,18 +72,14 @@ class TransformerConfig:
         self._check_choices()
 
     def _check_sizes(self) -> None:
-        for name in ("src_vocab_size", "tgt_vocab_size", "d_model", "n_heads", "d_ff"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"{name} must be at least 1, not {getattr(self, name)}"
-                )
-        for name in ("n_encoder_layers", "n_decoder_layers"):
-            if getattr(self, name) < 0:
-                raise ValueError(
-                    f"{name} must be at least 0, not {getattr(self, name)}"
-                )
-        if self.max_len < 1:
-            raise ValueError(f"max_len must be at least 1, not {self.max_len}")
+        may_be_zero = ("pad_id", "n_encoder_layers", "n_decoder_layers")
+        for field in fields(self):
+            if field.type is not int:
+                continue
+            least = 0 if field.name in may_be_zero else 1
+            value = getattr(self, field.name)
+            if value < least:
+                raise ValueError(f"{field.name} must be at least {least}, not {value}")
         if self.d_model % self.n_heads != 0:
             raise ValueError(
                 f"n_heads {self.n_heads} does not divide d_model {self.d_model}"

@@ -1,0 +1,137 @@
+"""Embeddings and positions against formulas written out, and what they refuse."""
+
+import math
+
+import pytest
+import torch
+from reference import EXACT
+
+from transformer_lib.embeddings import Embeddings, PositionalEncoding, sinusoid_table
+from transformer_lib.residual import LayerNorm
+
+VOCAB_SIZE, MAX_LEN, D_MODEL = 11, 7, 6
+IDS = torch.tensor([[3, 5, 10], [0, 3, 3]])
+
+
+def make_embeddings(**options) -> Embeddings:
+    torch.manual_seed(0)
+    learned = options.pop("learned", False)
+    positions = PositionalEncoding(MAX_LEN, D_MODEL, learned)
+    return Embeddings(VOCAB_SIZE, positions, **options).double()
+
+
+def test_sinusoids_follow_the_papers_formula() -> None:
+    table = sinusoid_table(200, D_MODEL)
+    for pos in (0, 1, 2, 50, 199):
+        for i in range(D_MODEL // 2):
+            angle = pos / 10_000 ** (2 * i / D_MODEL)
+            assert table[pos, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            cosine = table[pos, 2 * i + 1].item()
+            assert cosine == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_a_shift_of_position_is_a_rotation() -> None:
+    table = sinusoid_table(100, D_MODEL)
+    dots = [(table[i] @ table[i + 5]).item() for i in range(90)]
+    assert max(dots) - min(dots) < 1e-5  # depends on the distance only
+    assert abs(dots[0] - (table[0] @ table[6]).item()) > 0.1
+
+
+def test_sinusoids_go_on_beyond_max_len() -> None:
+    positions = PositionalEncoding(3, D_MODEL)
+    torch.testing.assert_close(positions.first(9), sinusoid_table(9, D_MODEL))
+    far = positions(torch.tensor([[40, 2]]))
+    torch.testing.assert_close(far[0, 0], sinusoid_table(41, D_MODEL)[40])
+
+
+def test_sinusoids_are_not_trained_and_not_saved() -> None:
+    fixed, learned = (PositionalEncoding(4, D_MODEL, learned) for learned in (0, 1))
+    assert not list(fixed.parameters()) and not fixed.state_dict()
+    assert learned.table.shape == (4, D_MODEL) and learned.table.requires_grad
+
+
+@pytest.mark.parametrize("ids_shape", [(1, 8), (2, 9)])
+def test_learned_positions_end_at_max_len(ids_shape) -> None:
+    embeddings = make_embeddings(learned=True)
+    wanted = f"{ids_shape[1]} positions are asked for, but only 7"
+    with pytest.raises(ValueError, match=wanted):
+        embeddings(torch.zeros(ids_shape, dtype=torch.long))
+    with pytest.raises(ValueError, match="8 positions are asked for"):
+        embeddings(IDS, torch.tensor([0, 1, 7]))
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("scale", [False, True])
+def test_embeddings_add_token_and_position(learned, scale) -> None:
+    embeddings = make_embeddings(learned=learned, scale=scale).eval()
+    factor = math.sqrt(D_MODEL) if scale else 1.0
+    expected = torch.stack([
+        torch.stack([
+            factor * embeddings.tokens.weight[token] + embeddings.positions.table[pos]
+            for pos, token in enumerate(row)
+        ])
+        for row in IDS.tolist()
+    ])  # fmt: skip
+    torch.testing.assert_close(embeddings(IDS), expected, **EXACT)
+
+
+def test_positions_may_be_given() -> None:
+    embeddings = make_embeddings()
+    counted = embeddings(IDS, torch.tensor([[2, 1, 0], [0, 0, 1]]))
+    for row, column, pos in ((0, 0, 2), (1, 1, 0), (1, 2, 1)):
+        shifted = embeddings(IDS[row, column].view(1, 1), torch.tensor([pos]))
+        torch.testing.assert_close(counted[row, column], shifted[0, 0], **EXACT)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_token_vectors_start_with_unit_variance(scale) -> None:
+    torch.manual_seed(0)
+    embeddings = Embeddings(5_000, PositionalEncoding(4, 64), scale=scale)
+    scaled = embeddings.scale * embeddings.tokens.weight
+    assert scaled.std().item() == pytest.approx(1.0, abs=0.01)
+    assert embeddings.tokens.weight.std().item() == pytest.approx(
+        1 / 8 if scale else 1.0, rel=0.01
+    )
+
+
+def test_norm_and_dropout_come_after_the_sum() -> None:
+    embeddings = make_embeddings(norm=LayerNorm(D_MODEL, 1e-12), dropout=0.5)
+    normed = embeddings.eval()(IDS)
+    torch.testing.assert_close(normed.mean(-1), torch.zeros(2, 3).double(), **EXACT)
+    dropped = embeddings.train()(IDS)
+    kept = dropped != 0
+    assert 0 < kept.double().mean() < 1
+    torch.testing.assert_close(dropped[kept], 2 * normed[kept], **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "message"),
+    [
+        (torch.tensor([[3, 11]]), ValueError, "id 11 is outside .* of 11 tokens"),
+        (torch.tensor([[3, -1]]), ValueError, "id -1 is outside .* of 11 tokens"),
+        (torch.zeros(2, 0, dtype=torch.long), ValueError, r"shape \(2, 0\) are empty"),
+        (torch.zeros(0, 2, dtype=torch.long), ValueError, r"shape \(0, 2\) are empty"),
+        (torch.tensor([3, 4]), ValueError, r"2 dimensions \(batch, length\), not 1"),
+        (torch.tensor([[3.0]]), TypeError, "integers, not torch.float32"),
+        (torch.tensor([[True]]), TypeError, "integers, not torch.bool"),
+    ],
+)
+def test_ids_without_a_row_are_refused(ids, error, message) -> None:
+    with pytest.raises(error, match=message):
+        make_embeddings()(ids)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: sinusoid_table(4, 5), "even and at least 2, not 5"),
+        (lambda: sinusoid_table(0, 4), "n_positions must be at least 1, not 0"),
+        (lambda: PositionalEncoding(0, 4), "max_len must be at least 1, not 0"),
+        (lambda: PositionalEncoding(4, 3), "even and at least 2, not 3"),
+        (lambda: Embeddings(0, PositionalEncoding(4, 4)), "vocab_size .* not 0"),
+        (lambda: PositionalEncoding(4, 4)(torch.tensor([-1])), "start at 0, .* -1"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(call, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,228 @@
+"""The whole model against nn.Transformer, its guarantees, and the classifier."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+from reference import (
+    EXACT,
+    copy_decoder_layer,
+    copy_encoder_layer,
+    copy_norm,
+    draw_parameters,
+    gradients,
+)
+from torch import nn
+
+from transformer_lib.config import TransformerConfig
+from transformer_lib.masks import causal_mask, padding_mask
+from transformer_lib.model import (
+    EncoderClassifier,
+    Transformer,
+    count_parameters,
+    initialize,
+)
+
+CONFIG = TransformerConfig(
+    src_vocab_size=13,
+    tgt_vocab_size=11,
+    d_model=6,
+    n_heads=3,
+    d_ff=10,
+    n_encoder_layers=2,
+    n_decoder_layers=3,
+    dropout=0.0,
+    tie_embeddings="none",
+)
+SRC = torch.tensor([[3, 5, 12, 7, 2], [4, 4, 2, 0, 0]])
+TGT_IN = torch.tensor([[1, 3, 10, 4], [1, 9, 0, 0]])
+VARIANTS = pytest.mark.parametrize("norm_first", [False, True], ids=["post", "pre"])
+
+
+def make_model(**changes) -> Transformer:
+    torch.manual_seed(0)
+    return draw_parameters(Transformer(replace(CONFIG, **changes)))
+
+
+def make_reference(model: Transformer) -> nn.Transformer:
+    config = model.config
+    theirs = nn.Transformer(
+        config.d_model,
+        config.n_heads,
+        config.n_encoder_layers,
+        config.n_decoder_layers,
+        config.d_ff,
+        dropout=0.0,
+        batch_first=True,
+        norm_first=config.norm_first,
+    ).double()
+    for ours, layer in zip(model.encoder.layers, theirs.encoder.layers, strict=True):
+        copy_encoder_layer(ours, layer)
+    for ours, layer in zip(model.decoder.layers, theirs.decoder.layers, strict=True):
+        copy_decoder_layer(ours, layer)
+    for ours, stack in (
+        (model.encoder, theirs.encoder),
+        (model.decoder, theirs.decoder),
+    ):
+        if ours.norm is None:  # PyTorch ends both stacks with a norm in any case
+            stack.norm = None
+        else:
+            copy_norm(ours.norm, stack.norm)
+    return theirs
+
+
+@VARIANTS
+@pytest.mark.parametrize("masked", [False, True], ids=["no mask", "masks"])
+def test_the_model_and_its_gradients_equal_nn_transformer(norm_first, masked) -> None:
+    model = make_model(norm_first=norm_first)
+    theirs = make_reference(model)
+    src_mask = tgt_mask = None
+    options = {}
+    if masked:
+        src_mask = padding_mask(SRC, 0)
+        tgt_mask = padding_mask(TGT_IN, 0) & causal_mask(TGT_IN.size(1))
+        options = {
+            "src_key_padding_mask": SRC == 0,
+            "memory_key_padding_mask": SRC == 0,
+            "tgt_key_padding_mask": TGT_IN == 0,
+            "tgt_mask": ~causal_mask(TGT_IN.size(1)),
+        }
+    memory = model.encode(SRC, src_mask)
+    output = model.decode(TGT_IN, memory, src_mask, tgt_mask)
+    expected = theirs(
+        model.src_embeddings(SRC), model.tgt_embeddings(TGT_IN), **options
+    )
+    torch.testing.assert_close(output, expected, **EXACT)
+
+    embeddings = [
+        model.src_embeddings.tokens.weight,
+        model.tgt_embeddings.tokens.weight,
+    ]
+    mine = [*embeddings, model.encoder.layers[0].feed_forward.expand.weight]
+    other = [*embeddings, theirs.encoder.layers[0].linear1.weight]
+    torch.testing.assert_close(
+        gradients(output, mine), gradients(expected, other), **EXACT
+    )
+    if masked:  # forward makes the same masks by itself
+        torch.testing.assert_close(model(SRC, TGT_IN), model.lm_head(output), **EXACT)
+
+
+@VARIANTS
+def test_later_targets_do_not_change_earlier_logits(norm_first) -> None:
+    model = make_model(norm_first=norm_first)
+    changed = TGT_IN.clone()
+    changed[0, 2] = 5
+    before, after = model(SRC, TGT_IN), model(SRC, changed)
+    torch.testing.assert_close(before[0, :2], after[0, :2], **EXACT)
+    assert (before[0, 2:] - after[0, 2:]).abs().max() > 1e-3
+
+
+@VARIANTS
+def test_padding_does_not_change_the_rest(norm_first) -> None:
+    model = make_model(norm_first=norm_first)
+    padded = model(SRC, TGT_IN)[1, :2]
+    alone = model(SRC[1:, :3], TGT_IN[1:, :2])[0]
+    torch.testing.assert_close(padded, alone, **EXACT)
+    other_pad = model(SRC[1:, :3].clone().fill_(4), TGT_IN[1:, :2])[0]
+    assert (other_pad - alone).abs().max() > 1e-3
+
+
+@VARIANTS
+def test_a_sentence_of_padding_leaves_the_model_finite(norm_first) -> None:
+    model = make_model(norm_first=norm_first)
+    src, tgt_in = SRC.clone(), TGT_IN.clone()
+    src[1] = tgt_in[1] = 0
+    logits = model(src, tgt_in)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    used = gradients(logits, parameters)
+    assert logits.isfinite().all()
+    assert all(gradient.isfinite().all() for gradient in used)
+    torch.testing.assert_close(logits[0], model(SRC, TGT_IN)[0], **EXACT)
+
+
+def test_layers_do_not_share_their_weights() -> None:
+    model = make_model()
+    first, second, _ = (layer.feed_forward.expand for layer in model.decoder.layers)
+    assert first.weight.data_ptr() != second.weight.data_ptr()
+
+
+@pytest.mark.parametrize(
+    ("tying", "matrices"), [("none", 3), ("decoder", 2), ("all", 1)]
+)
+def test_tied_matrices_are_one_and_count_once(tying, matrices) -> None:
+    model = make_model(src_vocab_size=11, tie_embeddings=tying)
+    untied = make_model(src_vocab_size=11, tie_embeddings="none")
+    shared = {
+        model.src_embeddings.tokens.weight.data_ptr(),
+        model.tgt_embeddings.tokens.weight.data_ptr(),
+        model.lm_head.weight.data_ptr(),
+    }
+    assert len(shared) == matrices
+    saved = count_parameters(untied) - count_parameters(model)
+    assert saved == (3 - matrices) * 11 * CONFIG.d_model
+
+
+def test_tied_logits_start_with_unit_variance() -> None:
+    torch.manual_seed(0)
+    config = TransformerConfig(
+        src_vocab_size=2_000, tgt_vocab_size=2_000, d_model=64, n_heads=4, d_ff=64,
+        n_encoder_layers=1, n_decoder_layers=1,
+    )  # fmt: skip
+    model = Transformer(config).eval()
+    logits = model(torch.randint(4, 2_000, (4, 9)), torch.randint(4, 2_000, (4, 8)))
+    assert logits.std().item() == pytest.approx(1.0, abs=0.1)
+
+
+def test_initialization_keeps_the_variance() -> None:
+    torch.manual_seed(0)
+    linear = nn.Linear(300, 300)
+    initialize(linear)
+    assert (linear.bias == 0).all()
+    assert linear.weight.std().item() == pytest.approx((1 / 300) ** 0.5, rel=0.02)
+
+
+def test_wrong_ids_are_refused_by_the_model() -> None:
+    model = make_model()
+    with pytest.raises(ValueError, match="id 13 is outside .* of 13"):
+        model(torch.tensor([[13]]), TGT_IN[:1])
+    with pytest.raises(ValueError, match="id 11 is outside .* of 11"):
+        model(SRC[:1], torch.tensor([[11]]))
+    with pytest.raises(ValueError, match="length 0"):
+        model(SRC[:1, :0], TGT_IN[:1])
+    with pytest.raises(ValueError, match="query has batch size 1, but key has 2"):
+        model.decode(TGT_IN[:1], model.encode(SRC))
+
+
+def make_classifier() -> EncoderClassifier:
+    torch.manual_seed(0)
+    return draw_parameters(EncoderClassifier(CONFIG, n_classes=4))
+
+
+def test_the_classifier_pools_the_maximum_over_real_positions() -> None:
+    classifier = make_classifier()
+    logits = classifier(SRC)
+    memory = classifier.encoder(classifier.embeddings(SRC[1:, :3]))
+    expected = classifier.head(memory[0].max(dim=0).values)
+    torch.testing.assert_close(logits[1], expected, **EXACT)
+    assert logits.shape == (2, 4)
+
+
+def test_the_classifier_stays_finite_on_padding_only() -> None:
+    classifier = make_classifier()
+    logits = classifier(torch.zeros(1, 3, dtype=torch.long))
+    torch.testing.assert_close(logits[0], classifier.head.bias, **EXACT)
+    found = gradients(logits, [classifier.head.weight])
+    assert all(gradient.isfinite().all() for gradient in found)
+
+
+def test_a_classifier_without_classes_is_refused() -> None:
+    with pytest.raises(ValueError, match="n_classes must be at least 1, not 0"):
+        EncoderClassifier(CONFIG, n_classes=0)
+
+
+def test_a_copied_model_gives_the_same_numbers() -> None:
+    model = make_model(tie_embeddings="decoder")
+    twin = copy.deepcopy(model)
+    assert torch.equal(model(SRC, TGT_IN), twin(SRC, TGT_IN))
+    assert twin.lm_head.weight is twin.tgt_embeddings.tokens.weight
