@@ -40,16 +40,15 @@ def scaled_dot_product_attention(
     # A dot product of d_head unit-variance terms has variance d_head; the square
     # root brings it back to 1, where softmax still has a useful gradient.
     scores = query @ key.transpose(-2, -1) / math.sqrt(d_head)  # (..., q_len, k_len)
-    if mask is None:
-        weights = scores.softmax(dim=-1)
-        return weights @ value, weights
+    if mask is not None:
+        check_mask(mask, scores.shape)
+        scores = scores.masked_fill(~mask, float("-inf"))
 
-    check_mask(mask, scores.shape)
-    # Softmax over no key at all would be 0 / 0. Such a row keeps its finite scores
-    # and is set to zero afterwards, so that neither it nor a gradient becomes NaN.
-    hidden = ~mask & mask.any(dim=-1, keepdim=True)
-    weights = scores.masked_fill(hidden, float("-inf")).softmax(dim=-1)
-    weights = weights.masked_fill(~mask, 0.0)
+    weights = scores.softmax(dim=-1)
+    if mask is not None:
+        # Softmax over no key at all is 0 / 0: such a row becomes zero. Its gradient
+        # does too, since masked_fill passes none back to what it has filled.
+        weights = weights.masked_fill(~mask, 0.0)
     return weights @ value, weights
 
 
