@@ -207,6 +207,18 @@ def test_both_paths_agree_with_rows_that_have_no_key(heads_in_mask) -> None:
         assert all(g.isfinite().all() for g in gradients(output, inputs))
 
 
+@BOTH_PATHS
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_no_precision_and_no_dropout_makes_nan(open_path, dropout, dtype) -> None:
+    attention = MultiHeadAttention(D_MODEL, N_HEADS, dropout=dropout).to(dtype)
+    inputs = [x.detach().to(dtype).requires_grad_() for x in make_inputs()]
+    output = run(attention, inputs, make_mask(), open_path)
+    assert torch.equal(output[1, 2], attention.out_proj.bias)
+    assert not torch.equal(output[1, 1], attention.out_proj.bias)
+    assert all(g.isfinite().all() for g in gradients(output, inputs))
+
+
 def test_splitting_and_joining_heads_are_inverse() -> None:
     attention = MultiHeadAttention(D_MODEL, N_HEADS)
     x = torch.arange(BATCH * Q_LEN * D_MODEL).view(BATCH, Q_LEN, D_MODEL)
