@@ -1,0 +1,114 @@
+"""Rules about stored outputs: each yields what it finds wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from book_tools.normal_form import dumps, normalize
+from book_tools.notebook_parts import code_cells, outputs
+
+MAX_BYTES = 500_000
+MAX_ALT = 150
+
+VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
+MIMES = {"text/plain", "text/html", "text/latex", "text/markdown", "image/png"}
+REMOTE = re.compile(
+    r"<script\b[^>]*>|<(?:link|iframe)\b[^>]*>|\bsrc\s*=\s*[\"']?(?:https?:)?//[^\s\"'>]+"
+    r"|url\(\s*[\"']?(?:https?:)?//[^)]*\)|@import[^;]*|\bimport\([^)]*\)",
+    re.IGNORECASE,
+)
+ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}|<[\w.]+ object at [^>]*>")
+
+
+def order(notebook: NotebookNode) -> Iterator[str]:
+    """Cells were run once each, from top to bottom, in a fresh kernel."""
+    for expected, (index, cell) in enumerate(code_cells(notebook), start=1):
+        if cell.execution_count != expected:
+            yield (
+                f"cell {index}: execution count {cell.execution_count}, "
+                f"expected {expected}: run it again from a fresh kernel"
+            )
+
+
+def errors(notebook: NotebookNode) -> Iterator[str]:
+    """No stored output comes from stderr or from an exception nobody caught."""
+    for index, output in outputs(notebook):
+        if output.get("name") == "stderr":
+            yield f"cell {index}: wrote to stderr: {output.text[:60]!r}"
+        if output.output_type == "error":
+            yield f"cell {index}: stored an error: {output.ename}: {output.evalue}"
+
+
+def is_figure(output: NotebookNode) -> bool:
+    """True for a picture or a chart."""
+    data = output.get("data", {})
+    return any(mime.startswith("image/") or VEGA.fullmatch(mime) for mime in data)
+
+
+def alt_text(notebook: NotebookNode) -> Iterator[str]:
+    """Every figure is described for those who cannot see it, in one short line."""
+    for index, cell in code_cells(notebook):
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+        figures = sum(is_figure(output) for output in cell.outputs)
+        if figures and not alt.strip():
+            yield f"cell {index}: figure without alt text (mystnb.image.alt)"
+        if len(alt) >= MAX_ALT:
+            yield f"cell {index}: alt text of {len(alt)} characters, under {MAX_ALT}"
+        if figures > 1:
+            yield f"cell {index}: {figures} figures in one cell"
+        if alt and not figures:
+            yield f"cell {index}: alt text, but no figure"
+
+
+def mime_types(notebook: NotebookNode) -> Iterator[str]:
+    """Outputs are text, PNG and Vega charts: what the book and Colab both show."""
+    for index, output in outputs(notebook):
+        for mime in output.get("data", {}):
+            if mime not in MIMES and not VEGA.fullmatch(mime):
+                yield f"cell {index}: output of type {mime}"
+
+
+def remote(notebook: NotebookNode) -> Iterator[str]:
+    """No output fetches anything when it is read."""
+    for index, output in outputs(notebook):
+        for mime, value in output.get("data", {}).items():
+            if mime == "text/html":
+                for match in REMOTE.finditer("".join(value)):
+                    yield (
+                        f"cell {index}: output needs a script or the network: "
+                        + (match.group()[:80])
+                    )
+            if VEGA.fullmatch(mime):
+                for url in re.findall(r'"url": *"([^"]*)"', json.dumps(value)):
+                    yield f"cell {index}: chart loads its data from {url}"
+
+
+def addresses(notebook: NotebookNode) -> Iterator[str]:
+    """A memory address differs in every run."""
+    for index, output in outputs(notebook):
+        text = output.get("text") or output.get("data", {}).get("text/plain", "")
+        match = ADDRESS.search(text)
+        if match:
+            yield f"cell {index}: prints a memory address: {match.group()}"
+
+
+def stored_form(path: Path) -> Iterator[str]:
+    """The file is in normal form (no timestamps or kernel details) and not too big."""
+    stored = path.read_bytes()
+    if len(stored) >= MAX_BYTES:
+        yield f"{len(stored)} bytes, under {MAX_BYTES}"
+    notebook = nbformat.reads(stored.decode("utf-8"), as_version=4)
+    normal = dumps(normalize(notebook)).encode("utf-8")
+    if stored != normal:
+        pairs = zip(stored.splitlines(), normal.splitlines(), strict=False)
+        place = next((n for n, (a, b) in enumerate(pairs, start=1) if a != b), "last")
+        yield f"not in normal form from line {place} of the file on: make notebooks"
+
+
+RULES = [order, errors, alt_text, mime_types, remote, addresses]
