@@ -219,8 +219,9 @@ MISTAKES = [
     (
         "asserts",
         change("assert max", "assert ", "print"),
-        "library's version': asserts",
+        "library's version\": asserts",
     ),
+    ("asserts", no_asserts, "no assert in the chapter"),
     # outputs
     ("order", put("print(range", execution_count=9), "execution count 9, expected"),
     ("order", put("print(range", execution_count=None), "execution count None"),
