@@ -1,0 +1,66 @@
+# One command reads the book, another tests it. Both need make and Python 3.11 or
+# newer, and set up the rest in .venv.
+
+PYTHON ?= python3
+VENV ?= .venv
+PORT ?= 8000
+JOBS ?= 2
+
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+PAGES := _build/html
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONUTF8 := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help book serve test check notebooks lab repository clean distclean
+
+help:  ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): requirements.txt constraints.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'The book needs Python 3.11 or newer: make PYTHON=python3.12 ...'; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo 'On Debian and Ubuntu, install python3-venv.'; exit 1; }
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+book: $(READY)  ## Build the pages, after setting up .venv the first time
+	$(BIN)/jupyter-book build . -n -W --keep-going
+	@echo
+	@echo 'Open file://$(CURDIR)/$(PAGES)/index.html, or type: make serve'
+
+serve: book  ## Build the pages and serve them on this computer: make serve PORT=8000
+	@echo 'Open http://localhost:$(PORT), stop with Ctrl-C'
+	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(PAGES)
+
+test: check book  ## Run every test: code, chapters replayed and compared, pages in a browser
+	@$(BIN)/python -m book_tools.notebooks --coverage
+	$(BIN)/python -m pytest tests book --nbval --nbval-current-env \
+	  --nbval-cell-timeout 300 -n $(JOBS) --dist loadfile
+
+check: $(READY)  ## Run the quick tests: lint, format, spelling, structure of the chapters
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell .
+	$(BIN)/python -m pytest -q tests/test_book.py
+
+notebooks: $(READY)  ## Execute all chapters and store them in normal form
+	$(BIN)/python -m book_tools.notebooks
+
+lab: $(READY)  ## Open the chapters in JupyterLab
+	$(BIN)/python -m pip install --quiet jupyterlab ipywidgets -c constraints.txt
+	$(BIN)/jupyter lab book
+
+repository: $(READY)  ## Stamp an address: make repository URL=https://github.com/owner/name
+	$(BIN)/python -m book_tools.repository '$(URL)'
+
+clean:  ## Remove what was built
+	rm -rf _build .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean  ## Remove .venv as well
+	rm -rf $(VENV) *.egg-info
