@@ -1,4 +1,4 @@
-"""Draw tensors as cells: attention maps, masks, matrices.
+"""Draw attention maps and masks as cells.
 
 Queries are always rows and keys are always columns. Weights have one fixed scale
 from 0 to 1, so that two pictures can be compared. Chapters import these functions
@@ -24,10 +24,6 @@ MAX_WRITTEN_CELLS = 100  # more numbers than this would be too small to read
 _WEIGHTS = LinearSegmentedColormap.from_list(
     "weights", ["#FFFFFF", "#CFE3F3", "#7DB4DC", "#2878B5", "#08306B"]
 )
-_SIGNED = LinearSegmentedColormap.from_list(
-    "signed",
-    ["#8C3B00", "#D55E00", "#F6C9AC", "#FFFFFF", "#A9CFE6", "#0072B2", "#003B5C"],
-).with_extremes(bad=HIDDEN)
 _MASK = ListedColormap([HIDDEN, SKY])
 _SIGNS = ("\N{MULTIPLICATION SIGN}", "\N{CHECK MARK}")  # hidden, may attend
 
@@ -84,7 +80,7 @@ def plot_attention(
     figure = _draw_weights(array[None], q_tokens, k_tokens, [title or ""], cell=0.42)
     small = array.size <= MAX_WRITTEN_CELLS
     if small if annotate is None else annotate:
-        _write_numbers(figure.axes[0], array, dark=array > 0.55)
+        write_numbers(figure.axes[0], array, dark=array > 0.55)
     return figure
 
 
@@ -144,7 +140,7 @@ def plot_masks(
         rows = q_tokens[name] if isinstance(q_tokens, Mapping) else q_tokens
         columns = k_tokens[name] if isinstance(k_tokens, Mapping) else k_tokens
         panels.append((as_array(mask, 2, f"mask {name!r}"), rows, columns, name))
-    figure = _draw_panels(panels, _MASK, cell=0.34)
+    figure = _draw_panels(panels, _MASK, cell=0.3)
     for axes, (array, *_) in zip(figure.axes, panels, strict=True):
         for (row, column), attends in np.ndenumerate(array):
             axes.text(column, row, _SIGNS[int(attends)], ha="center", va="center")
@@ -154,48 +150,6 @@ def plot_masks(
         loc="outside lower center",
         ncols=2,
     )
-    return figure
-
-
-def plot_matrix(
-    matrix: ArrayLike,
-    title: str | None = None,
-    row_label: str = "row",
-    column_label: str = "column",
-    unit: str = "value",
-    row_names: Tokens | None = None,
-) -> Figure:
-    """Draw a matrix of signed numbers; zero is white, the limits are symmetric.
-
-    Args:
-        matrix: (n_rows, n_columns). NaN and infinities are gray and written out.
-        title: text above the matrix.
-        row_label: what the rows count.
-        column_label: what the columns count.
-        unit: label of the color bar: the quantity and its unit.
-        row_names: n_rows names for the rows, such as tokens; None numbers them.
-
-    Raises:
-        ValueError: wrong rank, or another count of names than of rows.
-    """
-    array = as_array(matrix, 2, "matrix")
-    n_rows, n_columns = array.shape
-    if row_names is not None and len(row_names) != n_rows:
-        raise ValueError(f"{n_rows} rows, but {len(row_names)} row_names")
-    finite = np.where(np.isfinite(array), array, np.nan)
-    limit = np.nanmax(np.abs(finite), initial=0.0) or 1.0
-    width = min(max(0.42 * n_columns + 2, 4), 7)
-    height = min(max(0.3 * n_rows + 1.1, 2), 4.4)
-    figure, axes = plt.subplots(figsize=(width, height))
-    image = axes.imshow(finite, cmap=_SIGNED, vmin=-limit, vmax=limit, aspect="auto")
-    if array.size <= MAX_WRITTEN_CELLS:
-        _write_numbers(axes, array, dark=np.abs(finite) > 0.6 * limit)
-    axes.set(title=title or "", xlabel=column_label, ylabel=row_label)
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.yaxis.get_major_locator().set_params(integer=True)
-    if row_names is not None:
-        axes.set_yticks(range(n_rows), row_names)
-    figure.colorbar(image, ax=axes, label=unit)
     return figure
 
 
@@ -231,7 +185,9 @@ def _draw_panels(
     n_columns = min(len(panels), max(1, int(7.4 // width)))
     n_rows = math.ceil(len(panels) / n_columns)
     size = (max(width * n_columns, 2.4) + 0.8, height * n_rows)
-    figure, grid = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False)
+    figure, grid = plt.subplots(
+        n_rows, n_columns, figsize=size, squeeze=False, layout="compressed"
+    )
     for axes, panel in zip_longest(grid.flat, panels):
         if panel is None:
             axes.remove()
@@ -250,24 +206,29 @@ def _draw_cells(
 ) -> AxesImage:
     """Draw (q_len, k_len): queries down the side, keys along the top."""
     image = axes.imshow(array, cmap=colors, vmin=0, vmax=1, interpolation="nearest")
-    q_len, k_len = array.shape
-    slanted = max(map(len, k_tokens)) > 3
-    axes.xaxis.tick_top()
-    axes.xaxis.set_label_position("top")
-    axes.set_xticks(range(k_len), k_tokens, rotation=45 if slanted else 0)
-    if slanted:
-        plt.setp(axes.get_xticklabels(), ha="left", rotation_mode="anchor")
-    axes.set_yticks(range(q_len), q_tokens)
-    axes.set(xlabel="key", ylabel="query", title=title)
+    axes.set_title(title)
     axes.spines[:].set_visible(False)
-    axes.set_xticks(np.arange(k_len - 1) + 0.5, minor=True)
-    axes.set_yticks(np.arange(q_len - 1) + 0.5, minor=True)
-    axes.tick_params(which="both", length=0)
-    axes.grid(True, which="minor", color=LINE, linewidth=0.6)
+    token_ticks(axes, q_tokens, k_tokens)
     return image
 
 
-def _write_numbers(
+def token_ticks(axes: Axes, q_tokens: Tokens, k_tokens: Tokens) -> None:
+    """Write the queries down the side and the keys along the top of the cells."""
+    slanted = max(map(len, k_tokens)) > 3
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.set_xticks(range(len(k_tokens)), k_tokens, rotation=45 if slanted else 0)
+    if slanted:
+        plt.setp(axes.get_xticklabels(), ha="left", rotation_mode="anchor")
+    axes.set_yticks(range(len(q_tokens)), q_tokens)
+    axes.set(xlabel="key", ylabel="query")
+    axes.set_xticks(np.arange(len(k_tokens) - 1) + 0.5, minor=True)
+    axes.set_yticks(np.arange(len(q_tokens) - 1) + 0.5, minor=True)
+    axes.tick_params(which="both", length=0)
+    axes.grid(True, which="minor", color=LINE, linewidth=0.6)
+
+
+def write_numbers(
     axes: Axes, array: NDArray[np.float64], dark: NDArray[np.bool_]
 ) -> None:
     """Write each number into its cell, in white where the cell is dark."""
