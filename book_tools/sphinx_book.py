@@ -1,8 +1,69 @@
-"""What the pages of the book need and the settings cannot give."""
+"""Sphinx extension: what the pages of the book need and settings cannot give.
 
+- MathJax comes with the pages: only the files that they can ask for are copied.
+- The answer of a grader is marked as open, wrong or right, so that it can be seen.
+- Two small corrections of the HTML: a hidden cell is announced by its own words, and
+  an `assert` stands out.
+- The title of the first page is not written twice in the browser's tab.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.util.fileutil import copy_asset
+
+MATHJAX_FILES = ["tex-chtml.js", "input/tex/extensions", "output/chtml/fonts"]
+
+# first sign of a grader's answer: class of the output that holds it
+FEEDBACK = {"…": "feedback-open", "✗": "feedback-wrong", "✓": "feedback-right"}
+
+REWRITTEN = {
+    '<summary aria-label="Toggle hidden content">': "<summary>",
+    '<span class="k">assert</span>': '<span class="k assert">assert</span>',
+}
+
+
+def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
+    """Copy MathJax and its fonts into the built pages."""
+    if error or app.builder.format != "html":
+        return
+    package = importlib.util.find_spec("sphinx-mathjax-offline")
+    source = Path(package.origin).parent / "static" / "mathjax"
+    target = Path(app.outdir) / "_static" / "mathjax"
+    for name in MATHJAX_FILES:
+        folder = name if (source / name).is_dir() else ""
+        copy_asset(source / name, target / folder)
+
+
+def mark_feedback(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Give the output of a grader a class that tells what it says."""
+    for output in doctree.findall(nodes.literal_block):
+        if kind := FEEDBACK.get(output.astext()[:1]):
+            output.parent["classes"].append(kind)
+
+
+def correct_page(
+    app: Sphinx,
+    page: str,
+    template: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """Correct the HTML of one page."""
+    for found, better in REWRITTEN.items():
+        context["body"] = context.get("body", "").replace(found, better)
+    if page == app.config.root_doc:
+        context["title"] = "Start here"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
+    app.connect("doctree-resolved", mark_feedback)
+    app.connect("html-page-context", correct_page)
+    app.connect("build-finished", copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
