@@ -1,0 +1,52 @@
+/* Draws the charts of a page with the copy of Vega that comes with the book, in the
+   page's colors, and again when the reader changes from light to dark. Where this script
+   does not run, the page shows the chart's picture. */
+
+(() => {
+  const themes = BOOK_THEMES;
+  const page = document.documentElement;
+
+  function themed(spec) {
+    const dark = page.dataset.theme === "dark";
+    const font = getComputedStyle(document.body).fontFamily;
+    const config = { ...themes[dark ? "dark" : "light"], font, aria: false };
+    return { ...spec, background: "transparent", config };
+  }
+
+  /* What the reader has chosen: parameters, and the stores of selections. */
+  function choices(view, spec) {
+    const names = new Set((spec.params || []).map((param) => param.name));
+    return view.getState({
+      data: (name) => name.endsWith("_store"),
+      signals: (name) => names.has(name.replace(/_(tuple|q)$/, "")),
+    });
+  }
+
+  async function draw(chart) {
+    const spec = JSON.parse(chart.querySelector("script").textContent);
+    delete spec.$schema; // the versions are matched where the book is built
+    const inputs = chart.querySelector(".vega-inputs");
+    const place = chart.querySelector(".vega-view");
+    const state = chart.drawn && choices(chart.drawn.view, spec);
+    if (chart.drawn) chart.drawn.finalize();
+    inputs.replaceChildren();
+    chart.drawn = await vegaEmbed(place, themed(spec), {
+      mode: "vega-lite",
+      renderer: "svg",
+      actions: false,
+      bind: inputs,
+      tooltip: { theme: page.dataset.theme === "dark" ? "dark" : "light" },
+    });
+    if (state) await chart.drawn.view.setState(state).runAsync();
+    chart.classList.add("vega-drawn");
+  }
+
+  async function drawAll() {
+    for (const chart of document.querySelectorAll(".vega-chart")) await draw(chart);
+  }
+
+  let drawing = drawAll();
+  new MutationObserver(() => {
+    drawing = drawing.then(drawAll);
+  }).observe(page, { attributeFilter: ["data-theme"] });
+})();
