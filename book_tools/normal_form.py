@@ -119,3 +119,9 @@ def write(notebook: NotebookNode, path: Path) -> bool:
     finally:
         Path(temporary).unlink(missing_ok=True)
     return True
+
+
+def is_normal(path: Path) -> bool:
+    """True where the stored text is the normal form, byte for byte."""
+    text = dumps(normalize(nbformat.read(path, as_version=4)))
+    return path.read_bytes() == text.encode("utf-8")

@@ -28,7 +28,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
-from book_tools.normal_form import dumps, normalize, read, write
+from book_tools.normal_form import is_normal, normalize, read, write
 from book_tools.toc import chapters
 
 KERNEL_ENV = {
@@ -87,12 +87,6 @@ def execute(path: Path, timeout: float = 600) -> bool:
 
 def _failed(cell: NotebookNode) -> bool:
     return any(output.output_type == "error" for output in cell.get("outputs", []))
-
-
-def is_normal(path: Path) -> bool:
-    """True where the stored text is the normal form, byte for byte."""
-    text = dumps(normalize(nbformat.read(path, as_version=4)))
-    return path.read_bytes() == text.encode("utf-8")
 
 
 def coverage(notebook: NotebookNode) -> tuple[int, int]:

@@ -1,0 +1,106 @@
+"""The address of the repository is set once and the same everywhere."""
+
+import nbformat
+import pytest
+from good_notebook import ADDRESS, FILE_NAME, good_notebook
+
+from book_tools import repository
+from book_tools.normal_form import dumps, is_normal, read
+from book_tools.notebook_rules import stamped
+from book_tools.toc import ROOT
+
+OTHER = "https://github.com/some-one/an.other"
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "_config.yml").write_text(
+        f"title: T\nrepository:\n  url: {ADDRESS}  # set here\n  branch: main\n"
+    )
+    (tmp_path / "README.md").write_text(
+        f"Clone {ADDRESS}, or see [another]({ADDRESS}-two).\n"
+        "[Colab](https://colab.research.google.com/github/owner/name/blob/main/x)\n"
+    )
+    (tmp_path / "CITATION.cff").write_text(f'repository-code: "{ADDRESS}"\n')
+    book = tmp_path / "book"
+    book.mkdir()
+    (book / "index.md").write_text("Nothing to stamp.\n")
+    (book / FILE_NAME).write_text(dumps(good_notebook()))
+    return tmp_path
+
+
+def test_stamp_changes_every_mention_and_executes_nothing(project):
+    path = project / "book" / FILE_NAME
+    changed = repository.stamp(OTHER + ".git/", project)
+    assert {file.name for file in changed} == {
+        "_config.yml",
+        "README.md",
+        "CITATION.cff",
+        FILE_NAME,
+    }
+    assert repository.address(project) == OTHER
+    assert (project / "README.md").read_text() == (
+        f"Clone {OTHER}, or see [another]({ADDRESS}-two).\n"
+        "[Colab](https://colab.research.google.com/github/some-one/an.other"
+        "/blob/main/x)\n"
+    )
+    assert "# set here" in (project / "_config.yml").read_text()
+    assert list(stamped(read(path), OTHER, FILE_NAME)) == []
+    assert is_normal(path)
+    before = [cell.get("outputs") for cell in good_notebook().cells]
+    assert [cell.get("outputs") for cell in read(path).cells] == before
+
+
+def test_stamp_twice_or_there_and_back_leaves_no_difference(project):
+    before = {path: path.read_bytes() for path in repository.stamped_files(project)}
+    assert repository.stamp(ADDRESS, project) == []
+    repository.stamp(OTHER, project)
+    repository.stamp(ADDRESS, project)
+    after = {path: path.read_bytes() for path in repository.stamped_files(project)}
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "https://github.com/owner",
+        "https://example.org/owner/name",
+        "http://github.com/owner/name",
+        "https://github.com/owner/name; ls",
+        'https://github.com/owner/na"me',
+    ],
+)
+def test_stamp_refuses_what_is_no_address(project, url, capsys):
+    with pytest.raises(ValueError, match="not an address like"):
+        repository.stamp(url, project)
+    assert repository.main([url]) == 1
+    assert "error: not an address" in capsys.readouterr().err
+    assert repository.address(project) == ADDRESS
+
+
+def test_a_clone_on_this_computer_is_for_named_notebooks_only(project):
+    with pytest.raises(ValueError, match="name the notebooks"):
+        repository.stamp("file:///some/clone", project)
+    path = project / "book" / FILE_NAME
+    assert repository.main(["git+file:///some/clone", str(path)]) == 0
+    cell = nbformat.read(path, as_version=4).cells[3]
+    assert cell.source.endswith('%pip install -q "git+file:///some/clone"')
+    assert repository.address(project) == ADDRESS
+
+
+def test_a_notebook_without_bootstrap_cannot_be_stamped():
+    notebook = good_notebook()
+    del notebook.cells[3]
+    with pytest.raises(ValueError, match="no bootstrap cell"):
+        repository.stamp_bootstrap(notebook, ADDRESS)
+
+
+def test_the_project_names_one_address():
+    """The chapters are looked at by test_book.py."""
+    address = repository.address()
+    assert f'repository-code: "{address}"' in (ROOT / "CITATION.cff").read_text()
+    assert f"git clone {address}" in (ROOT / "README.md").read_text()
+    if address != repository.DEFAULT:
+        for path in repository.stamped_files():
+            assert "OWNER/REPO" not in path.read_text(encoding="utf-8"), path
