@@ -71,10 +71,12 @@ def template(notebook: NotebookNode) -> Iterator[str]:
     ideas = [title for title in found if title not in parts]
     if not 3 <= len(ideas) <= 6:
         yield f"{len(ideas)} idea sections, expected three to six: {ideas}"
-    first, last = len(BEFORE_IDEAS), len(found) - len(AFTER_IDEAS)
-    for place, name in enumerate(found):
-        if name in ideas and not first <= place < last:
-            yield f"section '## {name}' must stand between Setup and the library's"
+    framed = [title for title in found if title in ideas + ["Setup", AFTER_IDEAS[0]]]
+    for name in framed[: framed.index("Setup")] if "Setup" in framed else []:
+        yield f"section '## {name}' must stand after Setup"
+    if AFTER_IDEAS[0] in framed:
+        for name in framed[framed.index(AFTER_IDEAS[0]) + 1 :]:
+            yield f"section '## {name}' must stand before '## {AFTER_IDEAS[0]}'"
 
 
 def promises(notebook: NotebookNode) -> Iterator[str]:

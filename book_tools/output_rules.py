@@ -28,6 +28,9 @@ ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}|<[\w.]+ object at [^>]*>")
 
 def order(notebook: NotebookNode) -> Iterator[str]:
     """Cells were run once each, from top to bottom, in a fresh kernel."""
+    if all(cell.execution_count is None for _, cell in code_cells(notebook)):
+        yield "never executed: make notebooks"
+        return
     for expected, (index, cell) in enumerate(code_cells(notebook), start=1):
         if cell.execution_count != expected:
             yield (

@@ -79,6 +79,12 @@ def chart(spec):
     return output("print", output_type="display_data", data=data, metadata={})
 
 
+def never_executed(notebook):
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.execution_count = None
+
+
 def no_asserts(notebook):
     for cell in notebook.cells:
         cell.source = cell.source.replace("assert", "print")
@@ -122,8 +128,13 @@ MISTAKES = [
     ),
     (
         "template",
+        add(markdown("## Early"), after="## What"),
+        "'## Early' must stand after Setup",
+    ),
+    (
+        "template",
         add(markdown("## Late"), after="## Summary"),
-        "'## Late' must stand between",
+        "'## Late' must stand before '## The library's",
     ),
     (
         "promises",
@@ -223,6 +234,7 @@ MISTAKES = [
     ),
     ("asserts", no_asserts, "no assert in the chapter"),
     # outputs
+    ("order", never_executed, "never executed"),
     ("order", put("print(range", execution_count=9), "execution count 9, expected"),
     ("order", put("print(range", execution_count=None), "execution count None"),
     (
