@@ -47,6 +47,11 @@ def outputs(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
             yield index, output
 
 
+def printed_text(output: NotebookNode) -> str:
+    """What an output prints: its stream, or the text form of its value."""
+    return output.get("text") or output.get("data", {}).get("text/plain", "")
+
+
 def without_code(markdown: str) -> str:
     """Markdown less its code, fenced and inline, where `#` and `[` mean nothing."""
     return CODE_SPAN.sub("", FENCE.sub("", markdown))

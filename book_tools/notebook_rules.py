@@ -20,6 +20,7 @@ from book_tools.notebook_parts import (
     headings,
     is_solution,
     markdown_cells,
+    printed_text,
     sections,
     tags,
     without_code,
@@ -168,7 +169,7 @@ def _stub(index: int, cell: NotebookNode) -> Iterator[str]:
     lines = cell.source.rstrip().splitlines() or [""]
     if not CHECK.search(cell.source) or not re.search(r"check_\w+\(|^\)", lines[-1]):
         yield f"cell {index}: stub must end with the call of its check_ function"
-    printed = "".join(output.get("text", "") for output in cell.outputs)
+    printed = "".join(printed_text(output) for output in cell.outputs)
     if "not attempted yet" not in printed.lower():
         yield f"cell {index}: stub must print 'not attempted yet'"
 

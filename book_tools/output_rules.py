@@ -11,7 +11,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from book_tools.normal_form import dumps, normalize
-from book_tools.notebook_parts import code_cells, outputs
+from book_tools.notebook_parts import code_cells, outputs, printed_text
 
 MAX_BYTES = 500_000
 MAX_ALT = 150
@@ -48,25 +48,37 @@ def errors(notebook: NotebookNode) -> Iterator[str]:
             yield f"cell {index}: stored an error: {output.ename}: {output.evalue}"
 
 
-def is_figure(output: NotebookNode) -> bool:
-    """True for a picture or a chart."""
+def figure_alt(output: NotebookNode) -> str | None:
+    """None where the output is no figure; else the alt text it carries, or "".
+
+    A chart carries its own as the description of its specification.
+    """
     data = output.get("data", {})
-    return any(mime.startswith("image/") or VEGA.fullmatch(mime) for mime in data)
+    for mime, value in data.items():
+        if VEGA.fullmatch(mime):
+            return value.get("description", "")
+    return "" if any(mime.startswith("image/") for mime in data) else None
 
 
 def alt_text(notebook: NotebookNode) -> Iterator[str]:
     """Every figure is described for those who cannot see it, in one short line."""
     for index, cell in code_cells(notebook):
         alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
-        figures = sum(is_figure(output) for output in cell.outputs)
-        if figures and not alt.strip():
-            yield f"cell {index}: figure without alt text (mystnb.image.alt)"
-        if len(alt) >= MAX_ALT:
-            yield f"cell {index}: alt text of {len(alt)} characters, under {MAX_ALT}"
-        if figures > 1:
-            yield f"cell {index}: {figures} figures in one cell"
+        carried = [figure_alt(output) for output in cell.outputs]
+        figures = [text for text in carried if text is not None]
+        if len(figures) > 1:
+            yield f"cell {index}: {len(figures)} figures in one cell"
         if alt and not figures:
             yield f"cell {index}: alt text, but no figure"
+        for text in figures:
+            described = (alt or text).strip()
+            if not described:
+                yield f"cell {index}: figure without alt text (mystnb.image.alt)"
+            if len(described) >= MAX_ALT:
+                yield (
+                    f"cell {index}: alt text of {len(described)} characters, "
+                    f"must be under {MAX_ALT}"
+                )
 
 
 def mime_types(notebook: NotebookNode) -> Iterator[str]:
@@ -95,8 +107,7 @@ def remote(notebook: NotebookNode) -> Iterator[str]:
 def addresses(notebook: NotebookNode) -> Iterator[str]:
     """A memory address differs in every run."""
     for index, output in outputs(notebook):
-        text = output.get("text") or output.get("data", {}).get("text/plain", "")
-        match = ADDRESS.search(text)
+        match = ADDRESS.search(printed_text(output))
         if match:
             yield f"cell {index}: prints a memory address: {match.group()}"
 

@@ -256,6 +256,8 @@ MISTAKES = [
     ("alt_text", put("plt.show", outputs=[figure(), figure()]), "2 figures in one"),
     ("alt_text", put("plt.show", outputs=[]), "alt text, but no figure"),
     ("alt_text", chart({"mark": "bar"}), "figure without alt text"),
+    ("alt_text", chart({"description": "x" * 150}), "alt text of 150 characters"),
+    ("alt_text", chart({"description": "Bars rise"}), None),
     ("mime_types", html("<b>fine</b>"), None),
     (
         "mime_types",
