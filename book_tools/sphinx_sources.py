@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,43 +55,58 @@ def item_label(name: str) -> str:
 # --- the notebooks -----------------------------------------------------------
 
 
-def mark_cells(docname: str, notebook: str) -> str:
-    """Put an anchor before and a link after every cell that carries ids.
+def marked_places(coverage: ledger.Coverage, docname: str) -> dict[Place, list[str]]:
+    """The cells of a notebook that carry ids, each with its ids."""
+    found: dict[Place, list[str]] = {}
+    for name, places in coverage.items():
+        for place in places:
+            if place.docname == docname:
+                found.setdefault(place, []).append(name)
+    return found
+
+
+def mark_text_cells(notebook: str, marked: Mapping[Place, Sequence[str]]) -> str:
+    """Put an anchor into every Markdown cell that carries ids, and a link at its end.
 
     Args:
-        docname: The notebook as Sphinx names it.
         notebook: The JSON of the notebook.
+        marked: Its cells that carry ids.
 
     Returns:
-        The JSON with a Markdown cell before and after each cell that carries ids;
-        the notebook itself, unchanged, if no cell does.
+        The JSON with the sources of these cells changed. No cell is added, so that
+        the numbers of cells in a warning stay those of the notebook.
     """
     data = json.loads(notebook)
-    places, _ = ledger.notebook_places(docname, data["cells"])
-    if not places:
-        return notebook
-    marked = {place.cell: (place, ids) for place, ids in places}
-    cells: list[dict[str, Any]] = []
-    for index, cell in enumerate(data["cells"]):
-        if index not in marked:
-            cells.append(cell)
-            continue
-        place, ids = marked[index]
-        cells.append(_markdown_cell(f"{place.anchor}-before", f"({place.anchor})="))
-        cells.append(cell)
-        link = f"```{{source-link}} {' '.join(ids)}\n```"
-        cells.append(_markdown_cell(f"{place.anchor}-after", link))
-    return json.dumps({**data, "cells": cells}, ensure_ascii=False)
+    for place, ids in marked.items():
+        if place.cell_type == "markdown":
+            cell = data["cells"][place.cell]
+            text = ledger.cell_source(cell)
+            link = f"```{{source-link}} {' '.join(ids)}\n```"
+            cell["source"] = f"({place.anchor})=\n{text}\n\n{link}"
+    return json.dumps(data, ensure_ascii=False)
 
 
-def _markdown_cell(name: str, source: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
+def mark_code_cells(env: BuildEnvironment, doctree: nodes.document) -> None:
+    """Give every code cell that carries ids its anchor, and a link below it."""
+    marked = marked_places(env.app.book_ledger[1], env.docname)
+    code = {place.cell: place for place in marked if place.cell_type == "code"}
+    for cell in list(doctree.findall(nodes.container)):
+        if cell.get("nb_element") == "cell_code" and cell["cell_index"] in code:
+            place = code[cell["cell_index"]]
+            cell["ids"].append(place.anchor)
+            env.domains["std"].note_hyperlink_target(
+                place.anchor, env.docname, place.anchor
+            )
+            below = cell.parent.index(cell) + 1
+            cell.parent.insert(below, source_link(env, marked[place]))
 
 
-def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Mark the cells of a notebook before it is parsed."""
-    if str(app.env.doc2path(docname)).endswith(".ipynb"):
-        source[0] = mark_cells(docname, source[0])
+def source_link(env: BuildEnvironment, ids: Iterable[str]) -> nodes.paragraph:
+    """The line below a cell, Sources: S3-12, S3-20."""
+    links = [cross_reference(env, "ref", item_label(name), name) for name in ids]
+    line = nodes.paragraph(classes=["source-link"])
+    line += [nodes.Text("Sources: "), *joined(links, ", ")]
+    return line
 
 
 class SourceLink(SphinxDirective):
@@ -101,17 +116,8 @@ class SourceLink(SphinxDirective):
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        """Write one line: Sources: S3-12, S3-20."""
-        line = nodes.paragraph(classes=["source-link"])
-        line += nodes.Text("Sources: ")
-        for number, name in enumerate(self.arguments[0].split()):
-            if number:
-                line += nodes.Text(", ")
-            line += self._link(name)
-        return [line]
-
-    def _link(self, name: str) -> nodes.Node:
-        return cross_reference(self.env, "ref", item_label(name), name)
+        """Write the line."""
+        return [source_link(self.env, self.arguments[0].split())]
 
 
 # --- the page ----------------------------------------------------------------
@@ -218,11 +224,9 @@ class SourceTable(SphinxDirective):
         where = nodes.paragraph(classes=["source-where"])
         places = self.coverage[item.id]
         if places:
-            where += lead_in("In the book")
-        for number, (place, text) in enumerate(zip(places, place_texts(places))):
-            if number:
-                where += nodes.Text("; ")
-            where += place_link(self.env, place, text)
+            named = zip(places, place_texts(places), strict=True)
+            links = [place_link(self.env, place, text) for place, text in named]
+            where += [*lead_in("In the book"), *joined(links, "; ")]
         if not covered:
             waiting = item.chapter in self.table.waiting
             when = "In a later chapter" if waiting else "Not yet in the chapter"
@@ -290,6 +294,12 @@ def lead_in(words: str) -> list[nodes.Node]:
     return [nodes.strong("", f"{words}:"), nodes.Text(" ")]
 
 
+def joined(links: Iterable[nodes.Node], separator: str) -> list[nodes.Node]:
+    """Put the separator between the links."""
+    pairs = [node for link in links for node in (nodes.Text(separator), link)]
+    return pairs[1:]
+
+
 def cross_reference(
     env: BuildEnvironment, kind: str, target: str, text: str
 ) -> addnodes.pending_xref:
@@ -349,6 +359,18 @@ def on_builder_inited(app: Sphinx) -> None:
     app.book_ledger = (table, coverage)
 
 
+def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Mark the Markdown cells of a notebook before it is parsed."""
+    marked = marked_places(app.book_ledger[1], docname)
+    if marked and str(app.env.doc2path(docname)).endswith(".ipynb"):
+        source[0] = mark_text_cells(source[0], marked)
+
+
+def on_doctree_read(app: Sphinx, doctree: nodes.document) -> None:
+    """Mark the code cells of a notebook once it is parsed."""
+    mark_code_cells(app.env, doctree)
+
+
 def on_env_get_outdated(
     app: Sphinx, env: BuildEnvironment, added: set, changed: set, removed: set
 ) -> list[str]:
@@ -374,6 +396,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", on_builder_inited)
     app.connect("env-get-outdated", on_env_get_outdated)
     app.connect("source-read", on_source_read)
+    app.connect("doctree-read", on_doctree_read)
     app.connect("html-page-context", on_page_context)
     app.add_css_file("sources.css")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,12 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import docutils_namespace
 
-from book_tools.ledger import Place
-from book_tools.sphinx_sources import inline, mark_cells, place_texts, plain
+from book_tools.ledger import Place, notebook_places, parse_table
+from book_tools.sphinx_sources import (
+    inline,
+    mark_text_cells,
+    marked_places,
+    place_texts,
+    plain,
+)
 
 TABLE = """
 chapters: {masks: Masks, training: Training}
@@ -37,6 +44,11 @@ ITEM = """
       says: It says `so`, $x_i$.
       truth: It is so.
 """
+ITEMS = (
+    ITEM % ("S0-01", "correct", "masks")
+    + ITEM % ("S0-02", "wrong", "masks")
+    + ITEM % ("S0-03", "correct", "training")
+)
 CONF = """
 extensions = ["myst_nb", "book_tools.sphinx_sources"]
 nb_execution_mode = "off"
@@ -160,12 +172,18 @@ def test_an_unknown_id_stops_the_build(book: Book) -> None:
         book.build()
 
 
-def test_a_notebook_without_ids_stays_as_it_is() -> None:
-    plain_notebook = json.dumps({"cells": [CELLS[1]]})
-    assert mark_cells("book/04_masks", plain_notebook) == plain_notebook
-    marked = json.loads(mark_cells("book/04_masks", json.dumps({"cells": CELLS})))
-    assert [c for c in marked["cells"] if c in CELLS] == CELLS
-    assert len(marked["cells"]) == len(CELLS) + 2 * 3
+def test_marking_changes_no_number_and_no_code_of_a_notebook() -> None:
+    table = parse_table(yaml.safe_load(TABLE + ITEMS))
+    places, _ = notebook_places("book/04_masks", CELLS)
+    coverage: dict[str, list[Place]] = {name: [] for name in table.items}
+    for place, ids in places:
+        coverage[ids[0]].append(place)
+    marked = marked_places(coverage, "book/04_masks")
+    assert list(marked.values()) == [["S0-01"], ["S0-02"], ["S0-02"]]
+    assert marked_places(coverage, "book/01_embeddings") == {}
+    cells = json.loads(mark_text_cells(json.dumps({"cells": CELLS}), marked))["cells"]
+    assert cells[1:] == CELLS[1:]
+    assert cells[0]["source"].startswith("(masks-s0-01)=\n# 4. Masks\n")
 
 
 def test_equal_links_are_numbered() -> None:
