@@ -128,7 +128,9 @@ def write_scripts(app: Sphinx) -> None:
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
     if not (static / VEGA).exists():  # bundling takes seconds
-        (static / VEGA).write_text(vl_convert.javascript_bundle(), encoding="utf-8")
+        # In a function, for the bundle's top-level names would meet other scripts'.
+        bundle = f"(() => {{\n{vl_convert.javascript_bundle()}\n}})();\n"
+        (static / VEGA).write_text(bundle, encoding="utf-8")
     themes = json.dumps({name: theme_config(name == "dark") for name in THEMES})
     here = Path(__file__).parent
     script = (here / "vega_charts.js").read_text(encoding="utf-8")

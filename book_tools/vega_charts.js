@@ -22,6 +22,14 @@
     });
   }
 
+  /* Vega puts the inputs of selections first; the specification's order is better. */
+  function sortInputs(inputs, spec) {
+    const names = (spec.params || []).map((param) => param.bind?.name);
+    const name = (input) => input.querySelector(".vega-bind-name").textContent;
+    const order = (a, b) => names.indexOf(name(a)) - names.indexOf(name(b));
+    inputs.append(...[...inputs.querySelectorAll(".vega-bind")].sort(order));
+  }
+
   async function draw(chart) {
     const spec = JSON.parse(chart.querySelector("script").textContent);
     delete spec.$schema; // the versions are matched where the book is built
@@ -37,6 +45,7 @@
       bind: inputs,
       tooltip: { theme: page.dataset.theme === "dark" ? "dark" : "light" },
     });
+    sortInputs(inputs, spec);
     if (state) await chart.drawn.view.setState(state).runAsync();
     chart.classList.add("vega-drawn");
   }

@@ -22,6 +22,6 @@ def theme_config(dark: bool = False) -> dict[str, Any]:
         },
         "rule": {"color": ink},
         "text": {"color": ink},
-        "title": {"color": ink, "subtitleColor": ink, "fontSize": 13},
+        "title": {"color": ink, "fontSize": 12, "fontWeight": "normal"},
         "view": {"stroke": None},
     }

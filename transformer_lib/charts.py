@@ -155,8 +155,8 @@ def mask_explorer(
         fixed("sides", BLOCKS),
         fixed("reasons", REASONS),
         select("block", list(BLOCKS), "decoder self-attention"),
-        checkbox("padding", "padding mask"),
-        checkbox("causal", "causal mask (decoder self-attention only)"),
+        checkbox("hide_padding", "padding mask"),
+        checkbox("hide_future", "causal mask (decoder only)"),
         slider("source", "source tokens", 0, n_src, max(n_src - 2, 1)),
         slider("target", "target tokens", 0, n_tgt, max(n_tgt - 2, 1)),
         altair.param(name="q_side", expr="sides[block][0]"),
@@ -176,8 +176,8 @@ def mask_explorer(
         data=altair.Data(values=rows),
         name="masks",
     ).transform_filter(
-        "datum.block == block && datum['padding mask'] == padding"
-        " && (datum['causal mask'] === null || datum['causal mask'] == causal)"
+        "datum.block == block && datum['padding mask'] == hide_padding"
+        " && (datum['causal mask'] === null || datum['causal mask'] == hide_future)"
         " && datum['real keys'] == (k_side == 'source' ? source : target)"
     )
     chart = split_field(split_field(chart, "cells", " ", "q"), "cells", "", "k")

@@ -32,11 +32,15 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
         slider("chosen", "position", 0, n_positions - 1, n_positions // 2),
     ]
     positions = altair.Scale(domain=[-0.5, n_positions - 0.5], nice=False)
-    view = altair.Chart(width=290, height=130)
+    view = altair.Chart(width=250, height=130)
     at_chosen = view.transform_filter("datum.position == chosen")
 
     x = altair.X("position:Q", title="position", scale=positions).axis(grid=False)
     bound = float(abs(array).max())
+    legend = altair.Legend(
+        orient="top",
+        labelExpr="'dimension ' + (2 * pair + (datum.value == 'odd' ? 1 : 0))",
+    )
     curves = (
         view.transform_calculate(
             even="toNumber(split(datum.values, ' ')[2 * pair])",
@@ -47,13 +51,10 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
         .encode(
             x=x,
             y=altair.Y("value:Q").scale(domain=[-bound, bound]),
-            color=altair.Color("dimension:N", title=None)
-            .scale(range=[BLUE, ORANGE])
-            .legend(
-                orient="top",
-                labelExpr="'dimension ' + (2 * pair + (datum.value == 'odd' ? 1 : 0))",
+            color=altair.Color("dimension:N", title=None, legend=legend).scale(
+                range=[BLUE, ORANGE]
             ),
-            strokeDash=altair.StrokeDash("dimension:N", legend=None),
+            strokeDash=altair.StrokeDash("dimension:N", title=None, legend=legend),
         )
     )
     marker = at_chosen.mark_rule(strokeWidth=1.5).encode(x=x)
