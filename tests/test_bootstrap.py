@@ -1,0 +1,109 @@
+"""A chapter on its own, as in Colab: its first cell fetches the library.
+
+A fresh environment has torch and the other packages, but neither this project nor
+what only its pages need. It has no package index either, so whatever the library
+requires must be there already: nothing replaces the torch that Colab ships.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from book_tools.notebooks import KERNEL_ENV
+from book_tools.repository import stamp_bootstrap
+from book_tools.toc import ROOT, chapters
+
+LIBRARY = ["pyproject.toml", "README.md", "LICENSE", "transformer_lib", "book_tools"]
+NOT_IN_COLAB = ("transformer_lib", "__editable__", "vl_convert", "jupyter_book")
+
+RUN = """
+import sys
+import nbformat
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+
+notebook = nbformat.read(sys.argv[1], as_version=4)
+where = "import transformer_lib; print(transformer_lib.__file__)"
+notebook.cells.append(nbformat.v4.new_code_cell(where))
+manager = AsyncKernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
+NotebookClient(notebook, km=manager, timeout=300).execute()
+nbformat.write(notebook, sys.argv[1])
+"""
+
+
+def make_clone(folder):
+    """A Git repository of the library as it is in the working tree."""
+    folder.mkdir()
+    for name in LIBRARY:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    author = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
+    for command in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "all"]):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+    return f"git+{folder.as_uri()}"
+
+
+def make_environment(folder):
+    """A fresh environment that sees every package here but those not in Colab."""
+    packages = folder / "colab"
+    packages.mkdir(parents=True)
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not path.name.startswith(NOT_IN_COLAB):
+            (packages / path.name).symlink_to(path)
+    venv.create(folder / "venv", symlinks=True, with_pip=False)
+    [site] = (folder / "venv").glob("lib/python*/site-packages")
+    (site / "colab.pth").write_text(f"{packages}\n")
+    return folder / "venv" / "bin" / "python", site
+
+
+@pytest.fixture(scope="module")
+def colab(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bootstrap")
+    python, site = make_environment(folder / "environment")
+    environment = {
+        **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+        **KERNEL_ENV,
+        "PIP_NO_INDEX": "1",
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this name as "isolation: no"
+        "IPYTHONDIR": str(folder / "ipython"),
+    }
+
+    def run(*arguments, cwd=folder):
+        return subprocess.run(
+            [python, *arguments],
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+
+    return run, site, make_clone(folder / "clone")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("git"), reason="pip fetches the library with git")
+@pytest.mark.skipif(sys.platform == "win32", reason="links packages by symlink")
+def test_a_chapter_alone_fetches_the_library_and_runs_to_its_end(colab, tmp_path):
+    run, site, address = colab
+    missing = run("-c", "import torch, transformer_lib")
+    assert "No module named 'transformer_lib'" in missing.stderr
+
+    path = tmp_path / "chapter.ipynb"
+    notebook = nbformat.read(chapters()[0], as_version=4)
+    nbformat.write(stamp_bootstrap(notebook, address), path)
+    result = run("-c", RUN, path.name, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr[-3000:]
+
+    cells = nbformat.read(path, as_version=4).cells
+    assert Path(cells[-1].outputs[0].text.strip()).is_relative_to(site)
+    assert sys.prefix not in cells[-1].outputs[0].text
+    assert all(cell.execution_count for cell in cells if cell.cell_type == "code")
