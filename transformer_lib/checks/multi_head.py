@@ -116,9 +116,8 @@ def check_multi_head(answer: Callable[..., Tensor]) -> Feedback:
 
     Args:
         answer: takes query (batch, q_len, d_model), key and value
-            (batch, k_len, d_model), the matrices (w_q, w_k, w_v, w_o), each
-            (d_model, d_model), to be multiplied from the right, and n_heads; returns
-            (batch, q_len, d_model).
+            (batch, k_len, d_model), matrices (w_q, w_k, w_v, w_o), to be multiplied
+            from the right, and n_heads; returns (batch, q_len, d_model).
     """
     generator = torch.Generator().manual_seed(3)
     query = torch.randn(2, 5, 12, generator=generator)
