@@ -58,6 +58,7 @@ class VegaLiteRenderer:
                 png = MimeData("image/png", bundle["image/png"], line=data.line)
                 node += renderer.render_image(png)
                 node[0]["alt"] = node["label"]
+                node[0]["classes"].append("dark-light")  # the theme leaves it as it is
                 break
         return [node]
 
@@ -90,12 +91,14 @@ def data_table(spec: dict[str, Any]) -> str:
     rows = chart_rows(spec)
     if not rows:
         return ""
-    headings = spec.get("usermeta", {}).get("columns", {})
-    head = "".join(
-        f'<th scope="col">{escape(headings.get(name, name))}</th>' for name in rows[0]
+    columns = spec.get("usermeta", {}).get(
+        "columns", [[name, name] for name in rows[0]]
     )
+    head = "".join(f'<th scope="col">{escape(heading)}</th>' for _, heading in columns)
     body = "\n".join(
-        "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>"
+        "<tr>"
+        + "".join(f"<td>{_cell(row[name])}</td>" for name, _ in columns)
+        + "</tr>"
         for row in rows[:MAX_ROWS]
     )
     count = f"{len(rows)} rows"

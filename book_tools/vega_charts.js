@@ -47,6 +47,7 @@
     });
     sortInputs(inputs, spec);
     if (state) await chart.drawn.view.setState(state).runAsync();
+    place.querySelector("svg").setAttribute("aria-hidden", "true"); // its box has a label
     chart.classList.add("vega-drawn");
   }
 

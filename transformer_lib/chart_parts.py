@@ -61,20 +61,24 @@ def finish(chart: C, params: list, columns: Mapping[str, str], step: int = 0) ->
     Args:
         chart: an Altair chart.
         params: what the reader can change, and what expressions refer to.
-        columns: field -> heading, for the data table that the page shows.
+        columns: field -> heading of the data table that the page shows, in order.
         step: side of a cell in pixels, where the chart consists of cells.
     """
     if step:
         chart = chart.properties(width=altair.Step(step), height=altair.Step(step))
-    return chart.add_params(*params).properties(usermeta={"columns": dict(columns)})
+    usermeta = {"columns": [list(column) for column in columns.items()]}
+    return chart.add_params(*params).properties(usermeta=usermeta)
 
 
-def split_field(chart: C, field: str, separator: str, index: str) -> C:
-    """Make a row of each part of a text field; index counts the parts."""
+def split_field(chart: C, field: str, separator: str, part: str, index: str) -> C:
+    """Make a row of each part of a text field; index counts the parts.
+
+    The field itself stays as it is, for Vega computes it anew at every choice.
+    """
     return (
-        chart.transform_calculate(**{field: f"split(datum.{field}, '{separator}')"})
-        .transform_calculate(**{index: f"sequence(length(datum.{field}))"})
-        .transform_flatten([field, index])
+        chart.transform_calculate(**{part: f"split(datum.{field}, '{separator}')"})
+        .transform_calculate(**{index: f"sequence(length(datum.{part}))"})
+        .transform_flatten([part, index])
     )
 
 

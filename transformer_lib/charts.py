@@ -95,8 +95,8 @@ def attention_explorer(
     ]
     chart = altair.Chart(altair.Data(values=rows), name="attention")
     chart = chart.transform_filter("datum.layer == layer && datum.head == head")
-    chart = split_field(chart, "weights", " ", "k").transform_calculate(
-        key="k_tokens[datum.k]", weight="toNumber(datum.weights)"
+    chart = split_field(chart, "weights", " ", "number", "k").transform_calculate(
+        key="k_tokens[datum.k]", weight="toNumber(datum.number)"
     )
     chart = chart.mark_rect(**CELL).encode(
         x=key_columns("k_tokens[datum.value]"),
@@ -111,8 +111,13 @@ def attention_explorer(
             altair.Tooltip("weight:Q", format=".3f"),
         ],
     )
-    keys = "weights of the keys " + ", ".join(k_tokens)
-    return finish(chart, params, {"weights": keys}, step_size(k_tokens))
+    headings = {
+        "layer": "layer",
+        "head": "head",
+        "query": "query",
+        "weights": "weights of the keys " + ", ".join(k_tokens),
+    }
+    return finish(chart, params, headings, step_size(k_tokens))
 
 
 def mask_explorer(
@@ -180,20 +185,23 @@ def mask_explorer(
         " && (datum['causal mask'] === null || datum['causal mask'] == hide_future)"
         " && datum['real keys'] == (k_side == 'source' ? source : target)"
     )
-    chart = split_field(split_field(chart, "cells", " ", "q"), "cells", "", "k")
+    chart = split_field(chart, "cells", " ", "row", "q")
+    chart = split_field(chart, "row", "", "cell", "k")
     chart = chart.transform_calculate(
         query=token("q_side", "datum.q"),
         key=token("k_side", "datum.k"),
-        reason="reasons[datum.cells]",
-        state="datum.cells == 'a' ? 'may attend' : 'hidden'",
-        sign="datum.cells == 'a' ? '\N{CHECK MARK}' : '\N{MULTIPLICATION SIGN}'",
+        reason="reasons[datum.cell]",
+        state="datum.cell == 'a' ? 'may attend' : 'hidden'",
+        sign="datum.cell == 'a' ? '\N{CHECK MARK}' : '\N{MULTIPLICATION SIGN}'",
     )
     chart.title = altair.Title(
         altair.ExprRef("'queries: ' + q_side + ', keys: ' + k_side")
     )
     letters = ", ".join(f"{letter} = {reason}" for letter, reason in REASONS.items())
+    headings = {name: name for name in rows[0]}
+    headings["cells"] = f"cells, query by query ({letters})"
     step = step_size(max(src_tokens, tgt_tokens, key=len))
-    return finish(chart, params, {"cells": f"cells, row by row ({letters})"}, step)
+    return finish(chart, params, headings, step)
 
 
 def mask_cells(q_len: int, k_len: int, n_real: int, causal: bool) -> list[str]:

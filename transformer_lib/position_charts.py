@@ -59,8 +59,8 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
     )
     marker = at_chosen.mark_rule(strokeWidth=1.5).encode(x=x)
     bars = (
-        split_field(at_chosen, "dots", " ", "k")
-        .transform_calculate(dot="toNumber(datum.dots)")
+        split_field(at_chosen, "dots", " ", "number", "k")
+        .transform_calculate(dot="toNumber(datum.number)")
         .mark_bar(color=BLUE, width=max(1, 200 // n_positions))
         .encode(
             x=altair.X("k:Q", title="other position", scale=positions).axis(grid=False),
@@ -74,4 +74,9 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
         )
     )
     chart = altair.vconcat(curves + marker, bars, data=altair.Data(values=rows))
-    return finish(chart, params, {"dots": "dot products with position 0, 1, …"})
+    headings = {
+        "position": "position",
+        "values": "values of dimensions 0, 1, …",
+        "dots": "dot products with positions 0, 1, …",
+    }
+    return finish(chart, params, headings)
