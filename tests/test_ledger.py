@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,18 +12,9 @@ from typing import Any
 
 import pytest
 
-from book_tools.ledger import (
-    LedgerError,
-    Table,
-    cell_anchor,
-    coverage_problems,
-    load_table,
-    main,
-    page_files,
-    parse_table,
-    read_coverage,
-    report,
-)
+from book_tools.ledger import coverage_problems, main, read_coverage, report
+from book_tools.source_places import cell_anchor, page_files
+from book_tools.source_table import LedgerError, Table, load_table, parse_table
 
 # --- the book ----------------------------------------------------------------
 
@@ -56,6 +48,19 @@ def test_no_verdict_was_lost(book: Table) -> None:
 
 def test_every_chapter_of_the_table_has_items(book: Table) -> None:
     assert set(book.chapters) == {item.chapter for item in book.items.values()}
+
+
+def test_the_texts_name_only_items_that_exist(book: Table) -> None:
+    texts = [text for item in book.items.values() for text in (item.says, item.truth)]
+    named = {name for text in texts for name in re.findall(r"\bS\d-\d\d\b", text)}
+    assert named, "the pattern finds nothing"
+    assert named <= set(book.items)
+
+
+def test_code_and_mathematics_are_closed_in_every_text(book: Table) -> None:
+    for item in book.items.values():
+        for text in (item.says, item.truth):
+            assert text.count("`") % 2 == text.count("$") % 2 == 0, item.id
 
 
 def test_the_book_covers_every_item_that_no_later_chapter_will(book: Table) -> None:

@@ -15,14 +15,10 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import docutils_namespace
 
-from book_tools.ledger import Place, notebook_places, parse_table
-from book_tools.sphinx_sources import (
-    inline,
-    mark_text_cells,
-    marked_places,
-    place_texts,
-    plain,
-)
+from book_tools.source_places import Place, notebook_places
+from book_tools.source_table import parse_table
+from book_tools.sources_page import inline, place_texts, plain
+from book_tools.sphinx_sources import mark_text_cells, marked_places
 
 TABLE = """
 chapters: {masks: Masks, training: Training}
@@ -199,6 +195,10 @@ def test_a_heading_in_a_link_has_no_markup() -> None:
     )
 
 
-def test_code_and_mathematics_are_told_from_text() -> None:
-    kinds = [type(node).__name__ for node in inline("a `b_c` and $x_i$; -1e9 * 2")]
-    assert kinds == ["Text", "literal", "Text", "math", "Text"]
+def test_code_mathematics_and_ids_are_told_from_text() -> None:
+    parts = inline("a `b_c` and $x_i$, see S0-02; -1e9 * 2")
+    kinds = [type(node).__name__ for node in parts]
+    assert kinds == ["Text", "literal", "Text", "math", "Text", "reference", "Text"]
+    assert (
+        "".join(node.astext() for node in parts) == "a b_c and x_i, see S0-02; -1e9 * 2"
+    )
