@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from html import escape
 from pathlib import Path
 
 from docutils import nodes
@@ -102,7 +103,7 @@ class SourceTable(SphinxDirective):
     def _section(self, part: Section) -> list[nodes.Node]:
         summary = (
             '<details class="source-section"><summary>'
-            f'<span class="source-section-title">{part.title}</span> '
+            f'<span class="source-section-title">{escape(part.title)}</span> '
             f"<small>{verdict_counts(part.items)}</small></summary>"
         )
         cards = nodes.bullet_list(classes=["source-items"])
