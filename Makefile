@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test check notebooks lab repository clean distclean
+.PHONY: help book serve test check format notebooks lab repository clean distclean
 
 help:  ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ check: $(READY)  ## Run the quick tests: lint, format, spelling, structure of th
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell .
 	$(BIN)/python -m pytest -q tests/test_book.py
+
+format: $(READY)  ## Sort imports and format .py files and notebooks
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 notebooks: $(READY)  ## Execute all chapters and store them in normal form
 	$(BIN)/python -m book_tools.notebooks
