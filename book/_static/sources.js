@@ -12,6 +12,19 @@
     target.scrollIntoView();
   };
 
+  // From the search page: open the items that hold the words searched for.
+  const followSearch = () => {
+    if (!document.referrer.includes("/search.html") || location.hash) return;
+    const terms = localStorage.getItem("sphinx_highlight_terms") ?? "";
+    const words = terms.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = [...document.querySelectorAll(".source-item")].filter((card) =>
+      words.some((word) => card.textContent.toLowerCase().includes(word)),
+    );
+    if (!words.length || !found.length) return;
+    found.forEach(reveal);
+    found[0].scrollIntoView();
+  };
+
   const setOpen = (open) => sections.forEach((section) => (section.open = open));
 
   const shows = {
@@ -59,12 +72,8 @@
 
   addControls();
   followHash();
+  followSearch();
   addEventListener("hashchange", followHash);
-  // Words marked by the search may stand in a closed section.
-  addEventListener("load", () =>
-    document.querySelectorAll("details .highlighted").forEach(reveal),
-  );
-
   let closed = [];
   addEventListener("beforeprint", () => {
     closed = sections.filter((section) => !section.open);
