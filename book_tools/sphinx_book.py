@@ -4,11 +4,14 @@
 - The answer of a grader is marked as open, wrong or right, so that it can be seen.
 - Two small corrections of the HTML: a hidden cell is announced by its own words, and
   an `assert` stands out.
+- A numbered formula of several lines keeps its number.
 - The title of the first page is not written twice in the browser's tab.
+- A change of these tools builds all pages again, and a file marks the last good build.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.fileutil import copy_asset
+
+STAMP = "built"  # in the folder of the pages; newer than all that they were made from
 
 MATHJAX_FILES = ["tex-chtml.js", "input/tex/extensions", "output/chtml/fonts"]
 
@@ -26,6 +31,12 @@ REWRITTEN = {
     '<summary aria-label="Toggle hidden content">': "<summary>",
     '<span class="k">assert</span>': '<span class="k assert">assert</span>',
 }
+
+
+def tools_digest() -> str:
+    """A fingerprint of the modules that make the pages."""
+    modules = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in modules)).hexdigest()
 
 
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
@@ -47,6 +58,15 @@ def mark_feedback(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             output.parent["classes"].append(kind)
 
 
+def keep_tags(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    r"""Spare formulas with `\tag` the environment in which `\tag` is an error."""
+    for formula in doctree.findall(nodes.math_block):
+        text = formula.astext()
+        if r"\\" in text and r"\tag" in text:
+            formula["nowrap"] = True
+            formula[:] = [nodes.Text(rf"\[{text}\]")]
+
+
 def correct_page(
     app: Sphinx,
     page: str,
@@ -61,9 +81,18 @@ def correct_page(
         context["title"] = "Start here"
 
 
+def stamp(app: Sphinx, error: Exception | None) -> None:
+    """Mark a build without warnings as the newest."""
+    if not error and not app.statuscode and app.builder.format == "html":
+        (Path(app.outdir) / STAMP).touch()
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
+    app.add_config_value("book_tools_digest", tools_digest(), "env", str)
     app.connect("doctree-resolved", mark_feedback)
+    app.connect("doctree-resolved", keep_tags)
     app.connect("html-page-context", correct_page)
     app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", stamp, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

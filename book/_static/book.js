@@ -8,12 +8,13 @@ document.addEventListener("DOMContentLoaded", () => {
   /* What is wider than its place scrolls sideways, with the keyboard too. */
   const parts = document.querySelectorAll(
     "article pre, article div.math, article .pst-scrollable-table-container, " +
-      "article .output.text_html, article .vega-chart"
+      "article .output.text_html"
   );
   const name = (part) =>
     part.matches("pre") ? "Code" : part.matches("div.math") ? "Equation" : "Table";
   const update = (part) => {
     const scrolls = part.scrollWidth > part.clientWidth + 1;
+    if (scrolls === part.hasAttribute("data-scrolls")) return;
     part.toggleAttribute("data-scrolls", scrolls);
     if (scrolls) {
       part.tabIndex = 0;
