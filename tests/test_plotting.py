@@ -1,0 +1,198 @@
+"""Pictures keep the book's conventions; bad input is refused with both numbers."""
+
+import io
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from transformer_lib import plotting
+
+matplotlib.use("Agg")
+
+QUERIES = ["the", "cat", "sat"]
+KEYS = ["die", "Katze", "die", "saß", "."]  # a token twice, as in real sentences
+
+
+@pytest.fixture(autouse=True)
+def theme():
+    with matplotlib.rc_context():
+        plotting.use_book_theme()
+        yield
+    plt.close("all")
+
+
+def weights(n_heads: int = 4) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(n_heads, 3, 5, generator=generator).softmax(dim=-1)
+
+
+def tick_names(axis) -> list[str]:
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def png(figure: Figure) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", metadata={"Software": None})
+    return file.getvalue()
+
+
+def test_queries_are_rows_and_keys_are_columns() -> None:
+    given = weights()[0]
+    axes = plotting.plot_attention(given, QUERIES, KEYS).axes[0]
+    np.testing.assert_allclose(axes.images[0].get_array(), given)
+    assert (axes.get_ylabel(), tick_names(axes.yaxis)) == ("query", QUERIES)
+    assert (axes.get_xlabel(), tick_names(axes.xaxis)) == ("key", KEYS)
+
+
+def test_the_first_query_is_drawn_at_the_top() -> None:
+    axes = plotting.plot_attention(weights()[0], QUERIES, KEYS).axes[0]
+    bottom, top = axes.get_ylim()
+    assert top == -0.5 and bottom == 2.5
+
+
+def test_weights_have_one_scale_from_0_to_1() -> None:
+    figure = plotting.plot_attention(weights()[0] / 10, QUERIES, KEYS)
+    assert figure.axes[0].images[0].get_clim() == (0, 1)
+    assert figure.axes[-1].get_ylabel() == "attention weight"
+
+
+def test_numbers_are_written_into_small_maps_only() -> None:
+    small = plotting.plot_attention(weights()[0], QUERIES, KEYS)
+    large = plotting.plot_attention(torch.eye(12), ["a"] * 12, ["b"] * 12)
+    silent = plotting.plot_attention(weights()[0], QUERIES, KEYS, annotate=False)
+    assert small.axes[0].texts[0].get_text() == f"{weights()[0, 0, 0]:.2f}"
+    assert [len(f.axes[0].texts) for f in (small, large, silent)] == [15, 0, 0]
+
+
+def test_each_head_has_its_own_map_on_the_shared_scale() -> None:
+    given = weights(4)
+    figure = plotting.plot_attention_heads(given, QUERIES, KEYS)
+    for head, axes in enumerate(figure.axes[:4]):
+        np.testing.assert_allclose(axes.images[0].get_array(), given[head])
+        assert axes.images[0].get_clim() == (0, 1)
+        assert axes.get_title() == f"head {head}"
+    assert len(figure.axes) == 5  # one color bar for all
+
+
+def test_a_mask_shows_its_meaning_by_a_sign_too() -> None:
+    mask = torch.ones(3, 3, dtype=torch.bool).tril()
+    axes = plotting.plot_mask(mask, QUERIES, QUERIES).axes[0]
+    signs = [text.get_text() for text in axes.texts]
+    assert signs == ["✓" if attends else "×" for attends in mask.flatten()]
+    np.testing.assert_array_equal(axes.images[0].get_array(), mask)
+
+
+def test_masks_of_several_sizes_share_one_figure() -> None:
+    masks = {"self": torch.ones(3, 3).bool(), "cross": torch.ones(3, 5).bool()}
+    keys = {"self": QUERIES, "cross": KEYS}
+    figure = plotting.plot_masks(masks, QUERIES, keys)
+    assert [axes.get_title() for axes in figure.axes] == ["self", "cross"]
+    assert [tick_names(axes.xaxis) for axes in figure.axes] == [QUERIES, KEYS]
+
+
+def test_a_matrix_has_symmetric_limits() -> None:
+    figure = plotting.plot_matrix([[1.0, -3.0], [2.0, 0.0]], unit="volts")
+    assert figure.axes[0].images[0].get_clim() == (-3, 3)
+    assert figure.axes[1].get_ylabel() == "volts"
+
+
+def test_hidden_scores_are_written_out_and_do_not_stretch_the_scale() -> None:
+    scores = torch.tensor([[0.5, float("-inf")], [float("nan"), -2.0]])
+    axes = plotting.plot_scores(scores, ["a", "b"], ["c", "d"]).axes[0]
+    assert [text.get_text() for text in axes.texts] == ["0.50", "-inf", "nan", "-2.00"]
+    assert axes.images[0].get_clim() == (-2, 2)
+    assert tick_names(axes.xaxis) == ["c", "d"]
+
+
+def test_a_matrix_of_zeros_can_be_drawn() -> None:
+    image = plotting.plot_matrix(torch.zeros(2, 3)).axes[0].images[0]
+    assert image.get_clim() == (-1, 1)
+
+
+def test_lines_differ_in_dashes_and_not_in_color_alone() -> None:
+    curves = {name: np.arange(20.0) for name in "abcdef"}
+    axes = plotting.plot_lines(range(20), curves, "x", "y", log_y=True).axes[0]
+    dashes = {(line._unscaled_dash_pattern[1] or ("-",)) for line in axes.lines}
+    assert len(dashes) == 6
+    assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "log")
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list("abcdef")
+
+
+def test_groups_of_bars_stand_side_by_side() -> None:
+    values = {"scaled": [1, 2], "unscaled": [3, 4]}
+    axes = plotting.plot_bars(["4", "16"], values, "size", "variance").axes[0]
+    assert [bar.get_height() for bar in axes.patches] == [1, 2, 3, 4]
+    ends = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches)
+    assert all(a[1] <= b[0] for a, b in zip(ends, ends[1:], strict=False))
+
+
+def test_histograms_share_bins_and_each_sums_to_one() -> None:
+    samples = {"short": torch.randn(50), "long": 3 * torch.randn(700)}
+    axes = plotting.plot_histograms(samples, "score", n_bins=8).axes[0]
+    short, long = (line.get_data() for line in axes.lines)
+    np.testing.assert_array_equal(short[0], long[0])
+    assert short[1][1::2].sum() == long[1][1::2].sum() == pytest.approx(1)
+
+
+def test_the_same_figure_is_the_same_file() -> None:
+    first, second = (
+        png(plotting.plot_attention(weights()[0], QUERIES, KEYS)) for _ in range(2)
+    )
+    other = png(plotting.plot_attention(weights()[1], QUERIES, KEYS))
+    assert first == second != other
+    assert b"Software" not in first
+    assert len(first) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: plotting.plot_attention(weights(), QUERIES, KEYS), r"2 axes.*4, 3, 5"),
+        (
+            lambda: plotting.plot_attention(weights()[0], KEYS, QUERIES),
+            "3 rows .queries., but 5 q_tokens",
+        ),
+        (
+            lambda: plotting.plot_attention(weights()[0], QUERIES, KEYS[1:]),
+            "5 columns .keys., but 4 k_tokens",
+        ),
+        (
+            lambda: plotting.plot_attention(weights()[0] * 2 + 1, QUERIES, KEYS),
+            r"0\.\.1, but go from 1\.\d+ to 2\.\d+",
+        ),
+        (
+            lambda: plotting.plot_attention(weights()[0] * torch.nan, QUERIES, KEYS),
+            "go from nan to nan",
+        ),
+        (
+            lambda: plotting.plot_attention_heads(weights(), QUERIES, KEYS, ["one"]),
+            "4 heads, but 1 titles",
+        ),
+        (
+            lambda: plotting.plot_mask(torch.ones(3, 5).bool(), QUERIES, QUERIES),
+            "5 columns .keys., but 3 k_tokens",
+        ),
+        (lambda: plotting.plot_matrix(torch.zeros(0, 3)), r"\(0, 3\)"),
+        (
+            lambda: plotting.plot_matrix(torch.zeros(2, 3), row_names=KEYS),
+            "2 rows, but 5 row_names",
+        ),
+        (
+            lambda: plotting.plot_lines([1, 2], {"a": [1, 2, 3]}, "x", "y"),
+            "x has 2 points, but curve 'a' has 3",
+        ),
+        (lambda: plotting.plot_bars(["a"], [1, 2], "x", "y"), "1 labels, but 2 values"),
+    ],
+)
+def test_bad_input_is_refused_with_both_numbers(draw, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        draw()
+
+
+def test_a_mask_must_be_boolean() -> None:
+    with pytest.raises(TypeError, match="must be boolean, not torch.float32"):
+        plotting.plot_mask(torch.ones(3, 3), QUERIES, QUERIES)
