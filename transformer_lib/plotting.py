@@ -41,7 +41,7 @@ __all__ = [
     "use_book_theme",
 ]
 
-# Okabe and Ito's palette: blue, vermillion, green, purple, orange, black.
+# Okabe and Ito's palette: blue, vermilion, green, purple, orange, black.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000")
 _SIGNED = LinearSegmentedColormap.from_list(
     "signed",
