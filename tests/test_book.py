@@ -1,14 +1,15 @@
 """The stored notebooks, read as data, follow the rules of the book."""
 
 import pytest
+from nbformat.v4 import new_markdown_cell, new_notebook
 
-from book_tools import notebook_rules, repository
-from book_tools.link_rules import repeated_labels
+from book_tools import link_rules, notebook_rules, repository
 from book_tools.normal_form import read
 from book_tools.toc import ROOT, chapters
 
 CHAPTERS = chapters()
 NOTEBOOKS = {path.name: read(path) for path in CHAPTERS}
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "book").glob("*.md")]
 ADDRESS = repository.address()
 
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
@@ -38,9 +39,18 @@ def test_number_is_the_place_in_the_table_of_contents(number, path):
 
 
 def test_labels_are_unique_in_the_book():
-    expect_nothing(repeated_labels(NOTEBOOKS), ROOT / "book")
+    expect_nothing(link_rules.repeated_labels(NOTEBOOKS), ROOT / "book")
 
 
 def test_every_notebook_is_in_the_table_of_contents():
     assert CHAPTERS
     assert set(CHAPTERS) == set((ROOT / "book").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_page(path):
+    text = path.read_text(encoding="utf-8")
+    page = new_notebook(cells=[new_markdown_cell(text)])
+    expect_nothing(link_rules.broken_links(page, path), path)
+    expect_nothing(link_rules.pictures(page), path)
+    expect_nothing(link_rules.link_text(page), path)
