@@ -22,6 +22,7 @@ import torch
 import vl_convert
 
 from transformer_lib import chart_parts, charts
+from transformer_lib.chart_theme import theme_config
 from transformer_lib.embeddings import sinusoid_table
 from transformer_lib.masks import causal_mask, padding_mask
 
@@ -157,6 +158,24 @@ def test_the_drawn_mask_follows_the_inputs(
     assert cells(svg, "sign") == signs
     n_padding = sum(len(SIDES[side]) - lengths[side] for side in (q_side, k_side))
     assert svg.count(">&lt;pad&gt;</text>") == n_padding
+
+
+def contrast(first: str, second: str) -> float:
+    def luminance(color: str) -> float:
+        channels = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+        linear = ((channels + 0.055) / 1.055) ** 2.4
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    lighter, darker = sorted((luminance(first), luminance(second)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize(("dark", "page"), [(False, "#FFFFFF"), (True, "#14181E")])
+def test_text_stands_out_from_the_page_and_from_the_cells(dark, page: str) -> None:
+    theme = theme_config(dark)
+    behind = [page, *theme["range"]["category"]]
+    assert min(contrast(theme["text"]["color"], color) for color in behind) > 4.5
+    assert contrast(theme["axis"]["labelColor"], page) > 4.5
 
 
 def test_dot_products_belong_to_the_chosen_position() -> None:

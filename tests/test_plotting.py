@@ -68,6 +68,32 @@ def test_numbers_are_written_into_small_maps_only() -> None:
     assert [len(f.axes[0].texts) for f in (small, large, silent)] == [15, 0, 0]
 
 
+def contrast(first, second) -> float:
+    def luminance(color) -> float:
+        channels = np.array(matplotlib.colors.to_rgb(color))
+        linear = ((channels + 0.055) / 1.055) ** 2.4
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    lighter, darker = sorted((luminance(first), luminance(second)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_numbers_stand_out_from_their_cells() -> None:
+    ramp = torch.linspace(-1, 1, 100)[None]
+    tokens = [""] * 100
+    figures = [
+        plotting.plot_attention(ramp.abs(), [""], tokens),
+        plotting.plot_matrix(ramp),
+    ]
+    for figure in figures:
+        image, texts = figure.axes[0].images[0], figure.axes[0].texts
+        cells = image.to_rgba(image.get_array()).reshape(-1, 4)
+        assert len(texts) == 100
+        assert {text.get_color() for text in texts} == {"black", "white"}
+        pairs = zip(texts, cells, strict=True)
+        assert min(contrast(text.get_color(), cell[:3]) for text, cell in pairs) > 4.4
+
+
 def test_each_head_has_its_own_map_on_the_shared_scale() -> None:
     given = weights(4)
     figure = plotting.plot_attention_heads(given, QUERIES, KEYS)
@@ -101,9 +127,9 @@ def test_a_matrix_has_symmetric_limits() -> None:
 
 
 def test_hidden_scores_are_written_out_and_do_not_stretch_the_scale() -> None:
-    scores = torch.tensor([[0.5, float("-inf")], [float("nan"), -2.0]])
+    scores = torch.tensor([[-0.001, float("-inf")], [float("nan"), -2.0]])
     axes = plotting.plot_scores(scores, ["a", "b"], ["c", "d"]).axes[0]
-    assert [text.get_text() for text in axes.texts] == ["0.50", "-inf", "nan", "-2.00"]
+    assert [text.get_text() for text in axes.texts] == ["0.00", "-inf", "nan", "-2.00"]
     assert axes.images[0].get_clim() == (-2, 2)
     assert tick_names(axes.xaxis) == ["c", "d"]
 

@@ -102,7 +102,7 @@ def query_rows(label: str) -> altair.Y:
 
 def step_size(tokens: Sequence[str]) -> int:
     """Return the side of a cell in pixels; a map fits a phone of 390 pixels."""
-    return max(12, min(30, 250 // len(tokens)))
+    return max(12, min(30, 230 // len(tokens)))
 
 
 def fixed(name: str, value: Any) -> altair.Parameter:

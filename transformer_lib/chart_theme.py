@@ -17,7 +17,7 @@ def theme_config(dark: bool = False) -> dict[str, Any]:
         "axis": {**text, **sizes, "domainColor": line, "gridColor": line},
         "legend": {**text, **sizes},
         "range": {
-            "category": ["#2F7FB5", "#2A323D"] if dark else ["#56B4E9", "#ECEFF1"],
+            "category": ["#1E5A86", "#2A323D"] if dark else ["#56B4E9", "#ECEFF1"],
             "heatmap": weights,
         },
         "rule": {"color": ink},

@@ -80,7 +80,7 @@ def plot_attention(
     figure = _draw_weights(array[None], q_tokens, k_tokens, [title or ""], cell=0.42)
     small = array.size <= MAX_WRITTEN_CELLS
     if small if annotate is None else annotate:
-        write_numbers(figure.axes[0], array, dark=array > 0.55)
+        write_numbers(figure.axes[0], array)
     return figure
 
 
@@ -228,11 +228,14 @@ def token_ticks(axes: Axes, q_tokens: Tokens, k_tokens: Tokens) -> None:
     axes.grid(True, which="minor", color=LINE, linewidth=0.6)
 
 
-def write_numbers(
-    axes: Axes, array: NDArray[np.float64], dark: NDArray[np.bool_]
-) -> None:
-    """Write each number into its cell, in white where the cell is dark."""
+def write_numbers(axes: Axes, array: NDArray[np.float64]) -> None:
+    """Write each number into its cell, black or white, whichever can be read."""
+    colors = axes.images[0].to_rgba(np.ma.masked_invalid(array))[..., :3]
+    linear = np.where(
+        colors < 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4
+    )
+    light = linear @ [0.2126, 0.7152, 0.0722] > 0.179  # here both contrasts are 4.6 : 1
     for (row, column), value in np.ndenumerate(array):
-        text = f"{value:.2f}" if np.isfinite(value) else f"{value}"
-        color = "white" if dark[row, column] else INK
+        text = f"{value.round(2) + 0.0:.2f}"  # adding 0 turns -0.00 into 0.00
+        color = "black" if light[row, column] else "white"
         axes.text(column, row, text, ha="center", va="center", size=8, color=color)

@@ -68,7 +68,7 @@ def use_book_theme() -> None:
             "axes.prop_cycle": cycler(color=PALETTE) + cycler(linestyle=_DASHES),
             "grid.color": "#E4E7EB",
             "hatch.color": "white",
-            "legend.frameon": False,
+            "legend.edgecolor": "none",
             "lines.linewidth": 1.8,
         }
     )
@@ -112,7 +112,7 @@ def plot_matrix(
     figure, axes = plt.subplots(figsize=(width, height))
     image = axes.imshow(finite, cmap=_SIGNED, vmin=-limit, vmax=limit, aspect="auto")
     if array.size <= MAX_WRITTEN_CELLS:
-        write_numbers(axes, array, dark=np.abs(finite) > 0.6 * limit)
+        write_numbers(axes, array)
     axes.set(title=title or "", xlabel=column_label, ylabel=row_label)
     for axis in (axes.xaxis, axes.yaxis):
         axis.get_major_locator().set_params(integer=True)
@@ -217,9 +217,10 @@ def plot_bars(
         hatch = _HATCHES[index % len(_HATCHES)]
         bars = axes.bar(center, array, width * 0.94, label=name, hatch=hatch)
         if len(labels) * len(arrays) <= 16:
-            axes.bar_label(bars, fmt="%.3g", padding=2, fontsize=9)
+            axes.bar_label(bars, fmt="%.3g", padding=2, fontsize=8)
     axes.set(xlabel=x_label, ylabel=y_label, yscale="log" if log_y else "linear")
     axes.set_xticks(range(len(labels)), labels)
+    axes.margins(y=0.1)
     if len(arrays) > 1:
         axes.legend()
     return figure

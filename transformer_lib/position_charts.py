@@ -32,7 +32,7 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
         slider("chosen", "position", 0, n_positions - 1, n_positions // 2),
     ]
     positions = altair.Scale(domain=[-0.5, n_positions - 0.5], nice=False)
-    view = altair.Chart(width=250, height=130)
+    view = altair.Chart(width=240, height=130)
     at_chosen = view.transform_filter("datum.position == chosen")
 
     x = altair.X("position:Q", title="position", scale=positions).axis(grid=False)
