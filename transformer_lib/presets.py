@@ -14,7 +14,8 @@ _PAPER_BASE = TransformerConfig(
 )
 
 PRESETS: dict[str, TransformerConfig] = {
-    # Table 3, rows "base" and "big". The equations have no biases in the projections.
+    # Table 3, rows "base" and "big". The equations show no biases in the projections;
+    # here W^O keeps one, as in every model of the library.
     "paper-base": _PAPER_BASE,
     "paper-big": replace(_PAPER_BASE, d_model=1024, n_heads=16, d_ff=4096, dropout=0.3),
     # Fairseq edition: the base architecture of fairseq, which pads with id 1.
