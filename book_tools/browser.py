@@ -111,6 +111,11 @@ class Trouble:
     console: list[str] = field(default_factory=list)  # errors and warnings
     errors: list[str] = field(default_factory=list)  # exceptions nobody caught
 
+    def clear(self) -> None:
+        """Forget all of it."""
+        for kind in (self.outside, self.failed, self.console, self.errors):
+            kind.clear()
+
     def listed(self) -> list[str]:
         """Every complaint as one line, the first of each kind first."""
         kinds = {

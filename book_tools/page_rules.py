@@ -58,19 +58,42 @@ def charts(page: Page) -> list[str]:
               wrong.push(`${key} is not drawn`);
               continue;
             }
-            for (const input of chart.querySelectorAll(
-                "select, input[type=range], input[type=radio]:not(:checked)")) {
-              const before = drawing().outerHTML;
-              const old = input.value;
-              if (input.type === "radio") input.click();
-              else if (input.matches("select")) {
-                const others = [...input.options].filter((one) => one.value !== old);
-                input.value = others[0].value;
-              } else input.value = old === input.max ? input.min : input.max;
+            const use = async (input, value) => {
+              if (input.type === "checkbox") input.checked = value;
+              else input.value = value;
               for (const kind of ["input", "change"])
                 input.dispatchEvent(new Event(kind, { bubbles: true }));
               await chart.drawn?.view.runAsync();
-              if (drawing().outerHTML === before)
+              return drawing().outerHTML;
+            };
+            const other = (input) =>
+              input.type === "checkbox" ? !input.checked
+              : input.matches("select")
+                ? [...input.options].find((one) => !one.selected).value
+              : input.value === input.max ? input.min : input.max;
+            const answers = async (input) => {
+              const before = drawing().outerHTML;
+              const old = input.type === "checkbox" ? input.checked : input.value;
+              const after = await use(input, other(input));
+              await use(input, old);
+              return before !== after;
+            };
+            const selects = [...chart.querySelectorAll("select")];
+            for (const input of chart.querySelectorAll("select, input")) {
+              if (!input.matches("select, [type=range], [type=checkbox]"))
+                wrong.push(`${key} has an input that this rule cannot try`);
+              let answered = await answers(input);
+              // An input may matter for one choice only: try the others too.
+              for (const select of selects.filter((one) => one !== input)) {
+                const old = select.value;
+                for (const option of select.options) {
+                  if (answered) break;
+                  await use(select, option.value);
+                  answered = await answers(input);
+                }
+                await use(select, old);
+              }
+              if (!answered)
                 wrong.push(`${key} does not answer to its input ${input.name}`);
             }
           }
@@ -135,12 +158,16 @@ def structure(page: Page) -> list[str]:
 
 
 def hidden_cells(page: Page) -> list[str]:
-    """Every hidden cell opens and closes with the keyboard, and is named in words."""
+    """Hidden parts open and close with the keyboard, and are named in words.
+
+    Every hidden cell is tried, and the last of each other kind.
+    """
     wrong = []
-    summaries = page.query_selector_all("article details > summary")
+    summaries = page.query_selector_all("article details.hide > summary")
+    for kind in ("vega-data", "source-section"):
+        summaries += page.query_selector_all(f"article details.{kind} > summary")[-1:]
+    summaries += page.query_selector_all("article details:not([class]) > summary")
     for index, summary in enumerate(summaries):
-        if not summary.is_visible():
-            continue
         opened = "(summary) => summary.parentElement.open"
         before = summary.evaluate(opened)
         summary.focus()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from sphinx.application import Sphinx
+from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 from sphinx.util.fileutil import copy_asset
 
 STAMP = "built"  # in the folder of the pages; newer than all that they were made from
@@ -82,9 +82,19 @@ def correct_page(
 
 
 def stamp(app: Sphinx, error: Exception | None) -> None:
-    """Mark a build without warnings as the newest."""
-    if not error and not app.statuscode and app.builder.format == "html":
-        (Path(app.outdir) / STAMP).touch()
+    """Mark a build without warnings as good; make the next one start afresh else.
+
+    Sphinx tells the warnings of a page only when it reads the page: a second build
+    would pass over them in silence.
+    """
+    if error or app.builder.format != "html":
+        return
+    good = Path(app.outdir) / STAMP
+    if app._warncount:  # Sphinx sets its status only after this event
+        good.unlink(missing_ok=True)
+        (Path(app.doctreedir) / ENV_PICKLE_FILENAME).unlink(missing_ok=True)
+    else:
+        good.touch()
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

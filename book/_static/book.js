@@ -8,7 +8,7 @@ document.addEventListener("DOMContentLoaded", () => {
   /* What is wider than its place scrolls sideways, with the keyboard too. */
   const parts = document.querySelectorAll(
     "article pre, article div.math, article .pst-scrollable-table-container, " +
-      "article .output.text_html"
+      "article .output.text_html, article .vega-view"
   );
   const name = (part) =>
     part.matches("pre") ? "Code" : part.matches("div.math") ? "Equation" : "Table";
@@ -16,13 +16,13 @@ document.addEventListener("DOMContentLoaded", () => {
     const scrolls = part.scrollWidth > part.clientWidth + 1;
     if (scrolls === part.hasAttribute("data-scrolls")) return;
     part.toggleAttribute("data-scrolls", scrolls);
+    if (scrolls) part.tabIndex = 0;
+    else part.removeAttribute("tabindex");
+    if (part.matches(".vega-view")) return; // has a role and a label of its own
     if (scrolls) {
-      part.tabIndex = 0;
       part.setAttribute("role", "group");
       part.setAttribute("aria-label", `${name(part)}, scrolls sideways`);
-    } else
-      for (const attribute of ["tabindex", "role", "aria-label"])
-        part.removeAttribute(attribute);
+    } else for (const attribute of ["role", "aria-label"]) part.removeAttribute(attribute);
   };
   const observer = new ResizeObserver((entries) =>
     entries.forEach((entry) => update(entry.target.closest("[data-watched]")))
