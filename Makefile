@@ -24,7 +24,8 @@ $(READY): requirements.txt constraints.txt pyproject.toml
 	  { echo 'The book needs Python 3.11 or newer: make PYTHON=python3.12 ...'; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo 'On Debian and Ubuntu, install python3-venv.'; exit 1; }
-	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-compile \
+	  --requirement requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
