@@ -1,6 +1,6 @@
 """Look inside a model while it runs, without changing its signatures."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from torch import Tensor, nn
@@ -37,7 +37,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     attentions = _parts(model, MultiHeadAttention)
     maps: dict[str, Tensor] = {}
 
-    def keep(name: str):
+    def keep(name: str) -> Callable[[Tensor], None]:
         def on_weights(weights: Tensor) -> None:
             maps[name] = weights.detach()
 
@@ -69,7 +69,7 @@ def record_hidden_states(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """
     states: dict[str, Tensor] = {}
 
-    def keep(name: str):
+    def keep(name: str) -> Callable[[nn.Module, tuple, Tensor], None]:
         def on_forward(module: nn.Module, inputs: tuple, output: Tensor) -> None:
             states[name] = output.detach()
 
