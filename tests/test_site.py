@@ -176,28 +176,34 @@ def test_buttons_lead_to_the_notebook(name: str, base: str, page: Page) -> None:
 
 
 @ON_CHAPTERS
-def test_solutions_are_folded_away_and_print_unfolds_them(
-    name: str, base: str, page: Page
+def test_solutions_are_folded_away_and_print_shows_all(
+    name: str, base: str, phone: Page
 ) -> None:
-    browser.visit(page, f"{base}/{name}.html")
-    solutions = page.locator("details.hide", has_text="Show the solution")
+    browser.visit(phone, f"{base}/{name}.html")
+    solutions = phone.locator("details.hide", has_text="Show the solution")
     assert solutions.count() >= 3
     code = solutions.first.locator("pre").first
     assert not code.is_visible()
-    page.emulate_media(media="print")  # this page only; it is closed at the end
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert page.locator("article details:not([open])").count() == 0
+    phone.set_viewport_size({"width": 720, "height": 1000})
+    phone.emulate_media(media="print", color_scheme="dark")
+    phone.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert code.is_visible()
-    for hidden in (".bd-sidebar-primary", ".bd-sidebar-secondary", ".copybtn"):
-        assert page.locator(hidden).locator("visible=true").count() == 0, hidden
-    cut = page.evaluate(
-        """() => [...document.querySelectorAll("article pre, article div.math")]
-          .filter((part) => getComputedStyle(part).overflowX !== "visible")
-          .map((part) => part.textContent.slice(0, 60))"""
+    assert not is_dark(phone)
+    assert complaints(phone, ["width", "code_colors"]) == []
+    for part in (".bd-sidebar-primary", ".bd-sidebar-secondary", ".copybtn"):
+        assert phone.locator(part).locator("visible=true").count() == 0, part
+    cut = phone.evaluate(
+        """() => [...document.querySelectorAll("article :is(pre, div.math, img, svg)")]
+          .filter((part) => part.checkVisibility())
+          .filter((part) => getComputedStyle(part).overflowX === "auto" ||
+            part.getBoundingClientRect().right > window.innerWidth)
+          .map((part) => part.outerHTML.slice(0, 90))"""
     )
     assert cut == []
-    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    assert page.locator("article details[open]").count() == 0
+    phone.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    phone.emulate_media(media="screen")
+    assert is_dark(phone)
+    assert phone.locator("article details[open]").count() == 0
 
 
 @ON_CHAPTERS

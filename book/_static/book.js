@@ -22,11 +22,17 @@ document.addEventListener("DOMContentLoaded", () => {
     if (scrolls) {
       part.setAttribute("role", "group");
       part.setAttribute("aria-label", `${name(part)}, scrolls sideways`);
-    } else for (const attribute of ["role", "aria-label"]) part.removeAttribute(attribute);
+    } else {
+      part.removeAttribute("role");
+      part.removeAttribute("aria-label");
+    }
   };
-  const observer = new ResizeObserver((entries) =>
-    entries.forEach((entry) => update(entry.target.closest("[data-watched]")))
-  );
+  const observer = new ResizeObserver((entries) => {
+    for (const entry of entries) {
+      const part = entry.target.closest("[data-watched]");
+      if (part) update(part); // a chart that is drawn anew leaves its parts behind
+    }
+  });
   for (const part of parts) {
     part.dataset.watched = "";
     observer.observe(part);
@@ -34,12 +40,17 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
-/* Paper cannot be opened: print what is hidden, then hide it again. */
-let opened = [];
+/* Paper is white and cannot be opened: print in light colors what is hidden too. */
+let restore = () => {};
 window.addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll("details:not([open])")];
-  for (const part of opened) part.open = true;
+  const page = document.documentElement;
+  const theme = page.dataset.theme;
+  const closed = [...document.querySelectorAll("details:not([open])")];
+  page.dataset.theme = "light";
+  for (const part of closed) part.open = true;
+  restore = () => {
+    page.dataset.theme = theme;
+    for (const part of closed) part.open = false;
+  };
 });
-window.addEventListener("afterprint", () => {
-  for (const part of opened) part.open = false;
-});
+window.addEventListener("afterprint", () => restore());
