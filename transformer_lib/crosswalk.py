@@ -1,0 +1,219 @@
+"""The cross-walk: one thing, its name in nine dialects, and a way to check each name.
+
+Rows come from `crosswalk_names` (parameters, arguments, masks) and from
+`crosswalk_weights` (keys of state dicts). `check_name` looks a name up in real
+objects; `convert_weights` renames the parameters of one dialect into another's.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_lib.crosswalk_names import NAMES
+from transformer_lib.crosswalk_weights import weight_rows
+
+DIALECTS = (
+    "paper",
+    "transformer_lib",
+    "torch.nn",
+    "fairseq",
+    "Hugging Face",
+    "lecture",
+    "post",
+    "dummies",
+    "revisited",
+)
+WEIGHTS = "Weights"
+
+
+@dataclass(frozen=True)
+class Name:
+    """One name, and a fact about it ("True = ignore"), which may be empty."""
+
+    text: str
+    fact: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that several dialects have a name for.
+
+    Attributes:
+        topic: the table it belongs to.
+        term: what it is, in plain words.
+        names: dialect -> its names; a dialect without one is missing.
+    """
+
+    topic: str
+    term: str
+    names: Mapping[str, tuple[Name, ...]]
+
+
+def read_rows() -> list[Row]:
+    """Return all rows, topic by topic; weights come last."""
+    rows = list(_parse(NAMES))
+    for term, keys in weight_rows():
+        names = {dialect: (Name(key),) for dialect, key in keys.items()}
+        rows.append(Row(WEIGHTS, term, names))
+    return rows
+
+
+def find(word: str) -> list[Row]:
+    """Return the rows in which a dialect uses this word, whole, upper or lower case."""
+    pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
+    return [
+        row
+        for row in read_rows()
+        if any(pattern.search(n.text) for names in row.names.values() for n in names)
+    ]
+
+
+def to_markdown(rows: list[Row]) -> str:
+    """Write rows as one Markdown table; dialects without any name are left out."""
+    used = [d for d in DIALECTS if any(d in row.names for row in rows)]
+    lines = ["| | " + " | ".join(used) + " |", "| --- " * (len(used) + 1) + "|"]
+    for row in rows:
+        cells = [_cell(row.names.get(dialect, ())) for dialect in used]
+        lines.append(f"| {row.term} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def check_name(name: str, things: Mapping[str, Any]) -> bool:
+    """Look a name up in real objects.
+
+    Args:
+        name: `Thing.attribute`, or `Thing(first, second=default)`.
+        things: the objects that a name may begin with.
+
+    Returns:
+        True if it was found; False if it names none of the things (a formula, say).
+
+    Raises:
+        LookupError: the thing has no such attribute or parameter, its parameters come
+            in another order, or the default is another.
+    """
+    match = re.fullmatch(r"([\w.]+)(?:\((.*)\))?", name)
+    heads = [h for h in things if match and f"{match[1]}.".startswith(f"{h}.")]
+    if not heads:
+        return False
+    head = max(heads, key=len)
+    thing = things[head]
+    for attribute in match[1][len(head) :].split(".")[1:]:
+        if not hasattr(thing, attribute):
+            raise LookupError(f"{name}: {type(thing).__name__} has no {attribute!r}")
+        thing = getattr(thing, attribute)
+    if match[2] is not None:
+        _check_parameters(name, thing, match[2].split(", "))
+    return True
+
+
+def convert_weights(
+    state: Mapping[str, Tensor], source: str, target: str
+) -> dict[str, Tensor]:
+    """Rename the parameters of a state dict from one dialect into another's.
+
+    Args:
+        state: key -> tensor, in the dialect `source`. Keys the cross-walk does not
+            know in both dialects are left out.
+        source: one of DIALECTS.
+        target: another.
+
+    Returns:
+        key -> tensor, in the dialect `target`. Matrices are cut up or joined where
+        one dialect keeps in one tensor what the other keeps in three.
+
+    Raises:
+        ValueError: a dialect is unknown or has no weights.
+    """
+    rows = [keys for _, keys in weight_rows()]
+    for dialect in (source, target):
+        known = sorted({name for keys in rows for name in keys})
+        if dialect not in known:
+            raise ValueError(
+                f"dialect {dialect!r} has no weights; known are {', '.join(known)}"
+            )
+    pieces: dict[str, list[Tensor]] = {}
+    for keys in rows:
+        if source not in keys or target not in keys:
+            continue
+        pairs = zip(_spread(keys[source]), _spread(keys[target]), strict=False)
+        for their_key, our_key in pairs:
+            for layer, tensor in _matches(state, their_key):
+                key = our_key.split("[")[0].replace(".N.", f".{layer}.")
+                pieces.setdefault(key, []).append(tensor)
+    return {k: p[0] if len(p) == 1 else torch.cat(p) for k, p in pieces.items()}
+
+
+def _matches(state: Mapping[str, Tensor], key: str) -> Iterator[tuple[str, Tensor]]:
+    """Yield (layer number or "", rows) for what the key stands for in the state."""
+    name, _, rows = key.partition("[")
+    start, _, stop = rows.rstrip("]").partition(":")
+    pattern = re.compile(re.escape(name).replace(r"\.N\.", r"\.(\d+)\."))
+    for found, tensor in state.items():
+        if match := pattern.fullmatch(found):
+            d = len(tensor) // 3
+            yield "".join(match.groups()), tensor[_bound(start, d) : _bound(stop, d)]
+
+
+def _bound(text: str, d: int) -> int | None:
+    """Read the end of a slice: nothing is None, 2 is 2, d is d, and 2d is twice d."""
+    if not text.endswith("d"):
+        return int(text) if text else None
+    return d * int(text[:-1] or 1)
+
+
+def _spread(key: str) -> list[str]:
+    """Write the braces out: x.{a, b}[:d] becomes x.a[:d] and x.b[:d]."""
+    match = re.fullmatch(r"(.*)\{(.*)\}(.*)", key)
+    if not match:
+        return [key]
+    return [f"{match[1]}{word}{match[3]}" for word in match[2].split(", ")]
+
+
+def _parse(text: str) -> Iterator[Row]:
+    topic, term, names = "", "", {}
+    for line in [*text.splitlines(), ""]:
+        depth = len(line) - len(line.lstrip())
+        if depth < 4 and names:
+            yield Row(topic, term, names)
+            names = {}
+        if depth == 4:
+            dialect, _, cell = line.strip().partition(": ")
+            if dialect not in DIALECTS:
+                raise ValueError(f"{term}: {dialect!r} is none of {DIALECTS}")
+            parts = (part.partition(" | ") for part in cell.split("; "))
+            found = tuple(Name(name, fact) for name, _, fact in parts)
+            names[dialect] = names.get(dialect, ()) + found
+        elif depth == 2:
+            term = line.strip()
+        elif line:
+            topic = line
+
+
+def _cell(names: tuple[Name, ...]) -> str:
+    parts = []
+    for name in names:
+        text = name.text if "$" in name.text else f"`{name.text}`"
+        parts.append(f"{text}: {name.fact}" if name.fact else text)
+    return "; ".join(parts) or "–"
+
+
+def _check_parameters(name: str, thing: object, wanted: list[str]) -> None:
+    callable_ = thing if inspect.isroutine(thing) or inspect.isclass(thing) else None
+    signature = inspect.signature(callable_ or type(thing))
+    order = list(signature.parameters)
+    places = []
+    for parameter, _, default in (part.partition("=") for part in wanted):
+        if parameter not in order:
+            raise LookupError(f"{name}: no parameter {parameter!r} among {order}")
+        places.append(order.index(parameter))
+        found = signature.parameters[parameter].default
+        if default and repr(found) != default:
+            raise LookupError(f"{name}: the default of {parameter} is {found!r}")
+    if places != sorted(places):
+        raise LookupError(f"{name}: the order is {order}")
