@@ -18,21 +18,31 @@ WIDTHS = (1280, 390)
 
 
 def take(
-    window: Browser, url: str, path: Path, *, width: int, dark: bool, whole: bool
+    window: Browser,
+    url: str,
+    path: Path,
+    *,
+    size: tuple[int, int],
+    dark: bool,
+    whole: bool,
 ) -> None:
     """Write one picture of one page.
 
     Args:
         window: The running browser.
-        url: Address of the page.
+        url: Address of the page, and after a # the place to show.
         path: File to write, PNG.
-        width: Width of the window in pixels.
+        size: Width and height of the window in pixels.
         dark: Whether the reader's system asks for dark colors.
         whole: The whole page, or only what the window shows first.
     """
-    with browser.open_context(window, width=width, dark=dark) as (context, _):
-        page = context.new_page()
-        browser.visit(page, url)
+    width, height = size
+    with browser.open_context(window, width=width, height=height, dark=dark) as opened:
+        page = opened[0].new_page()
+        address, _, place = url.partition("#")
+        browser.visit(page, address)
+        if place:  # only now: drawing charts and formulas moves places
+            page.locator(f"[id='{place}']").evaluate("(part) => part.scrollIntoView()")
         page.screenshot(path=path, full_page=whole)
 
 
@@ -43,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--into", type=Path, required=True, help="folder to write to")
     parser.add_argument("--site", type=Path, default=SITE, help="the built site")
     parser.add_argument("--width", type=int, action="append", help="default: both")
+    parser.add_argument("--height", type=int, default=900, help="of the window")
     parser.add_argument("--theme", choices=["light", "dark"], action="append")
     parser.add_argument("--top", action="store_true", help="only the first screen")
     options = parser.parse_args(arguments)
@@ -51,12 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for page in options.pages:
             for width in options.width or WIDTHS:
                 for theme in options.theme or ("light", "dark"):
-                    name = f"{Path(page).name}-{width}-{theme}.png"
+                    path, _, place = page.partition("#")
+                    name = f"{Path(path).name}-{width}-{theme}.png"
                     take(
                         window,
-                        f"{base}/{page}.html",
+                        f"{base}/{path}.html#{place}",
                         options.into / name,
-                        width=width,
+                        size=(width, options.height),
                         dark=theme == "dark",
                         whole=not options.top,
                     )
