@@ -13,7 +13,7 @@ MAX_LINES = 20
 MAX_COLUMNS = 72
 MAX_CODE_CELLS = 40
 
-CELL_METADATA = {"tags", "ledger", "mystnb", "cellView", "jupyter"}
+CELL_METADATA = {"tags", "ledger", "mystnb", "cellView", "jupyter", "source_digest"}
 TAGS = {"remove-cell", "hide-input", "hide-cell", "nbval-ignore-output"}
 LEDGER_ID = re.compile(r"S\d+-\d+")
 

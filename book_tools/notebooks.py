@@ -6,7 +6,8 @@
     python -m book_tools.notebooks --coverage          how much does nbval compare?
 
 The normal form holds nothing that changes from run to run, so a second run
-leaves no difference. Progress bars are for whoever runs a cell: the kernels
+leaves no difference; the output of a cell tagged nbval-ignore-output is kept
+while its source stays. Progress bars are for whoever runs a cell: the kernels
 started here do not draw them, and bars left by another front end are removed.
 Anything else on stderr is refused.
 """
@@ -14,6 +15,7 @@ Anything else on stderr is refused.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import subprocess
 import sys
@@ -57,6 +59,7 @@ def execute(path: Path, timeout: float = 600) -> bool:
             file is left as it was.
     """
     notebook = nbformat.read(path, as_version=4)
+    stored = _unrepeatable(notebook)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -82,7 +85,27 @@ def execute(path: Path, timeout: float = 600) -> bool:
                 raise NotebookError(
                     f"{path}: cell {index} wrote to stderr\n{output.text}"
                 )
-    return write(normal, path)
+        if "nbval-ignore-output" in cell.metadata.get("tags", []):
+            cell.metadata["source_digest"] = _digest(cell)
+            cell.outputs = stored.get(cell.source, cell.outputs)
+    return write(normalize(normal), path)
+
+
+def _unrepeatable(notebook: NotebookNode) -> dict[str, list[NotebookNode]]:
+    """Outputs that differ in every run, such as timings, by the source of their cell.
+
+    They are kept as long as the digest stored with them says that they come from
+    this very source; so a second run leaves no difference.
+    """
+    return {
+        cell.source: cell.outputs
+        for cell in normalize(notebook).cells
+        if cell.metadata.get("source_digest") == _digest(cell)
+    }
+
+
+def _digest(cell: NotebookNode) -> str:
+    return hashlib.sha256(cell.source.encode()).hexdigest()[:12]
 
 
 def _failed(cell: NotebookNode) -> bool:

@@ -55,7 +55,7 @@ def mark_feedback(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Give the output of a grader a class that tells what it says."""
     for output in doctree.findall(nodes.literal_block):
         if kind := FEEDBACK.get(output.astext()[:1]):
-            output.parent["classes"].append(kind)
+            output["classes"].append(kind)
 
 
 def keep_tags(app: Sphinx, doctree: nodes.document, docname: str) -> None:

@@ -103,6 +103,27 @@ def test_failing_cell_is_named_and_nothing_is_stored(tmp_path, capsys, source, m
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_cannot_repeat_is_kept_until_its_cell_changes(tmp_path):
+    path = store(tmp_path / "trial.ipynb", "import time; print(time.time_ns())")
+    notebooks.execute(path)
+    untagged = path.read_bytes()
+    assert notebooks.execute(path) is True
+    assert path.read_bytes() != untagged
+
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[1].metadata["tags"] = ["nbval-ignore-output"]
+    nbformat.write(notebook, path)
+    notebooks.execute(path)
+    tagged = path.read_bytes()
+    assert notebooks.execute(path) is False
+
+    notebook.cells[1].source += "  # anew"
+    nbformat.write(notebook, path)
+    notebooks.execute(path)
+    renewed = nbformat.read(path, as_version=4).cells[1].outputs[0].text
+    assert renewed.strip() not in tagged.decode()
+
+
 def stderr(text):
     return nbformat.v4.new_output("stream", name="stderr", text=text)
 
