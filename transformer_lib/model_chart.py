@@ -67,12 +67,8 @@ def model_explorer(
         for kind, array in arrays.items():
             card[kind] = f"{box.name}, {kind}"
             axes[card[kind]] = [box.side, *_columns(box, kind)]
-            rows += [
-                {"of": card[kind], "q": i, "token": token, "values": join_numbers(line)}
-                for i, (token, line) in enumerate(
-                    zip(names[box.side], array, strict=True)
-                )
-            ]
+            values = "; ".join(join_numbers(line) for line in array)
+            rows.append({"of": card[kind], "values": values})
         card["about"] += [" "] * (5 - len(card["about"]))  # always as many lines
         cards.append(card)
     kinds = [f"weights of head {head}" for head in range(model.config.n_heads)]
@@ -84,7 +80,7 @@ def model_explorer(
     ]
     data = altair.Data(values=rows)
     chart = altair.vconcat(_drawing(boxes), _heat_map(), data=data, spacing=24)
-    headings = {"of": "what", "q": "position", "token": "token", "values": "numbers"}
+    headings = {"of": "what", "values": "numbers, token by token"}
     return finish(chart, params, headings)
 
 
@@ -203,8 +199,11 @@ def _heat_map() -> altair.LayerChart:
         return f"{shown} && names[{kind}] ? names[{kind}][{index}] : {index}"
 
     cells = altair.Chart(width=250, height=170).transform_filter(f"datum.of == {shown}")
-    cells = split_field(cells, "values", " ", "number", "k").transform_calculate(
-        value="toNumber(datum.number)", column=label(1, "datum.k")
+    cells = split_field(cells, "values", "; ", "line", "q")
+    cells = split_field(cells, "line", " ", "number", "k").transform_calculate(
+        value="toNumber(datum.number)",
+        token=label(0, "datum.q"),
+        column=label(1, "datum.k"),
     )
     x = altair.Axis(labelExpr=label(1, "datum.value"), labelAngle=-45, ticks=False)
     y = altair.Axis(labelExpr=label(0, "datum.value"), ticks=False)
