@@ -207,6 +207,22 @@ def test_both_paths_agree_with_rows_that_have_no_key(heads_in_mask) -> None:
         assert all(g.isfinite().all() for g in gradients(output, inputs))
 
 
+@pytest.mark.parametrize(
+    "shape", [(), (K_LEN,), (1, K_LEN), (Q_LEN, 1), (N_HEADS, Q_LEN, K_LEN)]
+)
+def test_a_mask_of_fewer_dimensions_broadcasts_on_both_paths(shape) -> None:
+    torch.manual_seed(0)
+    attention, inputs = MultiHeadAttention(D_MODEL, N_HEADS).double(), make_inputs()
+    mask = torch.rand(shape) < 0.6
+    whole = mask.expand(BATCH, N_HEADS, Q_LEN, K_LEN)
+    expected = run(attention, inputs, whole, open_path=False)
+    for open_path in (False, True):
+        output = run(attention, inputs, mask, open_path)
+        torch.testing.assert_close(output, expected, **EXACT)
+    other = run(attention, inputs, ~whole, open_path=False)
+    assert not torch.allclose(other, expected, atol=1e-3)  # the mask is used
+
+
 @BOTH_PATHS
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
