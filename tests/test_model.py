@@ -190,7 +190,7 @@ def test_wrong_ids_are_refused_by_the_model() -> None:
         model(SRC[:1], torch.tensor([[11]]))
     with pytest.raises(ValueError, match="length 0"):
         model(SRC[:1, :0], TGT_IN[:1])
-    with pytest.raises(ValueError, match="query has batch size 1, but key has 2"):
+    with pytest.raises(ValueError, match="memory has batch size 2, .* target has 1"):
         model.decode(TGT_IN[:1], model.encode(SRC))
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.attention import MultiHeadAttention
+from transformer_lib.masks import check_mask
 from transformer_lib.residual import SublayerConnection
 
 Activation = Literal["relu", "gelu"]
@@ -122,6 +123,9 @@ class DecoderLayer(nn.Module):
         dropout: rate of dropout on the sub-layers' outputs while training.
         norm_first: pre-norm instead of the paper's post-norm.
         eps: of the layer norms.
+
+    Raises:
+        ValueError: the two attentions differ in d_model.
     """
 
     def __init__(
@@ -134,6 +138,11 @@ class DecoderLayer(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
+        if cross_attn.d_model != self_attn.d_model:
+            raise ValueError(
+                f"self_attn has d_model {self_attn.d_model}, but cross_attn has "
+                f"{cross_attn.d_model}; both are added to the same x"
+            )
         self.self_attn = self_attn
         self.cross_attn = cross_attn
         self.feed_forward = feed_forward
@@ -160,9 +169,45 @@ class DecoderLayer(nn.Module):
 
         Returns:
             (batch, tgt_len, d_model)
+
+        Raises:
+            ValueError: the memory's width or batch size does not fit, or a mask belongs
+                to another attention block.
+            TypeError: a mask is not boolean.
         """
+        if x.dim() == memory.dim() == 3:  # otherwise the attention names the shape
+            self._check_memory(x, memory)
+            self._check_masks(x, memory, src_mask, tgt_mask)
         x = self.self_attn_connection(x, lambda x: self.self_attn(x, x, x, tgt_mask))
         x = self.cross_attn_connection(
             x, lambda x: self.cross_attn(x, memory, memory, src_mask)
         )
         return self.feed_forward_connection(x, self.feed_forward)
+
+    def _check_memory(self, x: Tensor, memory: Tensor) -> None:
+        d_memory = self.cross_attn.k_proj.in_features
+        if memory.size(-1) != d_memory:
+            raise ValueError(
+                f"memory has width {memory.size(-1)}, but cross_attn was built for "
+                f"{d_memory}; its d_inputs projects from another width"
+            )
+        if memory.size(0) != x.size(0):
+            raise ValueError(
+                f"memory has batch size {memory.size(0)}, but the target has "
+                f"{x.size(0)}"
+            )
+
+    def _check_masks(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        src_mask: Tensor | None,
+        tgt_mask: Tensor | None,
+    ) -> None:
+        (batch, tgt_len, _), src_len = x.shape, memory.size(1)
+        if tgt_mask is not None:
+            scores_shape = (batch, self.self_attn.n_heads, tgt_len, tgt_len)
+            check_mask(tgt_mask, scores_shape, "self-attention's tgt_mask")
+        if src_mask is not None:
+            scores_shape = (batch, self.cross_attn.n_heads, tgt_len, src_len)
+            check_mask(src_mask, scores_shape, "cross-attention's src_mask")

@@ -59,12 +59,13 @@ def causal_mask(length: int, device: torch.device | str | None = None) -> Tensor
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 
 
-def check_mask(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
+def check_mask(mask: Tensor, scores_shape: tuple[int, ...], name: str = "mask") -> None:
     """Refuse a mask that cannot be used on scores of this shape.
 
     Args:
         mask: boolean, broadcastable to scores_shape.
         scores_shape: (..., q_len, k_len)
+        name: what the message calls the mask.
 
     Raises:
         TypeError: mask is not boolean.
@@ -72,14 +73,14 @@ def check_mask(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
     """
     if mask.dtype != torch.bool:
         raise TypeError(
-            f"mask must be boolean (True = may attend), not {mask.dtype}; "
+            f"{name} must be boolean (True = may attend), not {mask.dtype}; "
             "convert_mask translates other conventions"
         )
     sizes = zip(reversed(mask.shape), reversed(scores_shape), strict=False)
     fits = all(size in (1, wanted) for size, wanted in sizes)
     if mask.dim() > len(scores_shape) or not fits:
         raise ValueError(
-            f"mask of shape {tuple(mask.shape)} does not broadcast to the scores' "
+            f"{name} of shape {tuple(mask.shape)} does not broadcast to the scores' "
             f"shape {tuple(scores_shape)} (..., q_len, k_len)"
         )
 
