@@ -13,6 +13,8 @@ FENCE = re.compile(r"^(```+|~~~+).*?^\1 *$", re.MULTILINE | re.DOTALL)
 CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 MATH = re.compile(r"\$\$.+?\$\$|\$[^$\n]+\$", re.DOTALL)
 
+BEFORE_IDEAS = ["What you will build", "Setup"]  # the sections a chapter opens with
+
 
 @dataclass
 class Section:

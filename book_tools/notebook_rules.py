@@ -12,9 +12,10 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from book_tools import cell_rules, link_rules, output_rules, repository
+from book_tools import cell_rules, link_rules, output_rules, repository, term_rules
 from book_tools.normal_form import chapter_number, read
 from book_tools.notebook_parts import (
+    BEFORE_IDEAS,
     MATH,
     Section,
     headings,
@@ -26,7 +27,6 @@ from book_tools.notebook_parts import (
     without_code,
 )
 
-BEFORE_IDEAS = ["What you will build", "Setup"]
 AFTER_IDEAS = [
     "The library's version",
     "Common mistakes",
@@ -240,4 +240,5 @@ def file_rules(path: Path, address: str) -> Iterator[str]:
     notebook = read(path)
     yield from output_rules.stored_form(path)
     yield from link_rules.broken_links(notebook, path)
+    yield from term_rules.unlinked_terms(notebook, path)
     yield from stamped(notebook, address, path.name)
