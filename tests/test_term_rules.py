@@ -29,6 +29,10 @@ What a query meets.
 
 A rule.
 
+## padding
+
+Filling.
+
 ## padding mask
 
 A mask for `<pad>`.
