@@ -7,15 +7,15 @@ import torch
 
 from transformer_lib.checks.full_model import (
     VOCABULARY,
-    check_attention_flops,
     check_design,
     check_forward,
     check_parameter_count,
+    check_writing_flops,
 )
 from transformer_lib.masks import causal_mask, padding_mask
 from transformer_lib.presets import PRESETS
 
-GRADERS = [check_parameter_count, check_forward, check_attention_flops]
+GRADERS = [check_parameter_count, check_forward, check_writing_flops]
 
 
 def parameters(vocab, d, d_ff, n, cross=1, norms=1, matrices=1, out_bias=1, bias=0):
@@ -38,11 +38,19 @@ def forward(model, src, tgt_in, enc=True, cross=True, causal=True, head=True):
     return model.lm_head(features) if head else features
 
 
-def flops(q_len, k_len, d):
+def attention(q_len, k_len, d):
     return 4 * (q_len + k_len) * d * d + 4 * q_len * k_len * d
 
 
-ANSWERS = [parameters, forward, flops]
+def writing(n, m, d, d_ff, n_layers, vocab, steps=None, enc=1, heads=None, cross=1):
+    total = enc * n_layers * (attention(n, n, d) + 4 * n * d * d_ff)
+    for t in range(1, m + 1) if steps is None else steps(m):
+        layer = attention(t, t, d) + cross * attention(t, n, d) + 4 * t * d * d_ff
+        total += n_layers * layer + (heads(t, m) if heads else 1) * 2 * d * vocab
+    return total
+
+
+ANSWERS = [parameters, forward, writing]
 
 
 @pytest.mark.parametrize(("grader", "answer"), list(zip(GRADERS, ANSWERS, strict=True)))
@@ -137,22 +145,28 @@ def test_what_padding_predicts_does_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("change", "message"),
     [
-        (lambda q, k, d: flops(q, k, d) // 2, "twice as many"),
-        (lambda q, k, d: flops(q, k, d) - 2 * q * d * d, "output projection"),
-        (lambda q, k, d: 4 * (q + k) * d * d, "are missing"),
-        (lambda q, k, d: flops(q, k, d) - 2 * q * k * d, "is a second"),
-        (lambda q, k, d: 4 * q * k * d, "projections are missing"),
-        (lambda q, k, d: 8 * q * d * d + 4 * q * k * d, "have k_len positions"),
-        (lambda q, k, d: 8 * k * d * d + 4 * q * k * d, "have q_len positions"),
-        (lambda q, k, d: 5, "the counter says"),
+        ({"steps": lambda m: [m], "heads": lambda t, m: m}, "as in training"),
+        ({"enc": 4}, "encoder runs only once"),
+        ({"heads": lambda t, m: t}, "last position only"),
+        ({"steps": lambda m: [1] * m}, "not only the newest"),
+        ({"steps": range}, "first step reads 1 token"),
+        ({"enc": 0}, "encoder is missing"),
+        ({"heads": lambda t, m: 0}, "lm_head is missing"),
+        ({"cross": 0}, "cross-attention is missing"),
     ],
 )
-def test_wrong_operations_are_named(answer, message) -> None:
-    feedback = check_attention_flops(answer)
+def test_wrong_operations_are_named(change, message) -> None:
+    feedback = check_writing_flops(lambda *sizes: writing(*sizes, **change))
     assert feedback.status == "wrong"
     assert message in feedback.message
+
+
+def test_other_wrong_operations_are_named() -> None:
+    half = check_writing_flops(lambda *sizes: writing(*sizes) // 2)
+    assert "twice as many" in half.message
+    assert "you say 5" in check_writing_flops(lambda *sizes: 5).message
 
 
 SIZES = {"src_vocab_size": VOCABULARY, "tgt_vocab_size": VOCABULARY}

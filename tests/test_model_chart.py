@@ -140,6 +140,19 @@ def test_a_box_without_such_numbers_says_so() -> None:
     assert not cells(svg)
 
 
+@pytest.mark.parametrize(
+    ("box", "numbers", "columns"),
+    [
+        ("decoder 0: cross-attention", "weights of head 1", "source tokens"),
+        ("decoder 0: self-attention", "weights of head 1", "target tokens"),
+        ("decoder 0: feed-forward", "output", "features"),
+        ("softmax", "output", "tokens of the vocabulary"),
+    ],
+)
+def test_the_title_says_what_rows_and_columns_are(box, numbers, columns) -> None:
+    assert f"rows: target tokens, columns: {columns}<" in drawn(box, numbers)
+
+
 def test_ids_are_written_out() -> None:
     assert ">7</text>" in drawn("source ids")
 

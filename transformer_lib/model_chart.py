@@ -24,6 +24,13 @@ CENTER = {"source": 26, "target": 74}  # of each column of boxes, in percent
 HALF, BYPASS, NAME, GUTTER = 16, 20, 24, 50  # from a center; memory line
 WIDTH, ROW = 320, 28  # of the drawing and of one row of boxes, in pixels
 GRAY, CLEAR = "#768594", "rgba(128,128,128,0)"
+COUNTED = {  # what rows and columns of an array stand for
+    "source": "source tokens",
+    "target": "target tokens",
+    "feature": "features",
+    "token": "tokens of the vocabulary",
+    "id": "the id",
+}
 
 
 def model_explorer(
@@ -75,6 +82,7 @@ def model_explorer(
     params = [
         fixed("cards", cards),
         fixed("axes", axes),
+        fixed("counted", COUNTED),
         fixed("names", {kind: list(given) for kind, given in names.items()}),
         select("numbers", ["output", "first input", "second input", *kinds]),
     ]
@@ -221,7 +229,11 @@ def _heat_map() -> altair.LayerChart:
         tooltip=[*tooltip, altair.Tooltip("value:Q", format=".3~f")],
     )
     ids = cells.transform_filter(f"axes[{shown}][1] == 'id'").mark_text()
-    below = f"{shown} ? 'shown: ' + {shown} : 'this box has no ' + numbers"
+    rows, columns = (f"counted[axes[{shown}][{axis}]]" for axis in (0, 1))
+    below = (
+        f"{shown} ? 'shown: ' + {shown} + '|rows: ' + {rows} + ', columns: ' + "
+        f"{columns} : 'this box has no ' + numbers + '| '"
+    )
     lines = altair.ExprRef(f"split(join({card}.about, '|') + '|' + ({below}), '|')")
     title = altair.Title(lines, anchor="start")
     return altair.layer(rectangles, ids.encode(text="number:N"), title=title)

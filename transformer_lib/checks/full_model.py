@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer_lib.attention import MultiHeadAttention
 from transformer_lib.checks.feedback import (
     NOT_ATTEMPTED,
     Feedback,
@@ -52,13 +51,12 @@ def check_parameter_count(answer: Callable[[int, int, int, int], int]) -> Feedba
             "the biases of the feed-forward network are missing.": -2 * n * (d + d_ff),
             "the bias of the attention's output projection is missing.": -3 * n * d,
             "query, key and value projections have no bias here.": 9 * n * d,
+            "the output projections of the attentions are missing.": (
+                -3 * n * (d * d + d)
+            ),
             "only one side is counted; encoder and decoder have n_layers each.": (
-                vocab * d + n * (attention + 2 * norm + 2 * d * d_ff + d + d_ff)
-            )
-            - expected,
-            "the output projections of the attentions are missing.": -3
-            * n
-            * (d * d + d),
+                -n * (2 * attention + 3 * norm + 2 * d * d_ff + d + d_ff)
+            ),
         }
         for message, excess in mistakes.items():
             if result - expected == excess:
@@ -106,7 +104,6 @@ def check_forward(answer: Callable[[Transformer, Tensor, Tensor], Tensor]) -> Fe
             src_mask,
         )
         mistakes = {
-            "these are features; lm_head turns them into logits.": features,
             "these are probabilities; return logits, before the softmax.": (
                 expected.softmax(dim=-1)
             ),
@@ -136,58 +133,74 @@ def check_forward(answer: Callable[[Transformer, Tensor, Tensor], Tensor]) -> Fe
     # Only positions that hold a token count: what padding predicts, nobody reads.
     keep = (tgt_in != 0)[..., None]
     for message, logits in mistakes.items():
-        if logits.shape == expected.shape and _same(result * keep, logits * keep):
+        if _same(result * keep, logits * keep):
             return wrong(message)
     if not _same(result * keep, expected * keep):
         return wrong("the logits differ from the model's; go through the boxes again.")
     return right("Six calls, and the logits are the model's.")
 
 
-def check_attention_flops(answer: Callable[[int, int, int], int]) -> Feedback:
-    """Grade the count of operations of one multi-head attention.
+def check_writing_flops(answer: Callable[..., int]) -> Feedback:
+    """Grade the count of operations for writing a translation token by token.
 
     Args:
-        answer: takes q_len, k_len and d_model; returns the floating-point operations
-            for one sentence, 2 for each multiplication with its addition.
+        answer: takes src_len, tgt_len, d_model, d_ff, n_layers (on each side) and
+            vocab_size; returns floating-point operations, 2 for each multiplication
+            with its addition. The encoder runs once; for every token to be written the
+            decoder reads all target tokens so far, and lm_head judges the last one.
     """
-    for q_len, k_len, d in ((3, 3, 8), (5, 7, 12)):
-        result = call(answer, q_len, k_len, d)
+    for sizes in ((3, 4, 8, 12, 1, 11), (5, 7, 12, 20, 2, 17)):
+        n, m, d, d_ff, n_layers, vocab = sizes
+        result = call(answer, *sizes)
         if problem := _number(result):
             return problem
-        with torch.device("meta"):
-            attention = MultiHeadAttention(d, 2)
-            query, key = torch.ones(1, q_len, d), torch.ones(1, k_len, d)
-        with record_attention(attention), FlopCounterMode(display=False) as counter:
-            attention(query, key, key)
-        expected = counter.get_total_flops()
-        pairs = 4 * q_len * k_len * d
+        expected = _count_writing(_model(vocab, d, d_ff, n_layers), n, m)
+
+        encoder = n_layers * 4 * n * d * (2 * d + n + d_ff)
+        # What the decoder costs when it reads t tokens, for t from 0 to tgt_len:
+        cross = [n_layers * 4 * d * ((t + n) * d + t * n) for t in range(m + 1)]
+        decoder = [
+            cost + n_layers * 4 * t * d * (2 * d + t + d_ff)
+            for t, cost in enumerate(cross)
+        ]
+        head = 2 * d * vocab
         mistakes = {
             "each multiplication comes with an addition: twice as many.": expected // 2,
-            "the output projection is missing.": expected - 2 * q_len * d * d,
-            "the products with keys and values, q_len times k_len, are missing.": (
-                expected - pairs
+            "this is one pass over all tokens, as in training; when writing, the "
+            "decoder runs once for every token.": encoder + decoder[m] + m * head,
+            "the encoder runs only once; its memory is kept.": (
+                expected + (m - 1) * encoder
             ),
-            "scores are one product, and the average of the values is a second.": (
-                expected - pairs // 2
+            "lm_head is needed at the last position only.": (
+                expected + m * (m - 1) // 2 * head
             ),
-            "the projections are missing.": pairs,
-            "keys and values have k_len positions, not q_len.": (
-                8 * q_len * d * d + pairs
+            "the decoder reads all tokens so far, not only the newest.": (
+                encoder + m * (decoder[1] + head)
             ),
-            "queries and outputs have q_len positions, not k_len.": (
-                8 * k_len * d * d + pairs
+            "the first step reads 1 token and the last one reads tgt_len.": (
+                expected - decoder[m] + decoder[0]
             ),
+            "the encoder is missing.": expected - encoder,
+            "lm_head is missing.": expected - m * head,
+            "the decoder's cross-attention is missing.": expected - sum(cross[1:]),
         }
-        if result == expected:
-            continue
         for message, count in mistakes.items():
             if result == count:
                 return wrong(message)
-        return wrong(
-            f"for q_len {q_len}, k_len {k_len} and d_model {d} the counter says "
-            f"{expected}, your function {result}."
-        )
-    return right("Formula and counter agree, for self- and for cross-attention.")
+        if result != expected:
+            return wrong(f"for {sizes} the counter says {expected}, you say {result}.")
+    return right("Your formula agrees with a model that writes, under a counter.")
+
+
+def _count_writing(config: TransformerConfig, src_len: int, tgt_len: int) -> int:
+    with torch.device("meta"):
+        model = Transformer(config)
+        ids = torch.ones(1, max(src_len, tgt_len), dtype=torch.long)
+    with record_attention(model), FlopCounterMode(display=False) as counter:
+        memory = model.encode(ids[:, :src_len])
+        for t in range(1, tgt_len + 1):
+            model.lm_head(model.decode(ids[:, :t], memory)[:, -1])
+    return counter.get_total_flops()
 
 
 def check_design(config: TransformerConfig | None) -> Feedback:
