@@ -21,6 +21,7 @@ from transformer_lib.model import Transformer, count_parameters
 from transformer_lib.presets import PRESETS
 from transformer_lib.recording import record_attention
 
+Mask = Tensor | None
 BUDGET = 10_000_000  # parameters
 VOCABULARY = 8_000
 
@@ -87,12 +88,8 @@ def check_forward(answer: Callable[[Transformer, Tensor, Tensor], Tensor]) -> Fe
         result = call(answer, model, src.clone(), tgt_in.clone())
         expected = model(src, tgt_in)
 
-        def run(
-            encoder_mask: Tensor | None,
-            cross_mask: Tensor | None,
-            tgt_mask: Tensor | None,
-        ) -> Tensor:
-            memory = model.encode(src, encoder_mask)
+        def run(in_encoder: Mask, cross_mask: Mask, tgt_mask: Mask) -> Tensor:
+            memory = model.encode(src, in_encoder)
             features = model.decode(tgt_in, memory, cross_mask, tgt_mask)
             return model.lm_head(features)
 
@@ -113,14 +110,14 @@ def check_forward(answer: Callable[[Transformer, Tensor, Tensor], Tensor]) -> Fe
             "the decoder sees the future; its self-attention needs the causal mask.": (
                 run(src_mask, src_mask, real)
             ),
-            "the encoder sees padding; its self-attention needs the source mask.": (
-                run(None, src_mask, both)
+            "the encoder sees padding; its attention needs the source mask.": run(
+                None, src_mask, both
             ),
-            "cross-attention sees the source's padding; it needs the source mask.": (
-                run(src_mask, None, both)
+            "cross-attention sees padding; it needs the source mask.": run(
+                src_mask, None, both
             ),
-            "the source's padding is seen in both places; build the source mask.": (
-                run(None, None, both)
+            "the source's padding is seen in both places; build its mask.": run(
+                None, None, both
             ),
             "token vectors are not scaled; call src_embeddings itself.": model.lm_head(
                 model.decode(tgt_in, unscaled, src_mask, both)
@@ -168,12 +165,10 @@ def check_writing_flops(answer: Callable[..., int]) -> Feedback:
             "each multiplication comes with an addition: twice as many.": expected // 2,
             "this is one pass over all tokens, as in training; when writing, the "
             "decoder runs once for every token.": encoder + decoder[m] + m * head,
-            "the encoder runs only once; its memory is kept.": (
-                expected + (m - 1) * encoder
-            ),
-            "lm_head is needed at the last position only.": (
-                expected + m * (m - 1) // 2 * head
-            ),
+            "the encoder runs only once; its memory is kept.": expected
+            + (m - 1) * encoder,
+            "lm_head is needed at the last position only.": expected
+            + m * (m - 1) // 2 * head,
             "the decoder reads all tokens so far, not only the newest.": (
                 encoder + m * (decoder[1] + head)
             ),
