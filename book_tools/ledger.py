@@ -64,9 +64,7 @@ def read_coverage(table: Table, root: Path = ROOT) -> dict[str, list[Place]]:
 
 def is_covered(item: Item, places: Sequence[Place]) -> bool:
     """Whether the book treats the item: a mistake counts once code shows it."""
-    if item.is_mistake:
-        return any(place.cell_type == "code" for place in places)
-    return bool(places)
+    return any(place.shows for place in places) if item.is_mistake else bool(places)
 
 
 def coverage_problems(table: Table, coverage: Coverage) -> list[str]:
@@ -81,7 +79,7 @@ def coverage_problems(table: Table, coverage: Coverage) -> list[str]:
         if item.chapter in table.waiting or is_covered(item, places):
             continue
         fault = (
-            f"is {item.verdict} and needs a code cell that shows it"
+            f"is {item.verdict} and needs a code cell that asserts it or catches it"
             if places
             else "is carried by no cell"
         )
@@ -117,9 +115,9 @@ def report(table: Table, coverage: Coverage, chapter: str | None = None) -> str:
     lines.append("missing:")
     for item in items:
         if item not in done:
-            only_text = " [only text so far]" if coverage[item.id] else ""
-            needs = " [needs a code cell]" if item.is_mistake else ""
-            lines.append(f"  {item.id}  {item.kind}, {item.verdict}{needs}{only_text}")
+            needs = " [needs an assertion or a caught error]" * item.is_mistake
+            unshown = " [carried, not shown]" if coverage[item.id] else ""
+            lines.append(f"  {item.id}  {item.kind}, {item.verdict}{needs}{unshown}")
             lines.append(_wrapped("says:  ", item.says))
             lines.append(_wrapped("truth: ", item.truth))
     lines.append(_chapter_line(table, coverage, chapter))

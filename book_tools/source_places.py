@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from book_tools.demonstrations import demonstrations
 from book_tools.notebook_parts import FENCE, HEADING
 from book_tools.source_table import ROOT
 
@@ -31,6 +32,7 @@ class Place:
     cell: int | None
     cell_type: str  # "code", "markdown" or "page"
     anchor: str  # the label Sphinx gives to the cell; unique in the book
+    shows: bool = False  # running it again can fail: see demonstrations.py
 
 
 def page_files(root: Path = ROOT) -> dict[str, Path]:
@@ -91,6 +93,7 @@ def notebook_places(
     places: list[tuple[Place, Any]] = []
     problems: list[str] = []
     taken: set[str] = set()
+    showing = demonstrations(cells)
     title = heading = ""
     for index, cell in enumerate(cells):
         if cell["cell_type"] == "markdown":
@@ -101,7 +104,9 @@ def notebook_places(
         ids = cell["metadata"]["ledger"]
         anchor = cell_anchor(docname, ids, taken)
         taken.add(anchor)
-        place = Place(docname, title, heading, index, cell["cell_type"], anchor)
+        place = Place(
+            docname, title, heading, index, cell["cell_type"], anchor, index in showing
+        )
         places.append((place, ids))
         if "remove-cell" in cell["metadata"].get("tags", []):
             problems.append(

@@ -1,10 +1,10 @@
 """Sphinx extension: links between the cells and the table of source documents.
 
 Every notebook cell whose metadata names ids of `book/sources.yml` gets an anchor,
-and below it a quiet link to what the documents say. The directive `source-table`
-writes the other direction: every item of the documents, its verdict, and links to
-the very cells that treat it. The page is written again when the table or the
-metadata of a cell changes, and only then.
+and below it a quiet link to what the documents say. Two directives write the other
+direction, with links to the very cells: `source-table` every item of the documents
+and its verdict, `errata` the mistakes alone. Their pages are written again when the
+table or what a cell shows changes, and only then.
 """
 
 from __future__ import annotations
@@ -20,17 +20,12 @@ from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
+from book_tools.errata_page import Errata
 from book_tools.ledger import Coverage, read_coverage
+from book_tools.page_pieces import DIGEST, digest, item_link, joined
 from book_tools.source_places import Place, cell_source
 from book_tools.source_table import TABLE, LedgerError, load_table
-from book_tools.sources_page import (
-    DIGEST,
-    SourceTable,
-    cross_reference,
-    digest,
-    item_label,
-    joined,
-)
+from book_tools.sources_page import SourceTable
 
 
 def marked_places(coverage: Coverage, docname: str) -> dict[Place, list[str]]:
@@ -81,7 +76,7 @@ def mark_code_cells(env: BuildEnvironment, doctree: nodes.document) -> None:
 
 def source_link(env: BuildEnvironment, ids: Iterable[str]) -> nodes.paragraph:
     """The line below a cell, Sources: S3-12, S3-20."""
-    links = [cross_reference(env, "ref", item_label(name), name) for name in ids]
+    links = [item_link(env, name) for name in ids]
     line = nodes.paragraph(classes=["source-link"])
     line += [nodes.Text("Sources: "), *joined(links, ", ")]
     return line
@@ -127,7 +122,7 @@ def on_doctree_read(app: Sphinx, doctree: nodes.document) -> None:
 def on_env_get_outdated(
     app: Sphinx, env: BuildEnvironment, added: set, changed: set, removed: set
 ) -> list[str]:
-    """Write the page again if the table or the ids of any cell have changed."""
+    """Write the pages again if the table or the ids of any cell have changed."""
     now = digest(*app.book_ledger)
     return [
         docname
@@ -137,7 +132,7 @@ def on_env_get_outdated(
 
 
 def on_page_context(app: Sphinx, page: str, *_: Any) -> None:
-    """Give the page of the table its script."""
+    """Give the pages made from the table their script."""
     if DIGEST in app.env.metadata.get(page, {}):
         app.add_js_file("sources.js", loading_method="defer")
 
@@ -146,6 +141,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the events and directives."""
     app.add_directive("source-link", SourceLink)
     app.add_directive("source-table", SourceTable)
+    app.add_directive("errata", Errata)
     app.connect("builder-inited", on_builder_inited)
     app.connect("env-get-outdated", on_env_get_outdated)
     app.connect("source-read", on_source_read)

@@ -121,7 +121,7 @@ def markdown(source: str, *ids: str) -> dict[str, Any]:
 
 def code(*ids: str, tags: tuple[str, ...] = ()) -> dict[str, Any]:
     metadata = {"ledger": list(ids), "tags": list(tags)}
-    return {"cell_type": "code", "metadata": metadata, "source": ["mask()"]}
+    return {"cell_type": "code", "metadata": metadata, "source": ["assert mask()"]}
 
 
 Write = Callable[..., Path]
@@ -159,6 +159,13 @@ def test_an_item_that_no_cell_carries_is_named(write: Write) -> None:
 
 def test_text_alone_does_not_cover_a_mistake(write: Write) -> None:
     found = problems(write(markdown("Text", "S0-01", "S0-02")))
+    assert len(found) == 1
+    assert found[0].startswith("S0-02 (masks) is wrong and needs a code cell")
+
+
+def test_code_that_cannot_fail_does_not_cover_a_mistake(write: Write) -> None:
+    weak = {**code("S0-02"), "source": ["print(mask())"]}
+    found = problems(write(markdown("Text", "S0-01"), weak))
     assert len(found) == 1
     assert found[0].startswith("S0-02 (masks) is wrong and needs a code cell")
 
@@ -266,7 +273,8 @@ def test_the_report_tells_covered_from_missing(write: Write) -> None:
     coverage = read_coverage(tiny, write(markdown("Text", "S0-01", "S0-02")))
     covered, missing = report(tiny, coverage, "masks").split("missing:")
     assert "S0-01  book/04_masks, cell 0 (markdown)" in covered
-    assert "S0-02  claim, wrong [needs a code cell] [only text so far]" in missing
+    assert "S0-02  claim, wrong [needs an assertion" in missing
+    assert "[carried, not shown]" in missing
     assert report(tiny, coverage).splitlines()[0].split()[:4] == [
         "masks",
         "1",

@@ -16,15 +16,13 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
+from built_site import SITE, stale
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from book_tools import browser
 from book_tools.page_rules import complaints
 from book_tools.sphinx_book import STAMP
 from book_tools.toc import ROOT, chapters
-
-SITE = Path(os.environ.get("BOOK_SITE", ROOT / "_build" / "html"))
-SOURCES = ["_config.yml", "_toc.yml", "book/**/*", "book_tools/*.py"]
 
 if os.environ.get("BOOK_SKIP_BROWSER") == "1":
     pytest.skip("BOOK_SKIP_BROWSER is set", allow_module_level=True)
@@ -40,18 +38,6 @@ PAGES = toc_pages()
 CHAPTERS = [f"book/{path.stem}" for path in chapters()]
 ON_CHAPTERS = pytest.mark.parametrize("name", CHAPTERS)
 ON_PAGES = pytest.mark.parametrize("name", [*PAGES, "search"])
-
-
-def stale(site: Path, root: Path) -> str | None:
-    """Say why the pages do not stand for their sources, if they do not."""
-    stamp = site / STAMP
-    if not stamp.exists():
-        return f"no pages without warnings in {site}: run make book first"
-    files = (path for pattern in SOURCES for path in root.glob(pattern))
-    for path in files:
-        if path.is_file() and path.stat().st_mtime > stamp.stat().st_mtime:
-            return f"{path.relative_to(root)} is newer: run make book first"
-    return None
 
 
 # --- fixtures: one browser and one server for all -----------------------------

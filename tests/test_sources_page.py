@@ -7,6 +7,7 @@ import io
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +16,9 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import docutils_namespace
 
+from book_tools.page_pieces import inline, place_texts, plain
 from book_tools.source_places import Place, notebook_places
 from book_tools.source_table import parse_table
-from book_tools.sources_page import inline, place_texts, plain
 from book_tools.sphinx_sources import mark_text_cells, marked_places
 
 TABLE = """
@@ -65,8 +66,8 @@ def cell(kind: str, source: str, *ids: str, tags: list[str] | None = None) -> An
 CELLS = [
     cell("markdown", "# 4. Masks\n\nText.", "S0-01"),
     cell("markdown", "## Mistakes"),
-    cell("code", "shown = 1", "S0-02"),
-    cell("code", "hidden = 1", "S0-02", tags=["hide-cell"]),
+    cell("code", "assert shown", "S0-02"),
+    cell("code", "assert hidden", "S0-02", tags=["hide-cell"]),
     cell("markdown", "Closing words."),
 ]
 
@@ -152,7 +153,7 @@ def test_the_page_says_verdict_counts_and_what_waits(book: Book) -> None:
 def test_only_a_change_of_ids_or_table_writes_the_page_again(book: Book) -> None:
     assert book.build() == {"index", "book/04_masks", "book/sources"}
     assert book.build() == set()
-    other = [*CELLS[:2], cell("code", "shown = 2", "S0-02"), *CELLS[3:]]
+    other = [*CELLS[:2], cell("code", "assert shown == 2", "S0-02"), *CELLS[3:]]
     book.write(other)
     assert book.build() == {"book/04_masks"}
     book.write([*CELLS[:4], cell("markdown", "Closing words.", "S0-03")])
@@ -196,9 +197,10 @@ def test_a_heading_in_a_link_has_no_markup() -> None:
 
 
 def test_code_mathematics_and_ids_are_told_from_text() -> None:
-    parts = inline("a `b_c` and $x_i$, see S0-02; -1e9 * 2")
+    page = SimpleNamespace(docname="book/sources")
+    parts = inline(page, "a `b_c` and $x_i$, see S0-02; -1e9 * 2")
     kinds = [type(node).__name__ for node in parts]
-    assert kinds == ["Text", "literal", "Text", "math", "Text", "reference", "Text"]
+    assert kinds == ["Text", "literal", "Text", "math", "Text", "pending_xref", "Text"]
     assert (
         "".join(node.astext() for node in parts) == "a b_c and x_i, see S0-02; -1e9 * 2"
     )

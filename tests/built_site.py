@@ -1,0 +1,24 @@
+"""The built pages that tests read: where they are, and whether they are current."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from book_tools.sphinx_book import STAMP
+from book_tools.toc import ROOT
+
+SITE = Path(os.environ.get("BOOK_SITE", ROOT / "_build" / "html"))
+SOURCES = ["_config.yml", "_toc.yml", "book/**/*", "book_tools/*.py"]
+
+
+def stale(site: Path, root: Path) -> str | None:
+    """Say why the pages do not stand for their sources, if they do not."""
+    stamp = site / STAMP
+    if not stamp.exists():
+        return f"no pages without warnings in {site}: run make book first"
+    files = (path for pattern in SOURCES for path in root.glob(pattern))
+    for path in files:
+        if path.is_file() and path.stat().st_mtime > stamp.stat().st_mtime:
+            return f"{path.relative_to(root)} is newer: run make book first"
+    return None
