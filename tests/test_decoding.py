@@ -1,0 +1,126 @@
+"""Greedy search against a loop over single sentences, and how targets end."""
+
+import math
+
+import pytest
+import torch
+from reference import draw_parameters
+from torch import Tensor
+
+from transformer_lib.config import TransformerConfig
+from transformer_lib.decoding import greedy_decode
+from transformer_lib.model import Transformer
+
+PAD, BOS, EOS = 0, 1, 2
+VOCAB = 7
+SEEDS = (8, 9, 12, 14)
+SRC = torch.tensor([[3, 5, 6, 4, 2], [4, 4, 2, 0, 0], [6, 3, 5, 2, 0], [5, 2, 0, 0, 0]])
+
+
+def make_model(seed: int = 0) -> Transformer:
+    torch.manual_seed(seed)
+    config = TransformerConfig(
+        src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, d_model=6, n_heads=3, d_ff=10,
+        n_encoder_layers=1, n_decoder_layers=2, tie_embeddings="none",
+    )  # fmt: skip
+    return draw_parameters(Transformer(config))
+
+
+def decode_alone(model: Transformer, src: Tensor, max_len: int) -> list[int]:
+    """Greedy search as its definition: one sentence, the model's forward, no masks."""
+    src, said = src[src != PAD][None], [BOS]
+    while len(said) <= max_len:
+        logits = model.eval()(src, torch.tensor([said]))[0, -1]
+        logits[PAD] = -math.inf
+        said.append(int(logits.argmax()))
+        if said[-1] == EOS:
+            break
+    return said[1:]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_batch_equals_its_sentences_one_by_one(seed) -> None:
+    model = make_model(seed)
+    result = greedy_decode(model, SRC, BOS, EOS, max_len=9)
+    for row, finished, src in zip(result.ids, result.finished, SRC, strict=True):
+        alone = decode_alone(model, src, max_len=9)
+        assert finished == (alone[-1] == EOS)
+        if not finished:
+            alone[-1] = EOS  # by force
+        assert row[row != PAD].tolist() == alone
+
+
+def test_the_batches_end_at_different_times() -> None:
+    # What makes the test above worth something: lengths differ, some are cut.
+    results = [greedy_decode(make_model(seed), SRC, BOS, EOS, 9) for seed in SEEDS]
+    lengths = {int((row != PAD).sum()) for result in results for row in result.ids}
+    finished = torch.cat([result.finished for result in results])
+    assert len(lengths) >= 3
+    assert finished.any()
+    assert not finished.all()
+
+
+def biased_model(token: int) -> Transformer:
+    """A model that says the same token whatever it reads."""
+    model = make_model()
+    features = model.decoder.layers[-1].feed_forward_connection.norm
+    with torch.no_grad():
+        features.gain.zero_()
+        features.bias.fill_(1.0)
+        model.lm_head.weight.zero_()
+        model.lm_head.weight[token] = 1.0
+    return model
+
+
+def test_a_model_that_never_ends_is_ended_and_says_so() -> None:
+    result = greedy_decode(biased_model(5), SRC, BOS, EOS, max_len=4)
+    assert result.ids.tolist() == [[5, 5, 5, EOS]] * 4
+    assert not result.finished.any()
+
+
+def test_a_model_that_ends_at_once_takes_one_step() -> None:
+    result = greedy_decode(biased_model(EOS), SRC, BOS, EOS, max_len=4)
+    assert result.ids.tolist() == [[EOS]] * 4
+    assert result.finished.all()
+
+
+def test_an_end_at_the_last_place_is_no_force() -> None:
+    result = greedy_decode(biased_model(EOS), SRC, BOS, EOS, max_len=1)
+    assert result.finished.all()
+
+
+def test_padding_is_never_said() -> None:
+    model = biased_model(PAD)
+    with torch.no_grad():
+        model.lm_head.weight[4] = 0.5
+    assert (greedy_decode(model, SRC, BOS, EOS, 3).ids[:, :2] == 4).all()
+
+
+def test_decoding_leaves_the_models_mode_and_gradients_alone() -> None:
+    model = make_model().train()
+    first = greedy_decode(model, SRC, BOS, EOS, 9)
+    assert model.training
+    assert torch.equal(first.ids, greedy_decode(model.eval(), SRC, BOS, EOS, 9).ids)
+    assert not model.training
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_sources_and_lengths_that_cannot_work_are_refused() -> None:
+    model = make_model()
+    with pytest.raises(ValueError, match="max_len must be at least 1, not 0"):
+        greedy_decode(model, SRC, BOS, EOS, 0)
+    src = SRC.clone()
+    src[2] = PAD
+    with pytest.raises(ValueError, match="sentence 2 of the batch is empty"):
+        greedy_decode(model, src, BOS, EOS, 5)
+    with pytest.raises(ValueError, match="length 0"):
+        greedy_decode(model, SRC[:, :0], BOS, EOS, 5)
+
+
+def test_logits_that_are_no_numbers_are_an_error() -> None:
+    model = make_model()
+    with torch.no_grad():
+        model.lm_head.weight[3] = math.nan
+    with pytest.raises(ValueError, match="logits are not finite"):
+        greedy_decode(model.train(), SRC, BOS, EOS, 5)
+    assert model.training

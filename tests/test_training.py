@@ -1,0 +1,213 @@
+"""Loss, schedule and loop against PyTorch's, and gradients of parts against a whole."""
+
+import copy
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from reference import EXACT, draw_parameters
+from torch import Tensor
+
+from transformer_lib.batches import Batch
+from transformer_lib.config import TransformerConfig
+from transformer_lib.model import Transformer
+from transformer_lib.training import (
+    batch_loss,
+    label_smoothed_loss,
+    learning_rate,
+    make_optimizer,
+    set_learning_rate,
+    shift_right,
+    smoothing_floor,
+    split_target,
+    train,
+    train_step,
+)
+
+PAD, BOS, EOS = 0, 1, 2
+VOCAB = 11
+SRC = torch.tensor([[3, 5, 10, 7, 2], [4, 4, 2, 0, 0], [9, 2, 0, 0, 0]])
+TARGET = torch.tensor([[1, 3, 10, 4, 2], [1, 9, 2, 0, 0], [1, 8, 5, 2, 0]])
+N_TOKENS = 9
+
+
+def make_model(dropout: float = 0.0) -> Transformer:
+    torch.manual_seed(0)
+    config = TransformerConfig(
+        src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, d_model=6, n_heads=3, d_ff=10,
+        n_encoder_layers=1, n_decoder_layers=2, dropout=dropout,
+    )  # fmt: skip
+    return draw_parameters(Transformer(config))
+
+
+def make_batch(rows: slice = slice(None)) -> Batch:
+    tgt_in, tgt_out = split_target(TARGET[rows])
+    return Batch(SRC[rows], tgt_in, tgt_out, int((tgt_out != PAD).sum()))
+
+
+def make_logits() -> Tensor:
+    torch.manual_seed(0)
+    return 3 * torch.randn(3, 4, VOCAB, dtype=torch.float64, requires_grad=True)
+
+
+def test_both_ways_to_shift_agree() -> None:
+    tgt_in, tgt_out = split_target(TARGET)
+    assert tgt_in.tolist()[1] == [BOS, 9, EOS, PAD]
+    assert tgt_out.tolist()[1] == [9, EOS, PAD, PAD]
+    assert torch.equal(shift_right(tgt_out, BOS), tgt_in)
+    assert tgt_out.tolist() == TARGET[:, 1:].tolist()  # the argument is left alone
+
+
+def test_a_target_without_a_word_to_predict_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"at least bos .* \(3, 1\)"):
+        split_target(TARGET[:, :1])
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
+def test_the_loss_equals_pytorchs(smoothing) -> None:
+    logits, tgt_out = make_logits(), TARGET[:, 1:]
+    mine = label_smoothed_loss(logits, tgt_out, PAD, smoothing)
+    theirs = F.cross_entropy(
+        logits.transpose(1, 2), tgt_out, ignore_index=PAD, label_smoothing=smoothing
+    )
+    torch.testing.assert_close(mine / N_TOKENS, theirs, **EXACT)
+    my_gradient, their_gradient = (
+        torch.autograd.grad(loss, logits)[0] for loss in (mine / N_TOKENS, theirs)
+    )
+    torch.testing.assert_close(my_gradient, their_gradient, **EXACT)
+
+
+def test_padding_adds_nothing_to_the_loss() -> None:
+    logits, tgt_out = make_logits(), TARGET[:, 1:]
+    before = label_smoothed_loss(logits, tgt_out, PAD)
+    changed = logits.detach().clone()
+    changed[tgt_out == PAD] = 99.0
+    assert label_smoothed_loss(changed, tgt_out, PAD) == before
+    changed[0, 0, 3] += 1.0
+    assert label_smoothed_loss(changed, tgt_out, PAD) != before
+
+
+def test_a_batch_of_padding_has_no_loss_and_no_gradient() -> None:
+    logits = make_logits()
+    loss = label_smoothed_loss(logits, torch.zeros(3, 4, dtype=torch.long), PAD)
+    assert loss == 0.0
+    assert (torch.autograd.grad(loss, logits)[0] == 0).all()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
+def test_the_floor_is_the_loss_of_the_smoothed_answer(smoothing) -> None:
+    wanted = torch.full((VOCAB,), smoothing / VOCAB, dtype=torch.float64)
+    wanted[3] += 1 - smoothing
+    answer = torch.tensor([[3]])
+    perfect = wanted.log().clamp(min=-700.0)[None, None]
+    loss = label_smoothed_loss(perfect, answer, PAD, smoothing).item()
+    floor = smoothing_floor(VOCAB, smoothing)
+    assert loss == pytest.approx(floor, abs=1e-12)
+    if smoothing:  # more certain than asked for, and too uncertain, are both worse
+        for factor in (0.9, 1.1):
+            assert label_smoothed_loss(factor * perfect, answer, PAD, smoothing) > floor
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0])
+def test_smoothing_out_of_range_is_refused(smoothing) -> None:
+    with pytest.raises(ValueError, match=f"smoothing must be .* not {smoothing}"):
+        label_smoothed_loss(make_logits(), TARGET[:, 1:], PAD, smoothing)
+    with pytest.raises(ValueError, match=f"not 11 and {smoothing}"):
+        smoothing_floor(VOCAB, smoothing)
+
+
+def test_logits_of_another_target_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"\(3, 4, 11\) do not .* \(3, 5\)"):
+        label_smoothed_loss(make_logits(), TARGET, PAD)
+
+
+def test_the_schedule_is_equation_3() -> None:
+    rates = [learning_rate(step, 512, 4000) for step in range(1, 20_001)]
+    assert rates.index(max(rates)) == 4000 - 1
+    assert max(rates) == pytest.approx(1 / math.sqrt(512 * 4000))
+    assert rates[999] == pytest.approx(max(rates) / 4)  # a line up ...
+    assert rates[15_999] == pytest.approx(max(rates) / 2)  # ... and a root down
+    assert learning_rate(7, 512, 4000, 3.0) == pytest.approx(3 * rates[6])
+
+
+def test_there_is_no_step_0() -> None:
+    with pytest.raises(ValueError, match="at least 1, not 0, 512 and 4000"):
+        learning_rate(0, 512, 4000)
+
+
+def gradient_of(batches: list[Batch], max_norm: float = math.inf) -> list[Tensor]:
+    """Read the gradient off a step of plain gradient descent at rate 1."""
+    model = make_model()
+    before = [p.detach().clone() for p in model.parameters()]
+    train_step(model, torch.optim.SGD(model.parameters(), 1.0), batches, 0.1, max_norm)
+    return [old - new for old, new in zip(before, model.parameters(), strict=True)]
+
+
+def test_accumulated_batches_equal_the_joined_batch() -> None:
+    parts = [make_batch(slice(0, 1)), make_batch(slice(1, 3))]
+    assert [part.n_tokens for part in parts] == [4, 5]  # a mean of means would differ
+    torch.testing.assert_close(gradient_of(parts), gradient_of([make_batch()]), **EXACT)
+
+
+def test_the_step_is_pytorchs_step() -> None:
+    model, batch = make_model(), make_batch()
+    theirs = copy.deepcopy(model)
+    loss = F.cross_entropy(
+        theirs(batch.src, batch.tgt_in).transpose(1, 2), batch.tgt_out,
+        ignore_index=PAD, label_smoothing=0.1,
+    )  # fmt: skip
+    loss.backward()
+    optimizer = torch.optim.Adam(theirs.parameters(), 0.01, (0.9, 0.98), 1e-9)
+    optimizer.step()
+    mine = make_optimizer(model)
+    set_learning_rate(mine, 0.01)
+    assert train_step(model, mine, [batch]) == pytest.approx(loss.item(), abs=1e-12)
+    for my_weight, weight in zip(model.parameters(), theirs.parameters(), strict=True):
+        # Adam divides by the gradient's size, even where it is 0 but for rounding.
+        torch.testing.assert_close(my_weight, weight, rtol=0.0, atol=1e-8)
+
+
+def test_a_long_gradient_is_clipped_and_a_short_one_is_not() -> None:
+    free = torch.cat([g.flatten() for g in gradient_of([make_batch()])])
+    norm = free.norm().item()
+    for max_norm, expected in ((norm / 3, free / 3), (norm * 3, free)):
+        clipped = gradient_of([make_batch()], max_norm)
+        clipped = torch.cat([g.flatten() for g in clipped])
+        torch.testing.assert_close(clipped, expected, rtol=1e-5, atol=1e-12)
+
+
+def test_a_gradient_that_is_no_number_stops_the_training() -> None:
+    model = make_model()
+    with torch.no_grad():
+        model.lm_head.weight[3, 0] = math.nan
+    before = model.encoder.layers[0].feed_forward.expand.weight.clone()
+    with pytest.raises(ValueError, match="norm is nan at a loss of nan"):
+        train_step(model, make_optimizer(model), [make_batch()])
+    assert torch.equal(before, model.encoder.layers[0].feed_forward.expand.weight)
+
+
+def test_a_step_without_batches_is_refused() -> None:
+    model = make_model()
+    with pytest.raises(ValueError, match="at least 1 batch"):
+        train_step(model, make_optimizer(model), [])
+
+
+def test_the_loop_learns_by_heart_and_follows_the_schedule() -> None:
+    model = make_model()
+    steps = [[make_batch()]] * 60
+    losses = list(train(model, steps, warmup=20, smoothing=0.0))
+    assert losses[-1] < 0.2 < 1.0 < losses[0]
+    again = make_model()
+    first, second = train(again, steps[:2], warmup=20, smoothing=0.0)
+    assert (first, second) == tuple(losses[:2])
+    other = train(make_model(), steps[:2], warmup=10, smoothing=0.0)
+    assert list(other)[1] != second  # another warm-up, another second step
+
+
+def test_dropout_is_on_while_the_loop_trains() -> None:
+    model = make_model(dropout=0.5).eval()
+    quiet = batch_loss(model, make_batch(), 0.1).item() / N_TOKENS
+    loss = next(train(model, [[make_batch()]], warmup=20))
+    assert model.training
+    assert loss != pytest.approx(quiet, abs=1e-6)

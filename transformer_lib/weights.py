@@ -1,0 +1,67 @@
+"""Weights of models: whether they fit, loading them, averaging them."""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+
+def average_tensors(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Average the weights of several models, name by name, in float64.
+
+    Section 6.1 of the paper: the last checkpoints of a run, averaged, translate a
+    little better than any of them.
+
+    Args:
+        states: what `model.state_dict()` returned, at different times.
+
+    Returns:
+        The means, in the types of the first.
+
+    Raises:
+        ValueError: there is nothing to average, or names or shapes differ.
+    """
+    if not states:
+        raise ValueError("an average needs at least 1 model, but got 0")
+    first = states[0]
+    for number, state in enumerate(states[1:], start=1):
+        check_fit(state, first, f"model {number}", "model 0")
+    return {
+        name: sum(state[name].double() for state in states).div(len(states)).to(tensor)
+        for name, tensor in first.items()
+    }
+
+
+def load_weights(model: nn.Module, state: dict[str, Tensor], source: str) -> None:
+    """Copy weights into a model, or say what does not fit.
+
+    Args:
+        model: changed in place.
+        state: a tensor for every entry of the model's `state_dict()`.
+        source: what messages call the state, its file, say.
+
+    Raises:
+        ValueError: a tensor is missing, too many, or of another shape.
+    """
+    check_fit(state, model.state_dict(), source, "the model")
+    model.load_state_dict(state)
+
+
+def check_fit(
+    given: dict[str, Tensor], wanted: dict[str, Tensor], source: str, target: str
+) -> None:
+    """Refuse weights that differ in names or shapes from those of a model.
+
+    Raises:
+        ValueError: naming the first difference and both sizes.
+    """
+    for name, tensor in wanted.items():
+        if name not in given:
+            raise ValueError(f"{source} has no {name}, but {target} does")
+        if given[name].shape != tensor.shape:
+            raise ValueError(
+                f"{name} has shape {tuple(given[name].shape)} in {source}, but "
+                f"{tuple(tensor.shape)} in {target}"
+            )
+    for name in given:
+        if name not in wanted:
+            raise ValueError(f"{source} has {name}, but {target} does not")
