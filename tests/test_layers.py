@@ -148,7 +148,9 @@ def test_an_encoder_of_another_width_can_be_attended_to() -> None:
 
 def test_an_encoder_of_another_width_needs_a_projection() -> None:
     layer = make_decoder_layer(norm_first=False)
-    with pytest.raises(ValueError, match=r"memory has width 20, .* for 12; .*d_inputs"):
+    with pytest.raises(
+        ValueError, match=r"memory has width 20, .* for 12 \(its d_inputs\)"
+    ):
         layer(make_x(TGT_LEN), make_x(SRC_LEN, width=20))
 
 

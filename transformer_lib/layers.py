@@ -189,7 +189,7 @@ class DecoderLayer(nn.Module):
         if memory.size(-1) != d_memory:
             raise ValueError(
                 f"memory has width {memory.size(-1)}, but cross_attn was built for "
-                f"{d_memory}; its d_inputs projects from another width"
+                f"{d_memory} (its d_inputs)"
             )
         if memory.size(0) != x.size(0):
             raise ValueError(
