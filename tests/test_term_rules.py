@@ -1,5 +1,7 @@
 """A term is linked where a chapter first uses it, and the tool links it there."""
 
+import re
+
 import pytest
 from good_notebook import FILE_NAME, good_notebook, markdown
 
@@ -164,6 +166,18 @@ def test_an_everyday_word_is_the_term_only_beside_what_says_so(path):
     plain, term, _ = linked(path, text)[0].split("\n\n")
     assert plain == "A dictionary has a key."
     assert "this [key](glossary.md#key)" in term
+
+
+def test_the_glossary_is_in_order_and_each_entry_names_a_chapter_that_uses_it():
+    path = ROOT / "book/glossary.md"
+    terms = glossary_terms(path)
+    assert list(terms) == sorted(terms, key=str.casefold)
+    entries = path.read_text(encoding="utf-8").split("\n## ")[1:]
+    for name, entry in zip(terms, entries, strict=True):
+        text = re.fullmatch(r".+\n\n(.+) \[[^\]]+\]\((\d\d_\w+\.ipynb)\)\n*", entry)
+        assert text, f"{name}: one paragraph that ends in a link to its chapter"
+        used = first_uses(read(path.parent / text[2]), terms)
+        assert terms[name] in used, f"{name}: {text[2]} never uses it"
 
 
 def test_everyday_words_are_terms_of_the_glossary():
