@@ -146,7 +146,7 @@ def test_a_box_without_such_numbers_says_so() -> None:
         ("decoder 0: cross-attention", "weights of head 1", "source tokens"),
         ("decoder 0: self-attention", "weights of head 1", "target tokens"),
         ("decoder 0: feed-forward", "output", "features"),
-        ("softmax", "output", "tokens of the vocabulary"),
+        ("softmax", "output", "vocabulary"),
     ],
 )
 def test_the_title_says_what_rows_and_columns_are(box, numbers, columns) -> None:

@@ -21,14 +21,15 @@ from transformer_lib.model_flow import Box, model_boxes, record_flow
 from transformer_lib.position_charts import BLUE, ORANGE
 
 CENTER = {"source": 26, "target": 74}  # of each column of boxes, in percent
-HALF, BYPASS, NAME, GUTTER = 16, 20, 24, 50  # from a center; memory line
-WIDTH, ROW = 320, 28  # of the drawing and of one row of boxes, in pixels
+HALF, BYPASS, NAME, GUTTER = 17, 20, 24, 50  # from a center; memory line
+WIDTH, ROW = 262, 28  # of the drawing and of one row of boxes, in pixels
+LABEL = 52  # room for the name of a token, in pixels
 GRAY, CLEAR = "#768594", "rgba(128,128,128,0)"
 COUNTED = {  # what rows and columns of an array stand for
     "source": "source tokens",
     "target": "target tokens",
     "feature": "features",
-    "token": "tokens of the vocabulary",
+    "token": "vocabulary",
     "id": "the id",
 }
 
@@ -206,15 +207,19 @@ def _heat_map() -> altair.LayerChart:
         kind = f"axes[{shown}][{axis}]"
         return f"{shown} && names[{kind}] ? names[{kind}][{index}] : {index}"
 
-    cells = altair.Chart(width=250, height=170).transform_filter(f"datum.of == {shown}")
+    cells = altair.Chart(width=WIDTH, height=170).transform_filter(
+        f"datum.of == {shown}"
+    )
     cells = split_field(cells, "values", "; ", "line", "q")
     cells = split_field(cells, "line", " ", "number", "k").transform_calculate(
         value="toNumber(datum.number)",
         token=label(0, "datum.q"),
         column=label(1, "datum.k"),
     )
-    x = altair.Axis(labelExpr=label(1, "datum.value"), labelAngle=-45, ticks=False)
-    y = altair.Axis(labelExpr=label(0, "datum.value"), ticks=False)
+    # Room for the longest label, so that nothing moves from one choice to the next.
+    room = {"minExtent": LABEL, "labelLimit": LABEL, "ticks": False}
+    x = altair.Axis(labelExpr=label(1, "datum.value"), labelAngle=-90, **room)
+    y = altair.Axis(labelExpr=label(0, "datum.value"), **room)
     cells = cells.encode(
         x=altair.X("k:O", title=None, axis=x), y=altair.Y("q:O", title=None, axis=y)
     )
@@ -235,5 +240,5 @@ def _heat_map() -> altair.LayerChart:
         f"{columns} : 'this box has no ' + numbers + '| '"
     )
     lines = altair.ExprRef(f"split(join({card}.about, '|') + '|' + ({below}), '|')")
-    title = altair.Title(lines, anchor="start")
+    title = altair.Title(lines, anchor="start", offset=12)
     return altair.layer(rectangles, ids.encode(text="number:N"), title=title)
