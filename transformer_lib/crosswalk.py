@@ -1,15 +1,13 @@
-"""The cross-walk: one thing, its name in nine dialects, and a way to check each name.
+"""The cross-walk: one thing, and its name in nine dialects.
 
 Rows come from `crosswalk_names` (parameters, arguments, masks) and from
-`crosswalk_weights` (keys of state dicts). `check_name` looks a name up in real
-objects; `convert_weights` renames the parameters of one dialect into another's.
+`crosswalk_weights` (keys of state dicts). `convert_weights` renames the parameters of
+one dialect into another's; `crosswalk_lookup` looks names up in real objects.
 """
 
-import inspect
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -74,42 +72,19 @@ def find(word: str) -> list[Row]:
 
 
 def to_markdown(rows: list[Row]) -> str:
-    """Write rows as one Markdown table; dialects without any name are left out."""
-    used = [d for d in DIALECTS if any(d in row.names for row in rows)]
-    lines = ["| | " + " | ".join(used) + " |", "| --- " * (len(used) + 1) + "|"]
-    for row in rows:
-        cells = [_cell(row.names.get(dialect, ())) for dialect in used]
-        lines.append(f"| {row.term} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def check_name(name: str, things: Mapping[str, Any]) -> bool:
-    """Look a name up in real objects.
-
-    Args:
-        name: `Thing.attribute`, or `Thing(first, second=default)`.
-        things: the objects that a name may begin with.
-
-    Returns:
-        True if it was found; False if it names none of the things (a formula, say).
-
-    Raises:
-        LookupError: the thing has no such attribute or parameter, its parameters come
-            in another order, or the default is another.
-    """
-    match = re.fullmatch(r"([\w.]+)(?:\((.*)\))?", name)
-    heads = [h for h in things if match and f"{match[1]}.".startswith(f"{h}.")]
-    if not heads:
-        return False
-    head = max(heads, key=len)
-    thing = things[head]
-    for attribute in match[1][len(head) :].split(".")[1:]:
-        if not hasattr(thing, attribute):
-            raise LookupError(f"{name}: {type(thing).__name__} has no {attribute!r}")
-        thing = getattr(thing, attribute)
-    if match[2] is not None:
-        _check_parameters(name, thing, match[2].split(", "))
-    return True
+    """Write rows as Markdown, one table a topic, without dialects that it lacks."""
+    tables = []
+    for topic in dict.fromkeys(row.topic for row in rows):
+        of_topic = [row for row in rows if row.topic == topic]
+        used = [d for d in DIALECTS if any(d in row.names for row in of_topic)]
+        lines = [f"**{topic}**", ""]
+        lines.append("| " + " | ".join(["", *used]) + " |")
+        lines.append("| --- " * (len(used) + 1) + "|")
+        for row in of_topic:
+            cells = [_cell(row.names.get(dialect, ())) for dialect in used]
+            lines.append("| " + " | ".join([row.term, *cells]) + " |")
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
 
 
 def convert_weights(
@@ -201,19 +176,3 @@ def _cell(names: tuple[Name, ...]) -> str:
         text = name.text if "$" in name.text else f"`{name.text}`"
         parts.append(f"{text}: {name.fact}" if name.fact else text)
     return "; ".join(parts) or "–"
-
-
-def _check_parameters(name: str, thing: object, wanted: list[str]) -> None:
-    callable_ = thing if inspect.isroutine(thing) or inspect.isclass(thing) else None
-    signature = inspect.signature(callable_ or type(thing))
-    order = list(signature.parameters)
-    places = []
-    for parameter, _, default in (part.partition("=") for part in wanted):
-        if parameter not in order:
-            raise LookupError(f"{name}: no parameter {parameter!r} among {order}")
-        places.append(order.index(parameter))
-        found = signature.parameters[parameter].default
-        if default and repr(found) != default:
-            raise LookupError(f"{name}: the default of {parameter} is {found!r}")
-    if places != sorted(places):
-        raise LookupError(f"{name}: the order is {order}")

@@ -137,17 +137,17 @@ Inputs and outputs
   features before the output layer
     transformer_lib: Transformer.decode
     torch.nn: nn.Transformer.forward
-    fairseq: TransformerModel.forward(features_only=False)
+    fairseq: TransformerDecoder.forward(features_only=False)
     Hugging Face: MarianMTModel.model
   hidden states of all layers
     transformer_lib: record_hidden_states | after each layer
-    fairseq: TransformerModel.forward(return_all_hiddens=True)
+    fairseq: TransformerEncoder.forward(return_all_hiddens=False)
     Hugging Face: MarianConfig(output_hidden_states=False) | the embeddings too
   attention weights
     paper: $\mathrm{softmax}(QK^\top/\sqrt{d_k})$
     transformer_lib: record_attention | one map for each head
     torch.nn: nn.MultiheadAttention.forward(average_attn_weights=True)
-    fairseq: MultiheadAttention.forward(need_weights=True, need_head_weights=False)
+    fairseq: MultiheadAttention.forward
     Hugging Face: MarianConfig.output_attentions | one map for each head
     lecture: MultiHeadAttention.forward | returns (H, A)
   scores before the softmax
@@ -158,7 +158,7 @@ Inputs and outputs
     post: energy
   word alignment
     transformer_lib: alignment
-    fairseq: TransformerModel.forward(alignment_layer=None, alignment_heads=None)
+    fairseq: TransformerDecoder.forward(alignment_layer=None, alignment_heads=None)
 
 Calls
   attention
@@ -214,7 +214,14 @@ Masks
     post: Transformer.make_src_mask(src) | True = attend
     dummies: $M_e^{right}$
     revisited: Encoder.forward(mask) | True = attend
-  the same in cross-attention
+  mask of target padding
+    transformer_lib: padding_mask(ids, pad_id) | True = attend
+    torch.nn: nn.Transformer.forward(tgt_key_padding_mask) | True = ignore
+    fairseq: TransformerDecoderLayer.forward(self_attn_padding_mask) | True = ignore
+    Hugging Face: MarianMTModel.forward(decoder_attention_mask) | 1 = attend
+    post: Transformer.make_trg_mask(trg) | True = attend
+    dummies: $M_d^{right}$
+  the mask of source padding in cross-attention
     transformer_lib: Transformer.decode(src_mask) | True = attend
     torch.nn: nn.Transformer.forward(memory_key_padding_mask) | True = ignore
     fairseq: TransformerDecoderLayer.forward(encoder_padding_mask) | True = ignore

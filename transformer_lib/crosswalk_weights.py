@@ -16,11 +16,13 @@ _PROJECTIONS = {  # ours -> PyTorch's, whose three projections are one matrix
 _POST_PROJECTIONS = ("fc_q.weight", "fc_k.weight", "fc_v.weight", "fc.{weight, bias}")
 _LECTURE_PROJECTIONS = ("W_q.weight", "W_k.weight", "W_v.weight", "W_h.{weight, bias}")
 
-# side, ours, PyTorch's, fairseq's, the post's: the parts that hold attention
+# side, ours, PyTorch's, fairseq's, the post's, the revisited text's: what holds
+# attention. The revisited text is given attention and feed-forward networks; here the
+# library's, so that their own parameters keep their names.
 _ATTENTIONS = (
-    ("encoder", "self_attn", "self_attn", "self_attn", "attention"),
-    ("decoder", "self_attn", "self_attn", "self_attn", "dec_attn"),
-    ("decoder", "cross_attn", "multihead_attn", "encoder_attn", "enc_attn"),
+    ("encoder", "self_attn", "self_attn", "self_attn", "attention", "self_attn"),
+    ("decoder", "self_attn", "self_attn", "self_attn", "dec_attn", "self_attn"),
+    ("decoder", "cross_attn", "multihead_attn", "encoder_attn", "enc_attn", "src_attn"),
 )
 # side, ours, PyTorch's, fairseq's, the post's, number in the revisited text
 _NORMS = (
@@ -75,7 +77,7 @@ def _embedding_rows(side: str, prefix: str) -> Iterator[tuple[str, dict[str, str
 
 
 def _attention_rows(side: str) -> Iterator[tuple[str, dict[str, str]]]:
-    for where, ours, theirs, fairseq, post in _ATTENTIONS:
+    for where, ours, theirs, fairseq, post, revisited in _ATTENTIONS:
         if where != side:
             continue
         start = f"{side}.layers.N."
@@ -87,6 +89,7 @@ def _attention_rows(side: str) -> Iterator[tuple[str, dict[str, str]]]:
                 "fairseq": f"{start}{fairseq}.{name}",
                 "Hugging Face": f"model.{start}{fairseq}.{name}",
                 "post": f"{start}{post}.{_POST_PROJECTIONS[number]}",
+                "revisited": f"{start}{revisited}.{name}",
             }
             if side == "encoder":
                 row["lecture"] = f"enc_layers.N.mha.{_LECTURE_PROJECTIONS[number]}"
@@ -103,9 +106,10 @@ def _feed_forward_rows(side: str) -> Iterator[tuple[str, dict[str, str]]]:
             "fairseq": f"{start}fc{number}.{{weight, bias}}",
             "Hugging Face": f"model.{start}fc{number}.{{weight, bias}}",
             "post": f"{start}ff.fc{number}.{{weight, bias}}",
+            "revisited": f"{start}feed_forward.{ours}.{{weight, bias}}",
         }
         if side == "encoder":
-            row["lecture"] = f"enc_layers.N.cnn.k1convL{number}.{{weight, bias}}"
+            row["lecture"] = f"enc_layers.N.cnn.{2 * number - 2}.{{weight, bias}}"
         yield f"{side} feed-forward, $W_{number}$ and $b_{number}$", row
 
 
