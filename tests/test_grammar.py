@@ -1,0 +1,215 @@
+"""The generated corpus: right German, one answer for every sentence, exact links."""
+
+import random
+import subprocess
+import sys
+
+import pytest
+
+from transformer_lib.corpora.grammar import Example, explain, generate, translate
+from transformer_lib.corpora.grammar.verbs import VERBS
+from transformer_lib.corpora.grammar.words import ADJECTIVES, NOUNS
+from transformer_lib.data import split_words
+
+# Translated by hand.
+SENTENCES = {
+    # the verb second, whatever comes first
+    "the man buys a book": "der Mann kauft ein Buch",
+    "the man buys a book every day": "der Mann kauft jeden Tag ein Buch",
+    "every day the man buys a book": "jeden Tag kauft der Mann ein Buch",
+    "often I run away": "oft laufe ich weg",
+    # the verb last behind a conjunction, first after a clause
+    "I know that the cat sleeps": "ich weiß, dass die Katze schläft",
+    "she sings because he dances in the kitchen every day": (
+        "sie singt, weil er jeden Tag in der Küche tanzt"
+    ),
+    "if the dog runs away, we look for the dog": (
+        "wenn der Hund wegläuft, suchen wir den Hund"
+    ),
+    # separable prefixes: apart, together, as an infinitive, as a participle
+    "he gets up": "er steht auf",
+    "they say that he gets up": "sie sagen, dass er aufsteht",
+    "he must get up today": "er muss heute aufstehen",
+    "he got up yesterday": "er ist gestern aufgestanden",
+    "she brings back my red bicycles": "sie bringt meine roten Fahrräder zurück",
+    # perfect tense: haben or sein, the participle last, before the auxiliary if last
+    "we invited the teacher": "wir haben den Lehrer eingeladen",
+    "yesterday I saw a horse in the garden": (
+        "gestern habe ich ein Pferd im Garten gesehen"
+    ),
+    "he hopes that the children arrived on Sunday": (
+        "er hofft, dass die Kinder am Sonntag angekommen sind"
+    ),
+    # "will" is not "will"
+    "the woman will call my aunt": "die Frau wird meine Tante anrufen",
+    "the woman wants to call my aunt": "die Frau will meine Tante anrufen",
+    "I will help a child because I can help children": (
+        "ich werde einem Kind helfen, weil ich Kindern helfen kann"
+    ),
+    # gender, case and number of articles and adjectives
+    "an old man thanks an old woman": "ein alter Mann dankt einer alten Frau",
+    "the old woman thanks the old man": "die alte Frau dankt dem alten Mann",
+    "a little girl sees a little dog": "ein kleines Mädchen sieht einen kleinen Hund",
+    "the little dog sees the little girl": "der kleine Hund sieht das kleine Mädchen",
+    "my young aunts help my young friends": (
+        "meine jungen Tanten helfen meinen jungen Freunden"
+    ),
+    "tired cats see tired dogs": "müde Katzen sehen müde Hunde",
+    "tired aunts help tired dogs": "müde Tanten helfen müden Hunden",
+    "the child gives the little girls new lamps": (
+        "das Kind gibt den kleinen Mädchen neue Lampen"
+    ),
+    "my daughter showed an old teacher the big picture": (
+        "meine Tochter hat einem alten Lehrer das große Bild gezeigt"
+    ),
+}
+CORPUS = generate(2000, seed=5)
+
+
+def links(example: Example) -> set[tuple[str, str]]:
+    source, target = split_words(example.english), split_words(example.german)
+    return {(source[i], target[j]) for i, j in example.alignment}
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_translation_is_the_one_made_by_hand(sentence) -> None:
+    assert translate(sentence) == SENTENCES[sentence]
+
+
+def test_what_is_generated_is_read_back() -> None:
+    for example in CORPUS:
+        assert explain(example.english) == example
+
+
+def test_sentences_differ_and_so_do_their_translations() -> None:
+    assert len({example.english for example in CORPUS}) == len(CORPUS)
+    assert len({example.german for example in CORPUS}) == len(CORPUS)
+
+
+def test_the_first_sentences_do_not_depend_on_how_many_are_asked_for() -> None:
+    assert generate(50, seed=5) == CORPUS[:50]
+    assert generate(50, seed=6) != CORPUS[:50]
+
+
+def test_every_process_generates_the_same() -> None:
+    code = (
+        "from transformer_lib.corpora.grammar import generate;"
+        "print([example.german for example in generate(20, 5)])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == str([example.german for example in CORPUS[:20]])
+
+
+def test_every_word_of_the_dictionary_is_used() -> None:
+    used = {word for example in CORPUS for word in split_words(example.english)}
+    for noun in NOUNS:
+        assert {noun.english, noun.english_plural} <= used
+    for verb in VERBS:
+        forms = verb.english[:2] if verb.clause else verb.english
+        assert {*forms, *verb.particle.split()} <= used
+    assert {adjective.english for adjective in ADJECTIVES} <= used
+
+
+def test_vocabulary_is_moderate() -> None:
+    english, german = (
+        {word for example in CORPUS for word in split_words(getattr(example, side))}
+        for side in ("english", "german")
+    )
+    assert 140 < len(english) < 180
+    assert 200 < len(german) < 260
+
+
+def test_every_english_word_has_a_partner_and_every_german_one_but_commas() -> None:
+    for example in CORPUS:
+        source, target = split_words(example.english), split_words(example.german)
+        assert {i for i, _ in example.alignment} == set(range(len(source)))
+        lone = set(range(len(target))) - {j for _, j in example.alignment}
+        assert {target[j] for j in lone} <= {","}
+
+
+def test_links_of_a_sentence_with_a_separable_verb() -> None:
+    example = explain("yesterday the old man picked up a friend")
+    assert example.german == "gestern hat der alte Mann einen Freund abgeholt"
+    assert links(example) == {
+        ("yesterday", "gestern"),
+        ("the", "der"), ("old", "alte"), ("man", "Mann"),
+        ("picked", "hat"), ("picked", "abgeholt"),
+        ("up", "hat"), ("up", "abgeholt"),
+        ("a", "einen"), ("friend", "Freund"),
+    }  # fmt: skip
+
+
+def test_links_of_contractions_and_modal_verbs() -> None:
+    example = explain("if he wants to sleep in the house, I work")
+    assert example.german == "wenn er im Haus schlafen will, arbeite ich"
+    assert links(example) == {
+        ("if", "wenn"), ("he", "er"), ("wants", "will"), ("to", "will"),
+        ("sleep", "schlafen"), ("in", "im"), ("the", "im"), ("house", "Haus"),
+        (",", ","), ("I", "ich"), ("work", "arbeite"),
+    }  # fmt: skip
+
+
+def test_same_words_of_two_clauses_are_told_apart() -> None:
+    example = explain("the man sleeps because the man works")
+    assert example.german == "der Mann schläft, weil der Mann arbeitet"
+    assert example.alignment == (
+        (0, 0), (1, 1), (2, 2), (3, 4), (4, 5), (5, 6), (6, 7),
+    )  # fmt: skip
+
+
+def crossings(example: Example) -> int:
+    """Count pairs of links that cross, as they do where word order differs."""
+    return sum(
+        a < c and b > d for a, b in example.alignment for c, d in example.alignment
+    )
+
+
+def test_word_order_changes_in_most_sentences() -> None:
+    changed = sum(crossings(example) > 0 for example in CORPUS)
+    assert changed > 0.6 * len(CORPUS)
+
+
+def test_german_words_can_not_be_translated_one_by_one() -> None:
+    """One English article has many German ones, told apart only by the context."""
+    found: dict[str, set[str]] = {}
+    for example in CORPUS:
+        for source, target in links(example):
+            found.setdefault(source, set()).add(target)
+    assert found["the"] >= {"der", "die", "das", "den", "dem", "im"}
+    assert found["a"] == {"ein", "eine", "einen", "einem", "einer"}
+    assert {"alt" + ending for ending in ("e", "en", "er", "es")} == found["old"]
+    assert found["will"] == {"werde", "wird", "werden"}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [
+        ("the zebra sleeps", "word 2 of .*: expected a noun, not 'zebra'"),
+        ("the man zebras", "word 3 of .*: expected a verb, not 'zebras'"),
+        ("the man buys", "word 4 of .*: expected a noun, not the end"),
+        ("he sleeps that", "word 4 of .*: expected a noun, not the end"),
+        ("if he sleeps I work", "word 4 of .*: expected a comma, not 'I'"),
+        ("he sleeps now", "word 3 of .*: expected the end, not 'now'"),
+        ("", "word 1 of '': expected a noun, not the end"),
+        ("the man sleep", "not of this grammar; is it 'the man sleeps'"),
+        ("he see a old man", "is it 'he sees an old man'"),
+        ("he  sleeps", "is it 'he sleeps'"),
+    ],
+)
+def test_other_sentences_are_refused(sentence, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        translate(sentence)
+
+
+def test_a_number_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1, not 0"):
+        generate(0, seed=0)
+
+
+def test_generating_leaves_the_global_generator_alone() -> None:
+    random.seed(1)
+    before = random.getstate()
+    generate(5, seed=0)
+    assert random.getstate() == before

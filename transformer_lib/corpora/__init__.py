@@ -1,0 +1,24 @@
+"""Corpora of English and German sentence pairs, by name."""
+
+from transformer_lib.corpora.grammar import load_grammar
+from transformer_lib.corpora.parallel import ParallelCorpus
+
+_LOADERS = {
+    "grammar": load_grammar,
+}
+NAMES = tuple(_LOADERS)
+
+
+def load(name: str) -> ParallelCorpus:
+    """Return one of the corpora.
+
+    Args:
+        name: "grammar", generated; "home-assistant", in the package; "multi30k",
+            downloaded once.
+
+    Raises:
+        ValueError: there is no corpus of this name.
+    """
+    if name not in _LOADERS:
+        raise ValueError(f"corpus must be one of {', '.join(NAMES)}, not {name!r}")
+    return _LOADERS[name]()

@@ -1,0 +1,115 @@
+"""Sentence pairs in three parts, read from files and checked."""
+
+import gzip
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+Pair = tuple[str, str]
+PARTS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class ParallelCorpus:
+    """Sentences and their translations: to learn from, to tune on, to be judged by.
+
+    Attributes:
+        name: what it is called in logs and messages.
+        src_lang, tgt_lang: the languages, such as "en" and "de".
+        train, valid, test: (source, target) pairs, none of them empty.
+
+    Raises:
+        ValueError: a part is empty, or a sentence in it is; which one.
+    """
+
+    name: str
+    src_lang: str
+    tgt_lang: str
+    train: tuple[Pair, ...]
+    valid: tuple[Pair, ...]
+    test: tuple[Pair, ...]
+
+    def __post_init__(self) -> None:
+        for part in PARTS:
+            pairs = getattr(self, part)
+            if not pairs:
+                raise ValueError(f"corpus {self.name!r}: part {part!r} is empty")
+            for line, pair in enumerate(pairs, start=1):
+                if not all(sentence.strip() for sentence in pair):
+                    raise ValueError(
+                        f"corpus {self.name!r}: an empty sentence in part {part!r}, "
+                        f"line {line}: {pair}"
+                    )
+
+    @classmethod
+    def from_folder(
+        cls,
+        folder: str | Path,
+        name: str,
+        languages: tuple[str, str] = ("en", "de"),
+        parts: Sequence[str] = PARTS,
+    ) -> "ParallelCorpus":
+        """Read one sentence a line from `train.en`, `train.de`, ... or their `.gz`.
+
+        Args:
+            folder: where the files are.
+            name: what the corpus is called.
+            languages: source and target; the endings of the file names.
+            parts: how the files of training, validation and test begin.
+
+        Raises:
+            FileNotFoundError: a file is missing; which one.
+            ValueError: a file is empty, is no UTF-8, is cut, or has another number of
+                lines than its translation; file, line or both numbers are named.
+        """
+        read = [_read_part(Path(folder), part, languages) for part in parts]
+        return cls(name, *languages, *read)
+
+    def reversed(self) -> "ParallelCorpus":
+        """Return the corpus in the other direction."""
+        turned = {
+            part: tuple((tgt, src) for src, tgt in getattr(self, part))
+            for part in PARTS
+        }
+        return replace(self, src_lang=self.tgt_lang, tgt_lang=self.src_lang, **turned)
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read a text file, one sentence a line; a name ending with .gz is unpacked.
+
+    Raises:
+        ValueError: the file is no gzip file or a cut one, or a line is no UTF-8.
+    """
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{path}: broken gzip file: {error}") from None
+    lines = []
+    # Only a line feed ends a line: texts contain other characters that Python's
+    # splitlines takes for ends, and one too many shifts all pairs below it.
+    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
+        try:
+            lines.append(line.decode("utf-8").strip())
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}, line {number}: no UTF-8: {error}") from None
+    return lines if content else []
+
+
+def _read_part(folder: Path, part: str, languages: tuple[str, str]) -> tuple[Pair, ...]:
+    paths = [_find(folder, f"{part}.{language}") for language in languages]
+    src, tgt = (read_lines(path) for path in paths)
+    if len(src) != len(tgt):
+        raise ValueError(
+            f"{paths[0]} has {len(src)} lines, but {paths[1].name} has {len(tgt)}"
+        )
+    return tuple(zip(src, tgt, strict=True))
+
+
+def _find(folder: Path, name: str) -> Path:
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.is_file():
+            return path
+    raise FileNotFoundError(f"neither {name} nor {name}.gz is in {folder}")
