@@ -59,7 +59,9 @@ def _panel(measure: str, top: float, names: list[str]) -> altair.Chart:
     )
     legend = altair.Legend(orient="top")
     return chart.mark_line(point=True).encode(
-        x=altair.X("layer:Q", title="layer").axis(tickMinStep=1, grid=False),
+        x=altair.X("layer:Q", title="layer")
+        .axis(tickMinStep=1, grid=False)
+        .scale(zero=False, nice=False),
         y=altair.Y("value:Q", title=measure).scale(domain=[0, top]),
         color=altair.Color("stack:N", title=None, legend=legend).scale(
             domain=names, range=[BLUE, ORANGE]
