@@ -1,10 +1,16 @@
 """Corpora of English and German sentence pairs, by name."""
 
 from transformer_lib.corpora.grammar import load_grammar
+from transformer_lib.corpora.home_assistant import (
+    load_home_assistant,
+    load_home_assistant_random,
+)
 from transformer_lib.corpora.parallel import ParallelCorpus
 
 _LOADERS = {
     "grammar": load_grammar,
+    "home-assistant": load_home_assistant,
+    "home-assistant-random": load_home_assistant_random,
 }
 NAMES = tuple(_LOADERS)
 
@@ -13,8 +19,8 @@ def load(name: str) -> ParallelCorpus:
     """Return one of the corpora.
 
     Args:
-        name: "grammar", generated; "home-assistant", in the package; "multi30k",
-            downloaded once.
+        name: "grammar", generated; "home-assistant", in the package, whole components
+            held out, or "home-assistant-random", the same sentences split at random.
 
     Raises:
         ValueError: there is no corpus of this name.
