@@ -83,7 +83,7 @@ def check_forward(answer: Callable[[Transformer, Tensor, Tensor], Tensor]) -> Fe
     src = torch.tensor([[5, 7, 9, 4, 2], [8, 6, 2, 0, 0]])
     tgt_in = torch.tensor([[1, 4, 11, 5], [1, 9, 0, 0]])
     src_mask, real = padding_mask(src, 0), padding_mask(tgt_in, 0)
-    causal = causal_mask(4)
+    both = real & causal_mask(4)
     with torch.no_grad():
         result = call(answer, model, src.clone(), tgt_in.clone())
         expected = model(src, tgt_in)
@@ -93,17 +93,15 @@ def check_forward(answer: Callable[[Transformer, Tensor, Tensor], Tensor]) -> Fe
             features = model.decode(tgt_in, memory, cross_mask, tgt_mask)
             return model.lm_head(features)
 
-        both = real & causal
         memory = model.encode(src, src_mask)
         features = model.decode(tgt_in, memory, src_mask, both)
+        shares = expected.softmax(dim=-1)
         unscaled = model.encoder(
             model.src_embeddings.tokens(src) + model.src_embeddings.positions.first(5),
             src_mask,
         )
         mistakes = {
-            "these are probabilities; return logits, before the softmax.": (
-                expected.softmax(dim=-1)
-            ),
+            "these are probabilities; return logits, before the softmax.": shares,
             "no mask anywhere: the future and the padding are seen.": run(
                 None, None, None
             ),
@@ -161,14 +159,14 @@ def check_writing_flops(answer: Callable[..., int]) -> Feedback:
             for t, cost in enumerate(cross)
         ]
         head = 2 * d * vocab
+        again = expected + (m - 1) * encoder
+        everywhere = expected + m * (m - 1) // 2 * head
         mistakes = {
             "each multiplication comes with an addition: twice as many.": expected // 2,
             "this is one pass over all tokens, as in training; when writing, the "
             "decoder runs once for every token.": encoder + decoder[m] + m * head,
-            "the encoder runs only once; its memory is kept.": expected
-            + (m - 1) * encoder,
-            "lm_head is needed at the last position only.": expected
-            + m * (m - 1) // 2 * head,
+            "the encoder runs only once; its memory is kept.": again,
+            "lm_head is needed at the last position only.": everywhere,
             "the decoder reads all tokens so far, not only the newest.": (
                 encoder + m * (decoder[1] + head)
             ),
