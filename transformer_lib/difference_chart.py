@@ -53,14 +53,14 @@ def _norm_first(part: SublayerConnection) -> None:
 
 # What is changed -> the kind of part, and what happens to each part of that kind.
 HABITS: dict[str, tuple[type[nn.Module], Callable[[Any], None]]] = {
-    "queries times 3, keys divided by 3": (MultiHeadAttention, _share_scale),
-    "epsilon 1e-6 instead of 1e-5": (LayerNorm, _other_epsilon),
-    "unbiased variance in the norm": (LayerNorm, _unbiased_variance),
-    "scores divided by d_model / 2": (MultiHeadAttention, _half_of_width),
-    "GELU instead of ReLU": (FeedForward, _gelu),
-    "all sines before all cosines": (Embeddings, _sines_first),
-    "embeddings not scaled": (Embeddings, _no_scale),
-    "norm before each sub-layer": (SublayerConnection, _norm_first),
+    "queries x 3, keys / 3": (MultiHeadAttention, _share_scale),
+    "epsilon 1e-6": (LayerNorm, _other_epsilon),
+    "unbiased variance": (LayerNorm, _unbiased_variance),
+    "divisor d_model / 2": (MultiHeadAttention, _half_of_width),
+    "GELU": (FeedForward, _gelu),
+    "sines first": (Embeddings, _sines_first),
+    "unscaled embeddings": (Embeddings, _no_scale),
+    "norm first": (SublayerConnection, _norm_first),
 }
 
 
@@ -102,12 +102,13 @@ def difference_explorer(
     ]
     widths = [str(width) for width in differences]
     names = list(next(iter(differences.values())))
-    axis = altair.Axis(labelExpr="'1e' + datum.value", values=list(_steps(lowest)))
-    x = altair.X("power:Q", title="change of the logits, as a fraction of their size")
+    label = "datum.value ? '1e' + datum.value : '1'"
+    axis = altair.Axis(labelExpr=label, values=list(_steps(lowest)))
+    x = altair.X("power:Q", title="change of the logits")
     x = x.axis(axis).scale(domain=[lowest, 0.5])
     y = altair.Y("change:N", title=None, sort=names).axis(labelLimit=240)
     data = altair.Data(values=rows)
-    base = altair.Chart(data, width=230, height=24 * len(names))
+    base = altair.Chart(data, width=170, height=24 * len(names))
     base = base.transform_filter("datum.width == width")
     dots = base.mark_point(filled=True, size=90, opacity=1).encode(x, y)
     line = altair.Chart(altair.Data(values=[{"power": math.log10(limit)}]))
