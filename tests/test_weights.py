@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_lib.config import TransformerConfig
 from transformer_lib.model import Transformer
@@ -24,9 +24,13 @@ def make_model(vocab_size: int = 7, seed: int = 0) -> Transformer:
     )
 
 
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    return {name: p.detach().clone() for name, p in model.named_parameters()}
+
+
 def test_weights_are_copied_and_stay_tied() -> None:
     model, other = make_model(), make_model(seed=1)
-    load_weights(model, other.state_dict(), "a file")
+    load_weights(model, weights_of(other), "a file")
     assert torch.equal(model.lm_head.weight, other.lm_head.weight)
     assert model.lm_head.weight is model.src_embeddings.tokens.weight
 
@@ -34,11 +38,11 @@ def test_weights_are_copied_and_stay_tied() -> None:
 def test_another_vocabulary_is_refused() -> None:
     with pytest.raises(ValueError, match=r"weight has shape \(9, 4\) in a file, but "
                                          r"\(7, 4\) in the model"):  # fmt: skip
-        load_weights(make_model(7), make_model(9).state_dict(), "a file")
+        load_weights(make_model(7), weights_of(make_model(9)), "a file")
 
 
 def test_missing_and_foreign_tensors_are_refused() -> None:
-    state = make_model().state_dict()
+    state = weights_of(make_model())
     removed = {name: t for name, t in state.items() if name != "lm_head.weight"}
     with pytest.raises(ValueError, match="a file has no lm_head.weight, but the model"):
         load_weights(make_model(), removed, "a file")
@@ -48,7 +52,7 @@ def test_missing_and_foreign_tensors_are_refused() -> None:
 
 
 def test_a_refused_state_changes_nothing() -> None:
-    model, other = make_model(), make_model(seed=1).state_dict()
+    model, other = make_model(), weights_of(make_model(seed=1))
     del other["lm_head.weight"]
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with pytest.raises(ValueError, match="has no"):
@@ -83,4 +87,4 @@ def test_averages_of_nothing_and_of_unlike_models_are_refused() -> None:
 
 def test_another_kind_of_model_is_refused() -> None:
     with pytest.raises(ValueError, match="nn has no weight"):
-        load_weights(nn.Linear(2, 2), nn.LSTM(2, 2).state_dict(), "nn")
+        load_weights(nn.Linear(2, 2), weights_of(nn.LSTM(2, 2)), "nn")

@@ -177,7 +177,8 @@ def _score(
     result = metric.corpus_score(list(hypotheses), [list(references)], **options)
     low = high = result.score
     if n_bootstrap:
-        low, high = result._mean - result._ci, result._mean + result._ci
+        mean, half = float(result._mean), float(result._ci)
+        low, high = mean - half, mean + half
     signature = str(metric.get_signature())
     return Score(result.name, result.score, low, high, signature, len(references))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 
@@ -31,19 +32,23 @@ def average_tensors(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
     }
 
 
-def load_weights(model: nn.Module, state: dict[str, Tensor], source: str) -> None:
+def load_weights(model: nn.Module, weights: dict[str, Tensor], source: str) -> None:
     """Copy weights into a model, or say what does not fit.
 
     Args:
         model: changed in place.
-        state: a tensor for every entry of the model's `state_dict()`.
-        source: what messages call the state, its file, say.
+        weights: a tensor for each of `model.named_parameters()`, in which a matrix
+            used in several places is named once.
+        source: what messages call the weights, their file, say.
 
     Raises:
         ValueError: a tensor is missing, too many, or of another shape.
     """
-    check_fit(state, model.state_dict(), source, "the model")
-    model.load_state_dict(state)
+    own = dict(model.named_parameters())
+    check_fit(weights, own, source, "the model")
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(weights[name])
 
 
 def check_fit(

@@ -1,0 +1,62 @@
+"""A training run of seconds, which the tests start, kill, resume and divide."""
+
+import random
+from pathlib import Path
+
+import torch
+
+from transformer_lib.batches import Batch, make_batch
+from transformer_lib.model import Transformer
+from transformer_lib.recipes import Recipe, make_recipe
+from transformer_lib.steps import Steps
+
+N_STEPS, SAVE_EVERY, VOCAB = 8, 4, 12
+
+
+def small_recipe(dropout: float = 0.1, **training: float) -> Recipe:
+    """Return a recipe of 8 steps that drops units and adds up two batches a step."""
+    return make_recipe(
+        {
+            "data": {"corpus": "reversal", "vocab_size": VOCAB},
+            "model": {"d_model": 16, "n_heads": 2, "d_ff": 32, "dropout": dropout,
+                      "n_encoder_layers": 1, "n_decoder_layers": 1},
+            "training": {"steps": N_STEPS, "save_every": SAVE_EVERY, "warmup": 4,
+                         "batch_tokens": 64, "batches_a_step": 2, "average": 2,
+                         "seed": 5, **training},
+        }
+    )  # fmt: skip
+
+
+def small_pairs() -> list[tuple[list[int], list[int]]]:
+    """Return words and the same words backwards; an epoch is shorter than the run."""
+    rng = random.Random(0)
+    rows = [rng.choices(range(4, VOCAB), k=rng.randint(2, 7)) for _ in range(60)]
+    return [([*row, 2], [*reversed(row), 2]) for row in rows]
+
+
+def small_steps(recipe: Recipe) -> Steps:
+    """Return the steps of the run."""
+    training = recipe.training
+    return Steps(small_pairs(), training.batch_tokens, training.batches_a_step,
+                 training.seed, bos_id=1, pad_id=0)  # fmt: skip
+
+
+def small_model(recipe: Recipe) -> Transformer:
+    """Return the same fresh model every time."""
+    torch.manual_seed(recipe.training.seed)
+    return Transformer(recipe.model_config(VOCAB))
+
+
+def small_valid() -> list[Batch]:
+    """Return the validation sentences."""
+    return [make_batch(small_pairs()[:20], bos_id=1, pad_id=0)]
+
+
+def small_fit(folder: Path, **training: float) -> Transformer:
+    """Train, or go on with the run in the folder."""
+    from transformer_lib.runs import fit
+
+    recipe = small_recipe(**training)
+    model = small_model(recipe)
+    fit(model, recipe, small_steps(recipe), small_valid(), folder)
+    return model

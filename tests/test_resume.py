@@ -1,0 +1,26 @@
+"""A run killed anywhere and gone on with equals the undisturbed one, bit for bit."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}  # the children are forked
+
+
+@pytest.mark.slow
+def test_killed_runs_end_as_the_undisturbed_one(tmp_path) -> None:
+    command = [sys.executable, HERE / "killed_runs.py", tmp_path]
+    done = subprocess.run(
+        command, env=ONE_THREAD, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    runs = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(runs) == 16  # every step, validation, every file of every checkpoint
+    for run in runs:
+        assert run["codes"] == [-9, 0], run  # it was killed, then ended well
+        assert run["same"], run
