@@ -150,7 +150,7 @@ def test_another_release_is_refused(release) -> None:
         ("Two lines\nof text", "Zwei Zeilen Text", False),
         ("A `word` in code", "Ein Wort im Code", False),
         ("A [link](to) a page", "Ein Link", False),
-        ("Write to a@example.org", "Schreibe an die Adresse", False),
+        ("Write to a@example.org", "Schreibe uns heute", False),
     ],
 )
 def test_only_sentences_are_wanted(english, german, wanted) -> None:

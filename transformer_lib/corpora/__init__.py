@@ -5,12 +5,14 @@ from transformer_lib.corpora.home_assistant import (
     load_home_assistant,
     load_home_assistant_random,
 )
+from transformer_lib.corpora.multi30k import load_multi30k
 from transformer_lib.corpora.parallel import ParallelCorpus
 
 _LOADERS = {
     "grammar": load_grammar,
     "home-assistant": load_home_assistant,
     "home-assistant-random": load_home_assistant_random,
+    "multi30k": lambda: load_multi30k(progress=True),
 }
 NAMES = tuple(_LOADERS)
 
@@ -20,7 +22,8 @@ def load(name: str) -> ParallelCorpus:
 
     Args:
         name: "grammar", generated; "home-assistant", in the package, whole components
-            held out, or "home-assistant-random", the same sentences split at random.
+            held out, or "home-assistant-random", the same sentences split at random;
+            "multi30k", from a folder or downloaded once (see `load_multi30k`).
 
     Raises:
         ValueError: there is no corpus of this name.
