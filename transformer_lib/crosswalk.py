@@ -67,7 +67,12 @@ def find(word: str) -> list[Row]:
     return [
         row
         for row in read_rows()
-        if any(pattern.search(n.text) for names in row.names.values() for n in names)
+        if any(
+            pattern.search(text)
+            for names in row.names.values()
+            for name in names
+            for text in _spread(name.text)
+        )
     ]
 
 
