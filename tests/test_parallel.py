@@ -5,6 +5,7 @@ import gzip
 import pytest
 
 from transformer_lib.corpora import NAMES, load
+from transformer_lib.corpora.grammar import generate
 from transformer_lib.corpora.parallel import ParallelCorpus, read_lines
 
 FILES = {
@@ -107,6 +108,8 @@ def test_the_generated_corpus_has_a_fixed_split() -> None:
     train, held_out = set(corpus.train), set(corpus.valid + corpus.test)
     assert len(train) + len(held_out) == sum(sizes)
     assert not train & held_out
+    first = generate(3, seed=0)
+    assert corpus.train[:3] == tuple((each.english, each.german) for each in first)
 
 
 def test_an_unknown_corpus_is_refused() -> None:

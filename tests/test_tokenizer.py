@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from transformer_lib.corpora.grammar import generate
 from transformer_lib.data import SENTENCE_PAIRS, Vocabulary, split_words
 from transformer_lib.tokenizer import Tokenizer
 
@@ -81,6 +82,16 @@ def test_word_tokens_are_the_words(words, text) -> None:
     ids = words.encode(text)
     assert words.tokens(ids, space="") == [*split_words(text), "<eos>"]
     assert words.decode(ids) == text
+
+
+def test_links_between_words_are_links_between_word_tokens() -> None:
+    examples = generate(300, seed=1)
+    sides = [text for example in examples for text in (example.english, example.german)]
+    tokenizer = Tokenizer.from_words(sides)
+    for text in sides:
+        ids = tokenizer.encode(text, eos=False)
+        assert tokenizer.tokens(ids, space="") == split_words(text)
+        assert tokenizer.decode(ids) == text
 
 
 def test_an_unknown_word_is_unk_for_words_only(subwords, words) -> None:

@@ -53,20 +53,14 @@ def generate(n: int, seed: int) -> tuple[Example, ...]:
     Raises:
         ValueError: n is below 1.
     """
-    if n < 1:
-        raise ValueError(f"n must be at least 1, not {n}")
-    rng = random.Random(seed)
-    trees: dict[Sentence, None] = {}
-    while len(trees) < n:
-        trees[sample(rng)] = None
-    return tuple(_example(tree) for tree in trees)
+    return tuple(_example(tree) for tree in _trees(n, seed))
 
 
 @lru_cache(maxsize=1)
 def load_grammar() -> ParallelCorpus:
     """Return the fixed corpus: 20,000 training, 500 validation, 1,000 test pairs."""
-    examples = generate(N_TRAIN + N_VALID + N_TEST, seed=0)
-    pairs = tuple((example.english, example.german) for example in examples)
+    trees = _trees(N_TRAIN + N_VALID + N_TEST, seed=0)
+    pairs = tuple((_text(english(tree)), _text(german(tree))) for tree in trees)
     return ParallelCorpus(
         "grammar",
         "en",
@@ -75,6 +69,17 @@ def load_grammar() -> ParallelCorpus:
         valid=pairs[N_TRAIN : N_TRAIN + N_VALID],
         test=pairs[N_TRAIN + N_VALID :],
     )
+
+
+def _trees(n: int, seed: int) -> list[Sentence]:
+    """Draw n different trees."""
+    if n < 1:
+        raise ValueError(f"n must be at least 1, not {n}")
+    rng = random.Random(seed)
+    trees: dict[Sentence, None] = {}
+    while len(trees) < n:
+        trees[sample(rng)] = None
+    return list(trees)
 
 
 def _example(tree: Sentence) -> Example:
