@@ -26,6 +26,7 @@ from transformer_lib.weights import load_weights
 
 MODELS = Path(__file__).parent / "models"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
+DEFAULT = "home-assistant"
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Translator:
 
     def _encode(self, number: int, text: str) -> list[int]:
         try:
-            ids = self.tokenizer.encode(text)
+            ids = self.tokenizer.encode(text.strip())
         except ValueError as error:
             raise ValueError(f"sentence {number}: {error}") from None
         most = self.model.config.max_len

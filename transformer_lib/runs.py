@@ -9,6 +9,8 @@ import logging
 import os
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,32 +73,32 @@ def fit(
     callbacks: list[Callback] = [RunRecorder(folder, keep=settings.average)]
     if progress:
         callbacks.append(TQDMProgressBar(refresh_rate=10))
-    _be_quiet()
-    trainer = L.Trainer(
-        accelerator="auto",
-        devices=int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
-        num_nodes=n_processes // int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
-        strategy="ddp" if n_processes > 1 else "auto",
-        precision=choose_precision(),
-        max_steps=settings.steps,
-        max_epochs=-1,
-        val_check_interval=settings.save_every,
-        check_val_every_n_epoch=None,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,  # the steps are divided already
-        plugins=[SafeCheckpoints()],
-        callbacks=callbacks,
-        logger=False,
-        enable_checkpointing=False,
-        enable_model_summary=False,
-        enable_progress_bar=progress,
-    )
-    trainer.fit(
-        TranslationModule(model, recipe),
-        StepLoader(steps, settings.steps, rank, n_processes),
-        DataLoader(valid, batch_size=None),  # batches as they are
-        ckpt_path=saved[-1] if saved else None,
-    )
+    with _quiet():
+        trainer = L.Trainer(
+            accelerator="auto",
+            devices=int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
+            num_nodes=n_processes // int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
+            strategy="ddp" if n_processes > 1 else "auto",
+            precision=choose_precision(),
+            max_steps=settings.steps,
+            max_epochs=-1,
+            val_check_interval=settings.save_every,
+            check_val_every_n_epoch=None,
+            num_sanity_val_steps=0,
+            use_distributed_sampler=False,  # the steps are divided already
+            plugins=[SafeCheckpoints()],
+            callbacks=callbacks,
+            logger=False,
+            enable_checkpointing=False,
+            enable_model_summary=False,
+            enable_progress_bar=progress,
+        )
+        trainer.fit(
+            TranslationModule(model, recipe),
+            StepLoader(steps, settings.steps, rank, n_processes),
+            DataLoader(valid, batch_size=None),  # batches as they are
+            ckpt_path=saved[-1] if saved else None,
+        )
     last = list_checkpoints(folder / CHECKPOINTS)[-settings.average :]
     model.load_state_dict(average_tensors([_model_state(path) for path in last]))
 
@@ -175,7 +177,14 @@ def _model_state(checkpoint: Path) -> dict[str, Tensor]:
     return {name.removeprefix("model."): tensor for name, tensor in state.items()}
 
 
-def _be_quiet() -> None:
-    """Keep Lightning's remarks on the machine and on its other products back."""
-    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", ".*does not have many workers.*")
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep back Lightning's remarks on the machine and on its own insides."""
+    logger = logging.getLogger("lightning.pytorch")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*does not have many workers.*")
+        warnings.filterwarnings("ignore", ".*treespec, LeafSpec.*")
+        yield
+    logger.setLevel(level)

@@ -1,0 +1,146 @@
+"""Models on disk translate as before, and damaged or foreign ones are refused."""
+
+import io
+import json
+import sys
+
+import pytest
+import torch
+
+from transformer_lib import pretrained, translate
+from transformer_lib.config import TransformerConfig
+from transformer_lib.decoding import greedy_decode
+from transformer_lib.model import Transformer
+from transformer_lib.pretrained import MODELS, Translator, load
+from transformer_lib.tokenizer import Tokenizer
+
+TEXTS = ["the cat sleeps", "die Katze schläft", "a dog sees the old man today"]
+
+
+def make_translator(seed: int = 0, **changes: int) -> Translator:
+    torch.manual_seed(seed)
+    tokenizer = Tokenizer.from_words(TEXTS)
+    sizes = {"src_vocab_size": len(tokenizer), "tgt_vocab_size": len(tokenizer)}
+    config = TransformerConfig(
+        **{**sizes, "d_model": 12, "n_heads": 2, "d_ff": 8, "n_encoder_layers": 1,
+           "n_decoder_layers": 1, "max_len": 20, **changes}
+    )  # fmt: skip
+    model = Transformer(config)
+    with torch.no_grad():  # an untrained model would repeat what it reads
+        for parameter in model.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))
+    return Translator(model, tokenizer)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    make_translator().save(tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+def test_a_saved_model_translates_as_before(saved) -> None:
+    before, after = make_translator(), load(saved)
+    for mine, theirs in zip(
+        after.model.parameters(), before.model.parameters(), strict=True
+    ):
+        assert torch.equal(mine, theirs.half().float())
+    assert after.model.lm_head.weight is after.model.src_embeddings.tokens.weight
+    assert after.translate(TEXTS) == load(saved).translate(TEXTS)
+    assert not after.model.training
+
+
+def test_translations_come_in_the_order_of_the_sentences() -> None:
+    translator = make_translator()
+    together = translator.translate(TEXTS, batch_tokens=12)
+    assert together == [translator.translate([text])[0] for text in TEXTS]
+    assert len(set(together)) > 1  # otherwise any order would do
+    [row] = greedy_decode(
+        translator.model,
+        torch.tensor([translator.tokenizer.encode(TEXTS[0])]), 1, 2, 20,
+    ).ids.tolist()  # fmt: skip
+    assert together[0] == translator.tokenizer.decode(row)
+
+
+def test_no_sentences_have_no_translations() -> None:
+    assert make_translator().translate([]) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [
+        ("", "sentence 2: a sentence needs at least 1 word"),
+        ("the cat " * 10, "sentence 2 has 21 tokens, but the model takes at most 20"),
+    ],
+)
+def test_a_sentence_that_cannot_be_translated_is_named(sentence, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_translator().translate(["the cat", sentence])
+
+
+def test_a_tokenizer_of_another_size_is_refused(saved) -> None:
+    Tokenizer.from_words(["the cat"]).save(saved / "tokenizer.json")
+    with pytest.raises(
+        ValueError, match="tokenizer has 6 tokens, but the model 16 and 16"
+    ):
+        load(saved)
+
+
+def test_weights_of_another_vocabulary_are_refused(saved) -> None:
+    config = json.loads((saved / "config.json").read_text())
+    config.update(src_vocab_size=99, tgt_vocab_size=99)
+    (saved / "config.json").write_text(json.dumps(config))
+    with pytest.raises(
+        ValueError, match=r"\(16, 12\) in .*model\.safetensors, but \(99"
+    ):
+        load(saved)
+
+
+def test_truncated_and_foreign_files_are_refused(saved) -> None:
+    weights, config = saved / "model.safetensors", saved / "config.json"
+    data = weights.read_bytes()
+    for damaged in (data[:-10], b"PK\x03\x04 a pickle in a zip", b""):
+        weights.write_bytes(damaged)
+        with pytest.raises(ValueError, match="model.safetensors is truncated or dam"):
+            load(saved)
+    weights.write_bytes(data)
+    for text in ("{", '{"hidden_size": 512}', "[1]"):
+        config.write_text(text)
+        with pytest.raises(ValueError, match="config.json describes no model"):
+            load(saved)
+
+
+def test_an_unknown_name_is_answered_with_those_there_are() -> None:
+    with pytest.raises(FileNotFoundError, match="nonesuch is no folder .* shipped"):
+        load("nonesuch")
+
+
+@pytest.mark.parametrize("folder", sorted(MODELS.glob("*/config.json")), ids=str)
+def test_a_shipped_model_translates_and_has_a_card(folder) -> None:
+    folder = folder.parent
+    [translation] = load(folder.name).translate(["the dog sees the cat"])
+    assert translation
+    assert (folder / "README.md").is_file()
+    assert (folder / "model.safetensors").stat().st_size < 15 * 2**20
+
+
+def test_the_command_translates_arguments_and_lines(saved, capsys, monkeypatch) -> None:
+    translate.main(["--model", str(saved), *TEXTS])
+    by_arguments = capsys.readouterr().out
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(TEXTS) + "\n"))
+    translate.main(["--model", str(saved)])
+    assert capsys.readouterr().out == by_arguments
+    assert by_arguments.splitlines() == load(saved).translate(TEXTS)
+
+
+def test_the_command_says_what_is_wrong(saved) -> None:
+    with pytest.raises(SystemExit, match="error: nonesuch is no folder"):
+        translate.main(["--model", "nonesuch", "the cat"])
+    with pytest.raises(SystemExit, match="error: sentence 1"):
+        translate.main(["--model", str(saved), " "])
+
+
+def test_the_weights_are_in_half_precision_and_tied_ones_stored_once(saved) -> None:
+    n_weights = sum(p.numel() for p in make_translator().model.parameters())
+    size = (saved / "model.safetensors").stat().st_size
+    assert 2 * n_weights < size < 2 * n_weights + 5000
+    assert pretrained.WEIGHTS == "model.safetensors"

@@ -1,0 +1,112 @@
+"""The command that trains: from a recipe to scores, resumed, and what it refuses."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from transformer_lib import corpora
+from transformer_lib.pretrained import load
+from transformer_lib.recipes import read_recipe
+from transformer_lib.runs import read_log
+from transformer_lib.train import main, prepare
+
+RECIPE = """
+[data]
+corpus = "grammar"
+tokens = "words"
+max_len = {max_len}
+
+[model]
+d_model = 16
+n_heads = 2
+d_ff = 16
+n_encoder_layers = 1
+n_decoder_layers = 1
+
+[training]
+steps = 4
+batch_tokens = 256
+warmup = {warmup}
+save_every = 2
+"""
+
+
+def write_recipe(folder, max_len: int = 12, warmup: int = 4) -> str:
+    path = folder / "tiny.toml"
+    path.write_text(RECIPE.format(max_len=max_len, warmup=warmup))
+    return str(path)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def corpus():
+    """Put a small part of the grammar in the place of the whole."""
+    whole = corpora.load("grammar")
+    parts = {"train": whole.train[:400], "valid": whole.valid[:40],
+             "test": whole.test[:30]}  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpora, "load", {"grammar": replace(whole, **parts)}.get)
+        yield
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    main(["--config", write_recipe(folder), "--out", str(folder / "run"), "--quiet"])
+    return folder
+
+
+def test_a_run_leaves_a_model_a_log_and_scores(run) -> None:
+    scores = json.loads((run / "run" / "scores.json").read_text())
+    assert {score["name"] for score in scores["scores"]} == {"BLEU", "chrF2"}
+    assert all("version:" in score["signature"] for score in scores["scores"])
+    assert len(scores["examples"]) == 30
+    source, translation, _ = scores["examples"][0]
+    assert load(run / "run").translate([source]) == [translation]
+    assert len(read_log(run / "run")) == 4 + 2
+
+
+def test_scores_are_printed_with_their_signature(tmp_path, capsys) -> None:
+    out = str(tmp_path / "run")
+    main(["--config", write_recipe(tmp_path), "--out", out, "--quiet"])
+    printed = capsys.readouterr().out
+    assert "BLEU" in printed
+    assert "nrefs:1|bs:1000|seed:12345|case:mixed" in printed
+    assert "% of 30 sentences" in printed
+
+
+def test_a_run_is_not_overwritten_but_gone_on_with(run) -> None:
+    out = str(run / "run")
+    weights = (run / "run" / "model.safetensors").read_bytes()
+    with pytest.raises(SystemExit, match="holds a run; --resume goes on with it"):
+        main(["--config", str(run / "tiny.toml"), "--out", out, "--quiet"])
+    main(["--config", str(run / "tiny.toml"), "--out", out, "--quiet", "--resume"])
+    assert (run / "run" / "model.safetensors").read_bytes() == weights
+
+
+def test_another_recipe_or_vocabulary_is_refused(run, tmp_path) -> None:
+    options = ["--out", str(run / "run"), "--quiet", "--resume"]
+    with pytest.raises(SystemExit, match="error: the run was begun with another"):
+        main(["--config", write_recipe(tmp_path, warmup=5), *options])
+    tokenizer = run / "run" / "tokenizer.json"
+    text = tokenizer.read_text()
+    tokenizer.write_text(text.replace("Katze", "Kater"))
+    with pytest.raises(SystemExit, match="begun with other data: its tokenizer has"):
+        main(["--config", str(run / "tiny.toml"), *options])
+    tokenizer.write_text(text)
+
+
+def test_sentences_that_are_too_long_are_skipped_by_line(tmp_path) -> None:
+    data = prepare(read_recipe(write_recipe(tmp_path)))
+    assert data.skipped
+    longest = max(len(ids) for pair in data.steps.pairs for ids in pair)
+    assert longest == 12
+    assert len(data.steps.pairs) + len(data.skipped) == len(data.corpus.train)
+    line = data.skipped[0]
+    src, tgt = data.corpus.train[line - 1]
+    assert max(len(data.tokenizer.encode(src)), len(data.tokenizer.encode(tgt))) > 12
+
+
+def test_unknown_recipes_are_answered_with_those_there_are() -> None:
+    with pytest.raises(SystemExit, match="error: there is no recipe nonesuch; .*gram"):
+        main(["--config", "nonesuch"])
