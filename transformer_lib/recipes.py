@@ -7,11 +7,10 @@
 The recipes of the shipped models are in the folder `configs`.
 """
 
+import tomllib
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
-
-import tomllib
 
 from transformer_lib.config import TransformerConfig
 
