@@ -187,6 +187,16 @@ def test_pytorchs_weights_go_there_and_back() -> None:
         assert torch.equal(back[key], tensor), key
 
 
+def test_a_key_without_another_name_is_left_out_or_refused() -> None:
+    state = {"decoder.fc.bias": torch.ones(3), "decoder.extra.weight": torch.ones(2)}
+    places = ("post", "transformer_lib")
+    assert list(convert_weights(state, *places)) == ["lm_head.bias"]
+    with pytest.raises(ValueError, match="^decoder.extra.weight of post have no name"):
+        convert_weights(state, *places, strict=True)
+    del state["decoder.extra.weight"]
+    assert list(convert_weights(state, *places, strict=True)) == ["lm_head.bias"]
+
+
 def test_packed_rows_land_in_the_right_projection() -> None:
     packed = torch.arange(18.0)[:, None].expand(18, 6)
     state = {"encoder.layers.1.self_attn.in_proj_weight": packed}

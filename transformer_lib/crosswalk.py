@@ -93,22 +93,24 @@ def to_markdown(rows: list[Row]) -> str:
 
 
 def convert_weights(
-    state: Mapping[str, Tensor], source: str, target: str
+    state: Mapping[str, Tensor], source: str, target: str, strict: bool = False
 ) -> dict[str, Tensor]:
     """Rename the parameters of a state dict from one dialect into another's.
 
     Args:
-        state: key -> tensor, in the dialect `source`. Keys the cross-walk does not
-            know in both dialects are left out.
+        state: key -> tensor, in the dialect `source`.
         source: one of DIALECTS.
         target: another.
+        strict: refuse keys that have no name in both dialects, instead of leaving
+            them out.
 
     Returns:
         key -> tensor, in the dialect `target`. Matrices are cut up or joined where
         one dialect keeps in one tensor what the other keeps in three.
 
     Raises:
-        ValueError: a dialect is unknown or has no weights.
+        ValueError: a dialect is unknown or has no weights, or strict and a key has no
+            other name.
     """
     rows = [keys for _, keys in weight_rows()]
     for dialect in (source, target):
@@ -118,26 +120,33 @@ def convert_weights(
                 f"dialect {dialect!r} has no weights; known are {', '.join(known)}"
             )
     pieces: dict[str, list[Tensor]] = {}
+    left = dict.fromkeys(state)
     for keys in rows:
         if source not in keys or target not in keys:
             continue
         pairs = zip(_spread(keys[source]), _spread(keys[target]), strict=False)
         for their_key, our_key in pairs:
-            for layer, tensor in _matches(state, their_key):
+            for found, layer, tensor in _matches(state, their_key):
+                left.pop(found, None)
                 key = our_key.split("[")[0].replace(".N.", f".{layer}.")
                 pieces.setdefault(key, []).append(tensor)
+    if strict and left:
+        raise ValueError(f"{', '.join(left)} of {source} have no name in {target}")
     return {k: p[0] if len(p) == 1 else torch.cat(p) for k, p in pieces.items()}
 
 
-def _matches(state: Mapping[str, Tensor], key: str) -> Iterator[tuple[str, Tensor]]:
-    """Yield (layer number or "", rows) for what the key stands for in the state."""
-    name, _, rows = key.partition("[")
-    start, _, stop = rows.rstrip("]").partition(":")
+def _matches(
+    state: Mapping[str, Tensor], key: str
+) -> Iterator[tuple[str, str, Tensor]]:
+    """Yield (its key, layer number or "", rows) for all that the key stands for."""
+    name, _, bounds = key.partition("[")
+    start, _, stop = bounds.rstrip("]").partition(":")
     pattern = re.compile(re.escape(name).replace(r"\.N\.", r"\.(\d+)\."))
     for found, tensor in state.items():
         if match := pattern.fullmatch(found):
             d = len(tensor) // 3
-            yield "".join(match.groups()), tensor[_bound(start, d) : _bound(stop, d)]
+            rows = tensor[_bound(start, d) : _bound(stop, d)]
+            yield found, "".join(match.groups()), rows
 
 
 def _bound(text: str, d: int) -> int | None:

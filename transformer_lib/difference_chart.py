@@ -108,7 +108,7 @@ def difference_explorer(
     x = x.axis(axis).scale(domain=[lowest, 0.5])
     y = altair.Y("change:N", title=None, sort=names).axis(labelLimit=240)
     data = altair.Data(values=rows)
-    base = altair.Chart(data, width=170, height=24 * len(names))
+    base = altair.Chart(data, width=125, height=24 * len(names))
     base = base.transform_filter("datum.width == width")
     dots = base.mark_point(filled=True, size=90, opacity=1).encode(x, y)
     line = altair.Chart(altair.Data(values=[{"power": math.log10(limit)}]))
