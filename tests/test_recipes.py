@@ -81,8 +81,8 @@ def test_a_file_is_named_when_it_is_wrong(tmp_path) -> None:
 
 
 def test_a_recipe_that_is_not_there_is_named_with_those_that_are() -> None:
-    with pytest.raises(FileNotFoundError, match="no recipe gramar; .* grammar"):
-        read_recipe("gramar")
+    with pytest.raises(FileNotFoundError, match="no recipe nonesuch; .* grammar"):
+        read_recipe("nonesuch")
 
 
 def test_the_first_difference_is_named() -> None:
