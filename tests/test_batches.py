@@ -92,10 +92,11 @@ def test_padding_share_is_what_the_tensors_hold() -> None:
 
 
 def test_file_order_without_a_seed() -> None:
-    pairs = [([5, EOS], [10 + row, EOS]) for row in range(9)]
-    rows = [row for batch in batches(pairs, 6) for row in batch.tgt_out[:, 0].tolist()]
+    pairs = [([5] * (row % 3 + 1), [10 + row, EOS]) for row in range(9)]
+    in_order = batches(pairs, 9)
+    rows = [row for batch in in_order for row in batch.tgt_out[:, 0].tolist()]
     assert rows == list(range(10, 19))
-    assert [len(batch.src) for batch in batches(pairs, 6)] == [3, 3, 3]
+    assert [len(batch.src) for batch in in_order] == [3, 3, 3]
 
 
 def test_batches_follow_the_plan_from_any_position() -> None:

@@ -54,8 +54,8 @@ def test_the_other_direction(folder) -> None:
 
 def test_only_a_line_feed_ends_a_line(tmp_path) -> None:
     path = tmp_path / "a"
-    path.write_bytes("one\u2028two\x85\x0cthree\r\nfour".encode())
-    assert read_lines(path) == ["one\u2028two\x85\x0cthree", "four"]
+    path.write_bytes("one\u2028two\x85\x0cthree\rfour\r\nfive".encode())
+    assert read_lines(path) == ["one\u2028two\x85\x0cthree\rfour", "five"]
 
 
 def test_unequal_line_counts_name_both_numbers(folder) -> None:
