@@ -30,10 +30,16 @@ def first_gradient(n_batches: int) -> dict[str, torch.Tensor]:
     recipe = small_recipe(dropout=0.3, batches_a_step=n_batches)
     module = GradientModule(small_model(recipe).double(), recipe)
     trainer = L.Trainer(
-        accelerator="cpu", devices=n_processes, strategy="ddp", max_steps=1, use_distributed_sampler=False, logger=False,
-        enable_checkpointing=False, enable_progress_bar=False,
+        accelerator="cpu",
+        devices=n_processes,
+        strategy="ddp",
+        max_steps=1,
+        use_distributed_sampler=False,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
         enable_model_summary=False,
-    )  # fmt: skip
+    )
     trainer.fit(module, StepLoader(small_steps(recipe), 1, rank, n_processes))
     return module.gradient
 
