@@ -76,6 +76,50 @@ def test_translation_is_the_one_made_by_hand(sentence) -> None:
     assert translate(sentence) == SENTENCES[sentence]
 
 
+# Written down a second time, without looking at the dictionary.
+NOUN_FORMS = """
+der Mann die Männer, die Frau die Frauen, das Kind die Kinder, der Freund die Freunde,
+die Tochter die Töchter, das Mädchen die Mädchen, der Lehrer die Lehrer, die Tante die
+Tanten, der Hund die Hunde, die Katze die Katzen, das Pferd die Pferde, der Apfel die
+Äpfel, die Blume die Blumen, das Buch die Bücher, der Brief die Briefe, die Lampe die
+Lampen, das Bild die Bilder, der Schlüssel die Schlüssel, das Fahrrad die Fahrräder
+"""
+VERB_FORMS = """
+schläft hat geschlafen, arbeitet hat gearbeitet, singt hat gesungen, tanzt hat getanzt,
+aufsteht ist aufgestanden, ankommt ist angekommen, wegläuft ist weggelaufen, sieht hat
+gesehen, sucht hat gesucht, findet hat gefunden, zeichnet hat gezeichnet, kauft hat
+gekauft, zurückbringt hat zurückgebracht, besucht hat besucht, anruft hat angerufen,
+einlädt hat eingeladen, abholt hat abgeholt, hilft hat geholfen, dankt hat gedankt, gibt
+hat gegeben, zeigt hat gezeigt, schickt hat geschickt
+"""
+
+
+def test_genders_and_plurals() -> None:
+    found = [
+        f"{translate(f'the {noun.english} sleeps')} "
+        f"{translate(f'the {noun.english_plural} sleep')}".replace(" schläft", "")
+        for noun in NOUNS
+    ]
+    expected = " ".join(NOUN_FORMS.split()).split(", ")
+    assert [text.removesuffix(" schlafen") for text in found] == expected
+
+
+def test_verb_forms_in_the_present_and_in_the_past() -> None:
+    found = []
+    for verb in VERBS:
+        if not verb.clause:
+            _, present, past = verb.english
+            words = [verb.particle, "the man" * verb.receiver]
+            words += ["the girls" if "person" in verb.objects else "books"] * bool(
+                verb.objects
+            )
+            rest = " ".join(word for word in words if word)
+            finite = translate(f"he says that she {present} {rest}".strip()).split()[-1]
+            ending = translate(f"she {past} {rest}".strip()).split()
+            found.append(f"{finite} {ending[1]} {ending[-1]}")
+    assert found == " ".join(VERB_FORMS.split()).split(", ")
+
+
 def test_what_is_generated_is_read_back() -> None:
     for example in CORPUS:
         assert explain(example.english) == example
