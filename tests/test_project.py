@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from fnmatch import fnmatch
 
 import pytest
@@ -40,7 +41,6 @@ def test_no_package_is_pinned_twice():
 
 
 def test_the_library_gives_lower_bounds_that_the_pins_satisfy():
-    tomllib = pytest.importorskip("tomllib")
     project = tomllib.loads(text("pyproject.toml"))["project"]
     pinned = pins("requirements.txt")
     for dependency in project["dependencies"]:

@@ -159,6 +159,9 @@ Inputs and outputs
   word alignment
     transformer_lib: alignment
     fairseq: TransformerDecoder.forward(alignment_layer=None, alignment_heads=None)
+  what the decoder keeps of earlier steps
+    fairseq: incremental_state
+    Hugging Face: MarianMTModel.forward(past_key_values=None, use_cache=None)
 
 Calls
   attention
