@@ -126,6 +126,7 @@ def test_extraction_writes_the_same_bytes_again(release, tmp_path, monkeypatch) 
         written.append(target.read_bytes())
         assert (target.parent / "LICENSE").read_text() == "Apache License"
     assert written[0] == written[1]
+    assert written[0][4:8] == bytes(4)  # no time in the head of the packed file
     monkeypatch.setattr(home_assistant, "PAIRS_FILE", target)
     [entry] = read_entries.__wrapped__()
     assert entry.components == ("bulb", "door", "lamp")
