@@ -10,6 +10,7 @@ clause; articles and adjectives that agree in gender, case and number.
     english.py, german.py how each language says it
     reader.py             English back to its meaning
     sampler.py            a random meaning
+    examples.py           sentences, translations, the fixed corpus
 """
 
 from transformer_lib.corpora.grammar.examples import (
