@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from transformer_lib import corpora
+from transformer_lib.allocator import keep_freed_memory
 from transformer_lib.batches import Batch, limit_lengths, token_batches
 from transformer_lib.corpora import ParallelCorpus
 from transformer_lib.evaluation import bleu, chrf, exact_share, nats_per_token
@@ -142,6 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     folder = Path(options.out or f"runs/{Path(options.config).stem}")
     progress = sys.stderr.isatty() and not options.quiet and _is_first_process()
+    keep_freed_memory()
     try:
         recipe = read_recipe(options.config)
         data = prepare(recipe)
