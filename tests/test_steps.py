@@ -6,9 +6,11 @@ from itertools import islice
 import pytest
 from small_run import small_pairs
 
+from transformer_lib.batches import batch_plan
 from transformer_lib.steps import Step, Steps
 
-PAIRS = small_pairs()
+# Sources one token longer than targets, so that the two can't be mixed up.
+PAIRS = [([4, *src], tgt) for src, tgt in small_pairs()]
 
 
 def make_steps(n_batches: int = 3, seed: int = 1) -> Steps:
@@ -35,6 +37,13 @@ def test_steps_and_seeds_differ() -> None:
     one, other = first(2, 1)
     assert sources(one) != sources(other)
     assert sources(one) != sources(first(1, 1, seed=2)[0])
+
+
+def test_every_epoch_has_an_order_of_its_own() -> None:
+    n_batches = len(batch_plan([(len(s), len(t)) for s, t in PAIRS], 40, 1))
+    stream = first(2 * n_batches, 1, n_batches=1)
+    one, other = stream[:n_batches], stream[n_batches:]
+    assert [sources(step) for step in one] != [sources(step) for step in other]
 
 
 def test_an_epoch_holds_every_pair_once() -> None:
