@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from transformer_lib import corpora
+from transformer_lib import corpora, score
 from transformer_lib.pretrained import load
 from transformer_lib.recipes import read_recipe
 from transformer_lib.runs import read_log
@@ -110,3 +110,28 @@ def test_sentences_that_are_too_long_are_skipped_by_line(tmp_path) -> None:
 def test_unknown_recipes_are_answered_with_those_there_are() -> None:
     with pytest.raises(SystemExit, match="error: there is no recipe nonesuch; .*gram"):
         main(["--config", "nonesuch"])
+
+
+def test_the_scores_can_be_measured_again(run, capsys) -> None:
+    score.main([str(run / "run")])
+    printed = capsys.readouterr().out
+    noted = json.loads((run / "run" / "scores.json").read_text())
+    for line in noted["text"]:
+        assert line in printed
+    assert f"{noted['n_parameters']:,} parameters" in printed
+
+
+def test_a_model_without_a_recipe_cannot_be_measured(run, tmp_path) -> None:
+    load(run / "run").save(tmp_path)
+    with pytest.raises(SystemExit, match=r"error: .*recipe\.json"):
+        score.main([str(tmp_path)])
+    with pytest.raises(SystemExit, match="error: nonesuch is no folder"):
+        score.main(["nonesuch"])
+
+
+def test_a_refused_recipe_leaves_the_runs_recipe_alone(run, tmp_path) -> None:
+    before = (run / "run" / "recipe.json").read_text()
+    options = ["--out", str(run / "run"), "--quiet", "--resume"]
+    with pytest.raises(SystemExit):
+        main(["--config", write_recipe(tmp_path, warmup=5), *options])
+    assert (run / "run" / "recipe.json").read_text() == before

@@ -128,15 +128,11 @@ class Translator:
         self.tokenizer.save(folder / TOKENIZER)
 
 
-def load(name: str | Path) -> Translator:
-    """Read a model, ready to translate on the CPU in single precision.
-
-    Args:
-        name: of a shipped model, or the path of a folder.
+def find(name: str | Path) -> Path:
+    """Return the folder of a shipped model, or the given folder of another.
 
     Raises:
         FileNotFoundError: there is no such model; the message lists those there are.
-        ValueError: a file is damaged, or the weights do not fit the configuration.
     """
     folder = MODELS / name if (MODELS / name).is_dir() else Path(name)
     if not (folder / CONFIG).is_file():
@@ -147,6 +143,20 @@ def load(name: str | Path) -> Translator:
             f"{name} is no folder with a {CONFIG}, and no shipped model; these are: "
             f"{known or 'none'}"
         )
+    return folder
+
+
+def load(name: str | Path) -> Translator:
+    """Read a model, ready to translate on the CPU in single precision.
+
+    Args:
+        name: of a shipped model, or the path of a folder.
+
+    Raises:
+        FileNotFoundError: there is no such model; the message lists those there are.
+        ValueError: a file is damaged, or the weights do not fit the configuration.
+    """
+    folder = find(name)
     config = _read_config(folder / CONFIG)
     try:
         weights = load_file(folder / WEIGHTS)

@@ -13,20 +13,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from transformer_lib import corpora
 from transformer_lib.allocator import keep_freed_memory
 from transformer_lib.batches import Batch, limit_lengths, token_batches
 from transformer_lib.corpora import ParallelCorpus
-from transformer_lib.evaluation import bleu, chrf, exact_share, nats_per_token
 from transformer_lib.files import write_text
-from transformer_lib.model import Transformer, count_parameters
+from transformer_lib.model import Transformer
 from transformer_lib.pretrained import TOKENIZER, Translator, load
 from transformer_lib.recipes import Recipe, read_recipe
 from transformer_lib.runs import fit
+from transformer_lib.score import RECIPE, describe, evaluate, load_corpus
 from transformer_lib.steps import Steps
 from transformer_lib.tokenizer import Tokenizer
 
@@ -58,8 +56,7 @@ def prepare(recipe: Recipe) -> Data:
     Raises:
         ValueError: there is no such corpus, or no sentence is short enough.
     """
-    corpus = corpora.load(recipe.data.corpus)
-    corpus = corpus.reversed() if recipe.data.reverse else corpus
+    corpus = load_corpus(recipe)
     texts = [sentence for pair in corpus.train for sentence in pair]
     if recipe.data.tokens == "words":
         tokenizer = Tokenizer.from_words(texts)
@@ -113,29 +110,9 @@ def train(
     translator = Translator(model.cpu(), data.tokenizer)
     if _is_first_process():
         translator.save(folder)
+        write_text(folder / RECIPE, json.dumps(asdict(recipe), indent=1) + "\n")
         translator = load(folder)
     return translator
-
-
-def evaluate(
-    translator: Translator, data: Data, progress: bool = False
-) -> dict[str, Any]:
-    """Translate the test sentences and score the translations."""
-    sources, references = zip(*data.corpus.test, strict=True)
-    translations = translator.translate(sources, progress=progress)
-    scores = [
-        bleu(translations, references),
-        bleu(translations, references, lowercase=True),
-        chrf(translations, references),
-    ]
-    return {
-        "scores": [asdict(score) for score in scores],
-        "exact": exact_share(translations, references),
-        "valid_nats": nats_per_token(translator.model, data.valid),
-        "n_parameters": count_parameters(translator.model),
-        "text": [str(score) for score in scores],
-        "examples": list(zip(sources, translations, references, strict=True)),
-    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -154,13 +131,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not _is_first_process():
         return
     seconds = time.perf_counter() - begun
-    result = {**evaluate(translator, data, progress), "seconds": seconds}
+    result = {**evaluate(translator, recipe, progress), "seconds": seconds}
     write_text(folder / SCORES, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
-    _say(f"{result['n_parameters']:,} parameters, {seconds:.0f} seconds, in {folder}")
-    _say(f"validation: {result['valid_nats']:.3f} nats per token")
-    _say(f"exact: {100 * result['exact']:.1f} % of {len(data.corpus.test)} sentences")
-    for line in result["text"]:
-        _say(line)
+    sys.stdout.write(f"{folder}: trained in {seconds:.0f} seconds\n{describe(result)}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -201,10 +174,6 @@ def _encode(tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]]) -> list:
 
 def _is_first_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,101 @@
+"""The command that measures: `python -m transformer_lib.score grammar`.
+
+It translates the test sentences of a model's corpus and prints the scores; without a
+name it does so for every shipped model. The scores of the model cards come from here.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from transformer_lib import corpora
+from transformer_lib.batches import token_batches
+from transformer_lib.corpora import ParallelCorpus
+from transformer_lib.evaluation import bleu, chrf, exact_share, nats_per_token
+from transformer_lib.model import count_parameters
+from transformer_lib.pretrained import MODELS, Translator, find, load
+from transformer_lib.recipes import Recipe, make_recipe
+
+RECIPE = "recipe.json"
+
+
+def load_corpus(recipe: Recipe) -> ParallelCorpus:
+    """Load the sentences of a recipe, in its direction."""
+    corpus = corpora.load(recipe.data.corpus)
+    return corpus.reversed() if recipe.data.reverse else corpus
+
+
+def evaluate(
+    translator: Translator, recipe: Recipe, progress: bool = False
+) -> dict[str, Any]:
+    """Translate the test sentences of a recipe's corpus and score the translations.
+
+    Returns:
+        The scores, and every example: source, translation, reference.
+    """
+    corpus, tokenizer = load_corpus(recipe), translator.tokenizer
+    sources, references = zip(*corpus.test, strict=True)
+    translations = translator.translate(sources, progress=progress)
+    valid = token_batches(
+        [(tokenizer.encode(src), tokenizer.encode(tgt)) for src, tgt in corpus.valid],
+        recipe.training.batch_tokens,
+        bos_id=tokenizer.bos_id,
+        pad_id=tokenizer.pad_id,
+    )
+    scores = [
+        bleu(translations, references),
+        bleu(translations, references, lowercase=True),
+        chrf(translations, references),
+    ]
+    return {
+        "n_parameters": count_parameters(translator.model),
+        "valid_nats": nats_per_token(translator.model, valid),
+        "exact": exact_share(translations, references),
+        "scores": [asdict(score) for score in scores],
+        "text": [str(score) for score in scores],
+        "examples": list(zip(sources, translations, references, strict=True)),
+    }
+
+
+def describe(result: dict[str, Any]) -> str:
+    """Put what `evaluate` found into lines of text."""
+    lines = [
+        f"{result['n_parameters']:,} parameters",
+        f"validation: {result['valid_nats']:.3f} nats per token",
+        f"exact: {100 * result['exact']:.1f} % of {len(result['examples'])} sentences",
+    ]
+    return "\n".join([*lines, *result["text"]]) + "\n"
+
+
+def read_recipe_of(name: str | Path) -> Recipe:
+    """Return the recipe by which a shipped model, or one in a folder, was trained.
+
+    Raises:
+        FileNotFoundError: there is no such model, or its recipe is missing.
+    """
+    return make_recipe(json.loads((find(name) / RECIPE).read_text(encoding="utf-8")))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read the command line, measure, and print the scores."""
+    parser = argparse.ArgumentParser(
+        prog="python -m transformer_lib.score",
+        description="Measure shipped models, or others by their folder.",
+    )
+    parser.add_argument("model", nargs="*", help="default: all shipped models")
+    options = parser.parse_args(arguments)
+    shipped = sorted(path.parent.name for path in MODELS.glob(f"*/{RECIPE}"))
+    for name in options.model or shipped:
+        try:
+            result = evaluate(load(name), read_recipe_of(name), sys.stderr.isatty())
+        except (ValueError, OSError) as error:
+            sys.exit(f"error: {error}")
+        sys.stdout.write(f"{name}\n{describe(result)}\n")
+
+
+if __name__ == "__main__":
+    main()
