@@ -1,0 +1,39 @@
+"""A shipped run is a folder that loads, with a card that says what was measured."""
+
+import pytest
+
+from book_tools.ship_model import DATA, write_card
+from transformer_lib import corpora
+from transformer_lib.recipes import CONFIGS, read_recipe
+
+RESULT = {
+    "n_parameters": 715_648,
+    "seconds": 61.4,
+    "exact": 0.991,
+    "valid_nats": 0.0123,
+    "examples": [["a", "b", "b"]] * 1000,
+    "scores": [{"name": "BLEU", "value": 99.44, "low": 99.1, "high": 99.8,
+                "signature": "nrefs:1|bs:1000"}],
+}  # fmt: skip
+
+
+def test_the_card_says_what_was_measured_and_how_to_do_it_again() -> None:
+    recipe = read_recipe("grammar")
+    card = write_card("grammar", recipe, RESULT, 3 * 2**20, "two cores")
+    for part in (
+        "English to German: 715,648 parameters, 3.0 MiB",
+        r"| BLEU | 99.4 | 99.1 to 99.8 | `nrefs:1\|bs:1000` |",
+        "| exact | 99.1 % |",
+        "61 seconds on two cores",
+        f"seed {recipe.training.seed};",
+        "python -m transformer_lib.train --config grammar",
+        "python -m transformer_lib.score grammar",
+    ):
+        assert part in card
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda p: p.stem)
+def test_every_recipes_data_have_stated_terms(path) -> None:
+    corpus = read_recipe(path).data.corpus
+    assert corpus in DATA
+    assert corpus in corpora.NAMES
