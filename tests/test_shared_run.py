@@ -84,4 +84,7 @@ def test_a_shared_run_ends_like_a_run_of_one_process(shared, tmp_path) -> None:
             assert line[name] == pytest.approx(my_line[name], abs=1e-4), name
     weights = torch.load(shared / "seen.pt")["weights"]
     for name, tensor in model.state_dict().items():
-        torch.testing.assert_close(weights[name], tensor, rtol=0.0, atol=1e-3)
+        # A bias of the keys adds the same number to all scores of a query, so its
+        # gradient is nothing but rounding, which Adam turns into steps of full length.
+        if not name.endswith("k_proj.bias"):
+            torch.testing.assert_close(weights[name], tensor, rtol=0.0, atol=1e-3)
