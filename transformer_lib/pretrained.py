@@ -26,7 +26,7 @@ from transformer_lib.weights import load_weights
 
 MODELS = Path(__file__).parent / "models"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
-DEFAULT = "home-assistant"
+DEFAULT = "grammar"
 
 
 @dataclass(frozen=True)
