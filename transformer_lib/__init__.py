@@ -11,6 +11,19 @@ embeddings  tokens and positions to vectors
 stacks      Encoder, Decoder, and how a configuration becomes one
 model       Transformer, EncoderClassifier
 recording   record_attention, record_hidden_states
+
+corpora     sentences to learn from: generated, shipped, or fetched
+tokenizer   words or subwords to ids and back
+batches     sentences of like length side by side
+training    loss, learning rate, one step, the loop
+steps       what each step of a long run learns from
+recipes     everything that decides a run, in one file
+checkpoints the state of a run on disk, whole or not at all
+runs        a run in a folder, on any device (lightning_module), resumed
+decoding    greedy search
+evaluation  BLEU and chrF, with signatures and intervals
+pretrained  the shipped models; the commands are train, translate and score
+
 plotting    static figures, one theme
 charts      interactive figures
 checks      graders for the exercises
