@@ -6,7 +6,7 @@ import altair
 
 from transformer_lib.chart_parts import finish, select, slider, split_field
 
-WIDTH, HEIGHT = 230, 230  # pixels; fits a phone
+WIDTH, HEIGHT = 230, 170  # pixels of a panel; fits a phone
 
 Plan = Sequence[Sequence[int]]
 
@@ -15,16 +15,15 @@ def batch_explorer(
     plans: Mapping[str, Plan],
     lengths: Sequence[tuple[int, int]],
     n_batches: int = 8,
-) -> altair.LayerChart:
-    """Choose a plan, a side and a batch; see its rows and the padding behind them.
+) -> altair.VConcatChart:
+    """Choose a side and a batch; see its rows and the padding behind them.
 
-    The axes are the same for all batches, so areas can be compared.
+    Each plan has a panel. The axes are the same for all, so areas can be compared.
 
     Args:
         plans: name -> row numbers of each batch, as `batches.batch_plan` returns them.
         lengths: source and target length of each pair, in tokens.
-        n_batches: so many batches of each plan can be chosen, from its first to its
-            last, evenly spread.
+        n_batches: so many batches of each plan can be chosen, evenly spread over it.
 
     Raises:
         ValueError: no plan, or a plan has fewer than n_batches batches.
@@ -36,8 +35,7 @@ def batch_explorer(
         if not 1 <= n_batches <= len(plan):
             raise ValueError(f"{n_batches} batches, but plan {name!r} has {len(plan)}")
         for number in range(n_batches):
-            last = max(n_batches - 1, 1)
-            place = number * (len(plan) - 1) // last
+            place = (2 * number + 1) * len(plan) // (2 * n_batches)
             for side, language in enumerate(("source", "target")):
                 sizes = [lengths[row][side] for row in plan[place]]
                 filled = len(sizes) * max(sizes)
@@ -54,15 +52,11 @@ def batch_explorer(
                 )
     columns = max(row["longest"] for row in rows)
     lines = max(len(row["lengths"].split()) for row in rows)
-    base = altair.Chart(altair.Data(values=rows), width=WIDTH, height=HEIGHT)
-    base = base.transform_filter(
-        "datum.plan == plan && datum.side == side && datum.batch == batch"
-    )
-    chart = altair.layer(_rows(base, columns, lines), _share(base))
+    panels = [_panel(name, columns, lines) for name in plans]
+    chart = altair.vconcat(*panels, data=altair.Data(values=rows))
     params = [
-        select("plan", list(plans)),
         select("side", ["source", "target"]),
-        slider("batch", "batch", 1, n_batches, 1),
+        slider("batch", "batch", 1, n_batches, 1 + n_batches // 2),
     ]
     headings = {
         "plan": "plan",
@@ -72,6 +66,16 @@ def batch_explorer(
         "padding": "padding, a fraction",
     }
     return finish(chart, params, headings)
+
+
+def _panel(name: str, columns: int, lines: int) -> altair.LayerChart:
+    """Draw the chosen batch of one plan."""
+    base = altair.Chart(width=WIDTH, height=HEIGHT).transform_filter(
+        f"datum.plan == '{name}' && datum.side == side && datum.batch == batch"
+    )
+    return altair.layer(_rows(base, columns, lines), _share(base)).properties(
+        title=name
+    )
 
 
 def _rows(base: altair.Chart, columns: int, lines: int) -> altair.Chart:
