@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -17,27 +16,6 @@ from transformer_lib.checks.embeddings import (
 from transformer_lib.embeddings import sinusoid_table
 
 Embed = Callable[[Tensor, Tensor, int], Tensor]
-
-
-def stub(*arguments: Any) -> Any:
-    """Stand for an exercise as the reader finds it."""
-    return ...
-
-
-@pytest.mark.parametrize(
-    "check", [check_count, check_embed, check_shift, check_positions]
-)
-def test_a_stub_is_not_attempted_yet(check) -> None:
-    assert check(stub).status == "open"
-
-
-@pytest.mark.parametrize(
-    "check", [check_count, check_embed, check_shift, check_positions]
-)
-def test_an_error_in_the_answer_is_told_back(check) -> None:
-    feedback = check(lambda *arguments: arguments[99])
-    assert feedback.status == "wrong"
-    assert "IndexError" in feedback.message
 
 
 @pytest.mark.parametrize("check", [check_embed, check_shift, check_positions])

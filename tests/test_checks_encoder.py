@@ -38,23 +38,10 @@ def test_the_right_answer_passes(grader, answer) -> None:
     assert grader(answer).passed
 
 
-@pytest.mark.parametrize("grader", GRADERS)
-def test_an_empty_answer_is_not_attempted(grader) -> None:
-    assert grader(lambda *given: None).status == "open"
-    assert grader(lambda *given: ...).status == "open"
-
-
-@pytest.mark.parametrize("grader", GRADERS)
-def test_an_error_is_told_back(grader) -> None:
-    feedback = grader(lambda *given: 1 / 0)
-    assert feedback.status == "wrong"
-    assert "ZeroDivisionError" in feedback.message
-
-
 @pytest.mark.parametrize(("grader", "answer"), RIGHT)
 def test_wrong_shapes_and_numbers_are_told(grader, answer) -> None:
     assert "shape" in grader(lambda *given: answer(*given)[..., :-1]).message
-    assert "differ" in grader(lambda *given: answer(*given) + 1).message
+    assert "off" in grader(lambda *given: answer(*given) + 1).message
     assert "NaN" in grader(lambda *given: answer(*given) * torch.nan).message
     assert "tensor" in grader(lambda *given: 3.0).message
 

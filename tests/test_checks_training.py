@@ -53,19 +53,6 @@ def test_the_right_answer_passes(grader, answer) -> None:
     assert grader(answer).passed
 
 
-@pytest.mark.parametrize("grader", GRADERS)
-def test_an_empty_answer_is_not_attempted(grader) -> None:
-    assert grader(lambda *given: None).status == "open"
-    assert grader(lambda *given: ...).status == "open"
-
-
-@pytest.mark.parametrize("grader", GRADERS)
-def test_an_error_is_told_back(grader) -> None:
-    feedback = grader(lambda *given: 1 / 0)
-    assert feedback.status == "wrong"
-    assert "ZeroDivisionError" in feedback.message
-
-
 def each_loss(logits, tgt_out):
     return F.cross_entropy(logits.mT, tgt_out, reduction="none")
 
@@ -152,7 +139,7 @@ WRONG_PLANS = {
     "takes its share": lambda m, f, a, s: plan(m, 0.0, a, s),
     "round up": lambda m, f, a, s: max(1, int(s * a / (m - f))),
     "but so do": lambda m, f, a, s: plan(m, f, a, s) + 1,
-    "an integer": lambda m, f, a, s: float(plan(m, f, a, s)),
+    "a whole number": lambda m, f, a, s: float(plan(m, f, a, s)),
 }
 
 

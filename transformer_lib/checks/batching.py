@@ -6,10 +6,10 @@ from typing import Any
 
 from transformer_lib.batches import padding_share
 from transformer_lib.checks.feedback import (
-    NOT_ATTEMPTED,
     Feedback,
     call,
     right,
+    unanswered,
     wrong,
 )
 
@@ -38,7 +38,7 @@ def check_merge(answer: Callable[[Pieces, tuple[str, str]], Pieces]) -> Feedback
     for pieces, pair, expected in cases:
         given = list(pieces)
         result = call(answer, given, pair)
-        if problem := _open_or_wrong(result):
+        if problem := unanswered(result):
             return problem
         if not isinstance(result, list | tuple):
             return wrong(f"expected a list, but got {type(result).__name__}.")
@@ -89,7 +89,7 @@ def check_split(
     ]
     held_out = {"hub", "camera"}
     result = call(answer, list(entries), set(held_out))
-    if problem := _open_or_wrong(result):
+    if problem := unanswered(result):
         return problem
     if not isinstance(result, list | tuple) or len(result) != 2:
         return wrong("expected two lists: training, test.")
@@ -136,7 +136,7 @@ def check_place(
     places = [(e, p) for e in range(6) for p in range(n_batches(e))]
     for done, expected in enumerate(places):
         result = call(answer, n_batches, done)
-        if problem := _open_or_wrong(result):
+        if problem := unanswered(result):
             return problem
         if not isinstance(result, list | tuple) or len(result) != 2:
             return wrong(f"expected (epoch, position), but got {result!r}.")
@@ -166,7 +166,7 @@ def check_plan(answer: Callable[[Lengths, int, int, int], Plan]) -> Feedback:
     lengths = [(3 + 7 * i % 23, 3 + (7 * i % 23 + i % 3)) for i in range(500)]
     max_tokens = 200
     plan = call(answer, list(lengths), max_tokens, 0, 0)
-    if problem := _open_or_wrong(plan):
+    if problem := unanswered(plan):
         return problem
     if problem := _broken_plan(plan, lengths, max_tokens):
         return problem
@@ -223,10 +223,3 @@ def _broken_plan(plan: Any, lengths: Lengths, max_tokens: int) -> Feedback | Non
                 "the longest side count, padding too."
             )
     return None
-
-
-def _open_or_wrong(result: object) -> Feedback | None:
-    """An answer that is missing, or an error that was told back."""
-    if result is None or result is Ellipsis:
-        return NOT_ATTEMPTED
-    return result if isinstance(result, Feedback) else None

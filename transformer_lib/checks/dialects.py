@@ -11,6 +11,7 @@ from transformer_lib.checks.feedback import (
     call,
     check_tensor,
     right,
+    unanswered,
     wrong,
 )
 from transformer_lib.embeddings import sinusoid_table
@@ -42,10 +43,8 @@ def check_unpack(answer: Callable[[Tensor], Sequence[Tensor]]) -> Feedback:
     d_model = 6
     packed = torch.arange(3.0 * d_model * d_model).view(3 * d_model, d_model)
     result = call(answer, packed.clone())
-    if result is None or result is Ellipsis:
-        return NOT_ATTEMPTED
-    if isinstance(result, Feedback):
-        return result
+    if problem := unanswered(result):
+        return problem
     if isinstance(result, Tensor) and result.dim() == 3:
         result = tuple(result)
     if not isinstance(result, Sequence) or len(result) != 3:

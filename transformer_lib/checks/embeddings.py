@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from transformer_lib.checks.feedback import (
-    NOT_ATTEMPTED,
     Feedback,
     call,
+    check_integer,
     check_tensor,
     right,
     wrong,
@@ -34,12 +34,8 @@ def check_count(answer: Callable[[int, int, int, str], int]) -> Feedback:
     for tying, n_rows in rows.items():
         tgt, count = (src if tying == "all" else TGT_VOCAB), n_rows * D_MODEL
         result = call(answer, src, tgt, D_MODEL, tying)
-        if result is None or result is Ellipsis:
-            return NOT_ATTEMPTED
-        if isinstance(result, Feedback):
-            return result
-        if isinstance(result, bool) or not isinstance(result, int):
-            return wrong(f"expected a whole number, but got {result!r}.")
+        if problem := check_integer(result):
+            return problem
         if result != count:
             return wrong(_explain_count(tying, src, tgt, result, count))
     return right("Three matrices, two or one: tying removes whole matrices.")

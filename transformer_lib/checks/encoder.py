@@ -1,6 +1,6 @@
 """Graders of the chapter on the encoder."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +12,7 @@ from transformer_lib.checks.feedback import (
     Feedback,
     call,
     check_tensor,
+    compare,
     right,
     wrong,
 )
@@ -52,10 +53,10 @@ def check_feed_forward(
         "b_2 is missing.": hidden.relu() @ w_2,
         "x is added already; the residual connection is not part of it.": x + expected,
     }
-    if problem := _judge(result, expected, mistakes):
+    if problem := compare(result, expected, mistakes):
         return problem
     one = call(answer, x[0, 0], w_1, b_1, w_2, b_2)
-    if problem := _judge(one, expected[0, 0], {}):
+    if problem := compare(one, expected[0, 0], {}):
         return wrong(f"for a single vector {problem.message}")
     return right("Two maps and a bend, at every position alike.")
 
@@ -98,7 +99,7 @@ def check_encoder_layer(
             norm_2(norm_1(x + ffn(x)) + attend(norm_1(x + ffn(x))))
         ),
     }
-    if problem := _judge(result, expected, mistakes):
+    if problem := compare(result, expected, mistakes):
         return problem
     return right("Gather, add, normalize; think, add, normalize.")
 
@@ -152,7 +153,7 @@ def check_hidden_states(
         "X^1 is missing, and the output stands at the end; X^{N+1} is the last "
         "layer's output.": torch.stack([*states[1:], memory]),
     }
-    if problem := _judge(result, expected, mistakes):
+    if problem := compare(result, expected, mistakes):
         return problem
     return right("N + 1 states for N layers, and none of them is the output here.")
 
@@ -231,19 +232,3 @@ def _norm_inside(
 ) -> Tensor:
     y = x + norm_1(attend(x))
     return y + norm_2(ffn(y))
-
-
-def _judge(
-    result: object, expected: Tensor, mistakes: Mapping[str, Tensor]
-) -> Feedback | None:
-    """Compare with the right answer and with known wrong ones; None if it is right."""
-    if problem := check_tensor(result, tuple(expected.shape)):
-        return problem
-    result = result.detach().double()
-    if torch.allclose(result, expected):
-        return None
-    for message, value in mistakes.items():
-        if torch.allclose(result, value):
-            return wrong(message)
-    off = (result - expected).abs().max().item()
-    return wrong(f"the numbers differ from the expected ones by up to {off:.2g}.")

@@ -13,6 +13,7 @@ from transformer_lib.checks.feedback import (
     call,
     check_tensor,
     right,
+    unanswered,
     wrong,
 )
 from transformer_lib.config import TransformerConfig
@@ -237,10 +238,8 @@ def _model(vocab: int, d_model: int, d_ff: int, n_layers: int) -> TransformerCon
 
 
 def _number(result: object) -> Feedback | None:
-    if result is None or result is Ellipsis:
-        return NOT_ATTEMPTED
-    if isinstance(result, Feedback):
-        return result
+    if problem := unanswered(result):
+        return problem
     if isinstance(result, bool) or not isinstance(result, int | float):
         return wrong(f"expected a whole number, but got {type(result).__name__}.")
     return None

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from transformer_lib.attention import MultiHeadAttention
 from transformer_lib.checks.feedback import (
-    NOT_ATTEMPTED,
     Feedback,
     call,
     check_tensor,
     right,
+    unanswered,
     wrong,
 )
 from transformer_lib.embeddings import sinusoid_table
@@ -66,10 +66,8 @@ def check_parameters(answer: Callable[[int, int, bool], int]) -> Feedback:
     """
     for d_model, n_heads, bias in ((12, 3, False), (12, 3, True), (20, 5, True)):
         result = call(answer, d_model, n_heads, bias)
-        if result is None or result is Ellipsis:
-            return NOT_ATTEMPTED
-        if isinstance(result, Feedback):
-            return result
+        if problem := unanswered(result):
+            return problem
         if isinstance(result, bool) or not isinstance(result, int | float | Tensor):
             return wrong(f"expected a number, but got {type(result).__name__}.")
         layer = MultiHeadAttention(d_model, n_heads, bias=bias)
@@ -181,10 +179,8 @@ def check_next_word(answer: Callable[[int], tuple[Tensor, Tensor]]) -> Feedback:
     """
     for d_model, length in ((16, 6), (16, 11), (32, 9)):
         result = call(answer, d_model)
-        if result is None or result is Ellipsis:
-            return NOT_ATTEMPTED
-        if isinstance(result, Feedback):
-            return result
+        if problem := unanswered(result):
+            return problem
         if not isinstance(result, tuple | list) or len(result) != 2:
             return wrong("return two matrices: w_q and w_k.")
         for matrix in result:

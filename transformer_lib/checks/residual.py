@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +13,7 @@ from transformer_lib.checks.feedback import (
     NOT_ATTEMPTED,
     Feedback,
     call,
-    check_tensor,
+    compare,
     right,
     wrong,
 )
@@ -67,7 +67,7 @@ def check_layer_norm(
             (plain + bias) * gain
         ),
     }
-    if problem := _judge(result, expected, mistakes):
+    if problem := compare(result, expected, mistakes):
         return problem
     return right("Mean 0 and variance 1 at each position, then gain and bias.")
 
@@ -127,7 +127,7 @@ def check_connection(answer: Callable[..., Tensor]) -> Feedback:
     for norm_first, expected, other in ((False, post, pre), (True, pre, post)):
         result = call(answer, x.clone(), f, norm, drop, norm_first)
         swapped = "this is the other order; norm_first=True means x + f(norm(x))."
-        if problem := _judge(result, expected, {swapped: other, **shared}):
+        if problem := compare(result, expected, {swapped: other, **shared}):
             if problem.status == "open":
                 return problem if not norm_first else wrong("norm_first=True: nothing.")
             return wrong(f"norm_first={norm_first}: {problem.message}")
@@ -158,7 +158,7 @@ def check_copied_gain(answer: Callable[[Tensor], Tensor]) -> Feedback:
                 gain * math.sqrt(width / (width + 1))
             ),
         }
-        if problem := _judge(result, gain * math.sqrt(share), mistakes):
+        if problem := compare(result, gain * math.sqrt(share), mistakes):
             if width > 2 and problem.status == "wrong":
                 return wrong(f"right for 2 features; for {width}: {problem.message}")
             return problem
@@ -221,19 +221,3 @@ def _layer() -> EncoderLayer:
         for number, parameter in enumerate(layer.parameters()):
             parameter.copy_(0.5 * _draw(*parameter.shape, seed=number) + 0.1)
     return layer
-
-
-def _judge(
-    result: object, expected: Tensor, mistakes: Mapping[str, Tensor]
-) -> Feedback | None:
-    """Compare with the right result and with known wrong ones; None if it is right."""
-    if problem := check_tensor(result, tuple(expected.shape)):
-        return problem
-    result = result.detach().double()
-    if torch.allclose(result, expected, rtol=1e-5, atol=1e-7):
-        return None
-    for message, other in mistakes.items():
-        if torch.allclose(result, other, rtol=1e-5, atol=1e-7):
-            return wrong(message)
-    worst = (result - expected).abs().max()
-    return wrong(f"some numbers are off, by up to {worst:.3f}.")

@@ -11,7 +11,8 @@ from transformer_lib.checks.feedback import (
     NOT_ATTEMPTED,
     Feedback,
     call,
-    check_tensor,
+    check_integer,
+    compare,
     right,
     wrong,
 )
@@ -55,7 +56,7 @@ def check_token_loss(answer: Callable[[Tensor, Tensor, int], Tensor]) -> Feedbac
             -logits.gather(-1, tgt_out[..., None])[..., 0][real].mean()
         ),
     }
-    if problem := _judge(result, expected, mistakes):
+    if problem := compare(result, expected, mistakes):
         return problem
     return right("Nats per real token, whatever the padding.")
 
@@ -85,7 +86,7 @@ def check_schedule(answer: Callable[[int, int, int], float]) -> Feedback:
             ),
         }
         expected = torch.tensor(width * low, dtype=torch.float64)
-        if problem := _judge(result, expected, _tensors(mistakes)):
+        if problem := compare(result, expected, _tensors(mistakes), atol=1e-12):
             if problem.status == "wrong":
                 where = f"step {step}, d_model {d_model}, warmup {warmup}"
                 return wrong(f"{where}: {problem.message}")
@@ -140,7 +141,7 @@ def check_accumulation(
             total / n_all + old
         ),
     }
-    if problem := _judge(found, total / n_all, mistakes):
+    if problem := compare(found, total / n_all, mistakes):
         if torch.equal(found, old):
             return wrong("no gradient was computed: call backward on each loss.")
         return problem
@@ -159,12 +160,8 @@ def check_plan(answer: Callable[[float, float, float, int], object]) -> Feedback
              (1_000.0, 500.0, 0.5, 1_000), (900.0, 500.0, 0.5, 1_001)]  # fmt: skip
     for memory, fixed, a_token, step_tokens in cases:
         result = call(answer, memory, fixed, a_token, step_tokens)
-        if result is None or result is Ellipsis:
-            return NOT_ATTEMPTED
-        if isinstance(result, Feedback):
-            return result
-        if isinstance(result, bool) or not isinstance(result, int):
-            return wrong(f"expected an integer, but got {result!r}.")
+        if problem := check_integer(result):
+            return problem
         expected = _fewest(memory - fixed, a_token, step_tokens)
         where = f"{memory:g} MiB, {fixed:g} fixed, {step_tokens:,} tokens"
         if result == _fewest(memory, a_token, step_tokens) != expected:
@@ -227,19 +224,3 @@ def _draw(*shape: int, seed: int = 0) -> Tensor:
 
 def _tensors(mistakes: Mapping[str, float]) -> dict[str, Tensor]:
     return {k: torch.tensor(v, dtype=torch.float64) for k, v in mistakes.items()}
-
-
-def _judge(
-    result: object, expected: Tensor, mistakes: Mapping[str, Tensor]
-) -> Feedback | None:
-    """Compare with the right result and with known wrong ones; None if it is right."""
-    if problem := check_tensor(result, tuple(expected.shape)):
-        return problem
-    result = result.detach().double()
-    if torch.allclose(result, expected, rtol=1e-5, atol=1e-9):
-        return None
-    for message, other in mistakes.items():
-        if torch.allclose(result, other, rtol=1e-5, atol=1e-9):
-            return wrong(message)
-    worst = (result - expected).abs().max()
-    return wrong(f"some numbers are off, by up to {worst:.3g}.")
