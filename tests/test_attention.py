@@ -282,3 +282,17 @@ def test_heads_that_do_not_fit_are_refused(sizes, message) -> None:
 def test_inputs_that_do_not_fit_are_refused(shapes, message) -> None:
     with pytest.raises(ValueError, match=message):
         MultiHeadAttention(6, 2)(*(torch.zeros(shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("with_gradient", [True, False])
+def test_bfloat16_agrees_with_single_precision(with_gradient) -> None:
+    attention = draw_parameters(MultiHeadAttention(D_MODEL, N_HEADS)).float()
+    torch.manual_seed(0)
+    x = torch.randn(2, 5, D_MODEL)
+    mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
+    mask[1, ..., 3:] = False
+    expected = attention(x, x, x, mask)
+    with torch.autocast("cpu", torch.bfloat16), torch.set_grad_enabled(with_gradient):
+        output = attention(x, x, x, mask)
+    assert output.dtype == torch.bfloat16
+    torch.testing.assert_close(output.float(), expected, rtol=0.05, atol=0.05)

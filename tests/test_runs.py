@@ -15,12 +15,12 @@ from small_run import (
     small_valid,
 )
 
-from transformer_lib import checkpoints
+from transformer_lib import checkpoints, runs
 from transformer_lib.checkpoints import list_checkpoints, load_checkpoint
 from transformer_lib.evaluation import nats_per_token
 from transformer_lib.lightning_module import StepLoader, TranslationModule
 from transformer_lib.model import Transformer
-from transformer_lib.runs import fit, read_log
+from transformer_lib.runs import choose_precision, fit, read_log
 from transformer_lib.training import (
     learning_rate,
     make_optimizer,
@@ -36,7 +36,8 @@ def run(tmp_path_factory):
     return folder, small_fit(folder)
 
 
-def test_lightning_trains_as_the_plain_loop_does(tmp_path) -> None:
+def test_lightning_trains_as_the_plain_loop_does(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(runs, "choose_precision", lambda: "32-true")
     recipe = small_recipe(dropout=0.0, average=1)
     by_lightning, plain = small_model(recipe), small_model(recipe).train()
     fit(by_lightning, recipe, small_steps(recipe), small_valid(), tmp_path)
@@ -65,7 +66,8 @@ def test_the_logged_losses_are_those_of_the_model(run) -> None:
     state = load_checkpoint(list_checkpoints(run[0] / "checkpoints")[-1])
     module.load_state_dict(state["state_dict"])
     nats = nats_per_token(module.model, small_valid())
-    assert log[-1]["valid_nats"] == pytest.approx(nats, rel=1e-5)
+    # The run may have measured in bfloat16, which has 8 bits for a fraction.
+    assert log[-1]["valid_nats"] == pytest.approx(nats, rel=2**-8)
     assert log[-1]["valid_nats"] < log[SAVE_EVERY]["valid_nats"]  # it has learned
 
 
@@ -152,3 +154,24 @@ def test_dropout_of_a_batch_follows_from_its_number_alone() -> None:
 def test_the_log_is_plain_json(run) -> None:
     lines = (run[0] / "metrics.jsonl").read_text().splitlines()
     assert all(math.isfinite(x) for line in lines for x in json.loads(line).values())
+
+
+@pytest.mark.parametrize(
+    ("able", "precision"),
+    [
+        ({"avx512_bf16": True, "amx_bf16": False}, "bf16-mixed"),
+        ({"amx_bf16": True}, "bf16-mixed"),
+        ({"avx512_f": True}, "32-true"),
+        ({}, "32-true"),
+    ],
+)
+def test_a_processor_trains_in_bfloat16_if_it_can(monkeypatch, able, precision) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able, raising=False)
+    assert choose_precision() == precision
+
+
+def test_a_pytorch_that_cannot_tell_trains_in_single_precision(monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    assert choose_precision() == "32-true"

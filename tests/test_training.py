@@ -213,3 +213,12 @@ def test_dropout_is_on_while_the_loop_trains() -> None:
     loss = next(train(model, [[make_batch()]], warmup=20))
     assert model.training
     assert loss != pytest.approx(quiet, abs=1e-6)
+
+
+def test_the_loss_of_logits_in_16_bits_is_added_up_in_32() -> None:
+    torch.manual_seed(0)
+    logits, tgt_out = torch.randn(8, 50, 30), torch.randint(1, 30, (8, 50))
+    loss = label_smoothed_loss(logits.bfloat16(), tgt_out, pad_id=0)
+    assert loss.dtype == torch.float32
+    expected = label_smoothed_loss(logits.bfloat16().float(), tgt_out, pad_id=0)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer_lib.dropout import dropout
 from transformer_lib.masks import check_mask
 
 
@@ -142,12 +143,13 @@ class MultiHeadAttention(nn.Module):
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """Attend with all heads: fused, or in the open if somebody records them."""
-        dropout = self.dropout if self.training else 0.0
-        if self.on_weights is None:
-            return F.scaled_dot_product_attention(q, k, v, mask, dropout)
+        rate = self.dropout if self.training else 0.0
+        if self.on_weights is None and not _open_is_faster(q):
+            return F.scaled_dot_product_attention(q, k, v, mask, rate)
         output, weights = scaled_dot_product_attention(q, k, v, mask)
-        self.on_weights(weights)
-        return F.dropout(weights, dropout) @ v if dropout else output
+        if self.on_weights is not None:
+            self.on_weights(weights)
+        return dropout(weights, rate) @ v if rate else output
 
     def _check_inputs(self, query: Tensor, key: Tensor, value: Tensor) -> None:
         projections = (self.q_proj, self.k_proj, self.v_proj)
@@ -169,6 +171,15 @@ class MultiHeadAttention(nn.Module):
                     f"query has batch size {query.size(0)}, but {name} has {x.size(0)}"
                 )
         _check_lengths(query, key, value)
+
+
+def _open_is_faster(q: Tensor) -> bool:
+    """Say where the fused kernel is not worth having.
+
+    Its backward pass on a CPU in bfloat16 takes four to eight times as long as plain
+    matrix products do at the length of sentences.
+    """
+    return q.device.type == "cpu" and q.dtype == torch.bfloat16 and q.requires_grad
 
 
 def _check_sizes(query: Tensor, key: Tensor, value: Tensor) -> None:

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from transformer_lib.dropout import Dropout
 from transformer_lib.residual import LayerNorm
 
 
@@ -139,7 +140,7 @@ class Embeddings(nn.Module):
         self.positions = positions
         self.scale = math.sqrt(d_model) if scale else 1.0
         self.norm = norm
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         nn.init.normal_(self.tokens.weight, std=1 / self.scale)
 
     def forward(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.attention import MultiHeadAttention
+from transformer_lib.dropout import Dropout
 from transformer_lib.masks import check_mask
 from transformer_lib.residual import SublayerConnection
 
@@ -45,7 +46,7 @@ class FeedForward(nn.Module):
         self.expand = nn.Linear(d_model, d_ff)
         self.contract = nn.Linear(d_ff, d_model)
         self.activation = nn.ReLU() if activation == "relu" else nn.GELU()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., d_model) -> (..., d_model), every position by itself."""

@@ -88,13 +88,18 @@ def label_smoothed_loss(
             f"{tuple(tgt_out.shape)}"
         )
     real = tgt_out != pad_id
-    # (n_real, tgt_vocab_size): padding is left out, not weighted with 0
-    log_probs = logits[real].log_softmax(dim=-1)
+    # (n_real, tgt_vocab_size): padding is left out, not weighted with 0. Mixed precision
+    # has made logits of 16 bits, too few for a sum over thousands of tokens.
+    log_probs = _at_least_float32(logits[real]).log_softmax(dim=-1)
     right = log_probs.gather(-1, tgt_out[real].unsqueeze(-1))
     loss = -(1 - smoothing) * right.sum()
     if smoothing:
         loss = loss - smoothing * log_probs.mean(dim=-1).sum()
     return loss
+
+
+def _at_least_float32(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def smoothing_floor(vocab_size: int, smoothing: float) -> float:
