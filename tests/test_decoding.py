@@ -10,6 +10,7 @@ from torch import Tensor
 from transformer_lib.config import TransformerConfig
 from transformer_lib.decoding import greedy_decode
 from transformer_lib.model import Transformer
+from transformer_lib.targets import Hypothesis, TargetRules
 
 PAD, BOS, EOS = 0, 1, 2
 VOCAB = 7
@@ -24,6 +25,10 @@ def make_model(seed: int = 0) -> Transformer:
         n_encoder_layers=1, n_decoder_layers=2, tie_embeddings="none",
     )  # fmt: skip
     return draw_parameters(Transformer(config))
+
+
+def greedy(model: Transformer, max_len: int, src: Tensor = SRC) -> list[Hypothesis]:
+    return greedy_decode(model, src, TargetRules(bos_id=1, eos_id=2, max_len=max_len))
 
 
 def decode_alone(model: Transformer, src: Tensor, max_len: int) -> list[int]:
@@ -41,23 +46,16 @@ def decode_alone(model: Transformer, src: Tensor, max_len: int) -> list[int]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_batch_equals_its_sentences_one_by_one(seed) -> None:
     model = make_model(seed)
-    result = greedy_decode(model, SRC, BOS, EOS, max_len=9)
-    for row, finished, src in zip(result.ids, result.finished, SRC, strict=True):
-        alone = decode_alone(model, src, max_len=9)
-        assert finished == (alone[-1] == EOS)
-        if not finished:
-            alone[-1] = EOS  # by force
-        assert row[row != PAD].tolist() == alone
+    for found, src in zip(greedy(model, max_len=9), SRC, strict=True):
+        assert found.ids == decode_alone(model, src, max_len=9)
+        assert found.finished == (found.ids[-1] == EOS)
 
 
 def test_the_batches_end_at_different_times() -> None:
     # What makes the test above worth something: lengths differ, some are cut.
-    results = [greedy_decode(make_model(seed), SRC, BOS, EOS, 9) for seed in SEEDS]
-    lengths = {int((row != PAD).sum()) for result in results for row in result.ids}
-    finished = torch.cat([result.finished for result in results])
-    assert len(lengths) >= 3
-    assert finished.any()
-    assert not finished.all()
+    results = [found for seed in SEEDS for found in greedy(make_model(seed), 9)]
+    assert len({len(found.ids) for found in results}) >= 3
+    assert {found.finished for found in results} == {False, True}
 
 
 def biased_model(token: int) -> Transformer:
@@ -72,35 +70,34 @@ def biased_model(token: int) -> Transformer:
     return model
 
 
-def test_a_model_that_never_ends_is_ended_and_says_so() -> None:
-    result = greedy_decode(biased_model(5), SRC, BOS, EOS, max_len=4)
-    assert result.ids.tolist() == [[5, 5, 5, EOS]] * 4
-    assert not result.finished.any()
+def test_a_model_that_never_ends_is_cut_and_says_so() -> None:
+    for found in greedy(biased_model(5), max_len=4):
+        assert found.ids == [5, 5, 5, 5]
+        assert not found.finished
 
 
 def test_a_model_that_ends_at_once_takes_one_step() -> None:
-    result = greedy_decode(biased_model(EOS), SRC, BOS, EOS, max_len=4)
-    assert result.ids.tolist() == [[EOS]] * 4
-    assert result.finished.all()
+    for found in greedy(biased_model(EOS), max_len=4):
+        assert found.ids == [EOS]
+        assert found.finished
 
 
 def test_an_end_at_the_last_place_is_no_force() -> None:
-    result = greedy_decode(biased_model(EOS), SRC, BOS, EOS, max_len=1)
-    assert result.finished.all()
+    assert all(found.finished for found in greedy(biased_model(EOS), max_len=1))
 
 
 def test_padding_is_never_said() -> None:
     model = biased_model(PAD)
     with torch.no_grad():
         model.lm_head.weight[4] = 0.5
-    assert (greedy_decode(model, SRC, BOS, EOS, 3).ids[:, :2] == 4).all()
+    assert [found.ids for found in greedy(model, 3)] == [[4, 4, 4]] * 4
 
 
 def test_decoding_leaves_the_models_mode_and_gradients_alone() -> None:
     model = make_model().train()
-    first = greedy_decode(model, SRC, BOS, EOS, 9)
+    first = greedy(model, 9)
     assert model.training
-    assert torch.equal(first.ids, greedy_decode(model.eval(), SRC, BOS, EOS, 9).ids)
+    assert first == greedy(model.eval(), 9)
     assert not model.training
     assert all(parameter.grad is None for parameter in model.parameters())
 
@@ -108,13 +105,13 @@ def test_decoding_leaves_the_models_mode_and_gradients_alone() -> None:
 def test_sources_and_lengths_that_cannot_work_are_refused() -> None:
     model = make_model()
     with pytest.raises(ValueError, match="max_len must be at least 1, not 0"):
-        greedy_decode(model, SRC, BOS, EOS, 0)
+        greedy(model, 0)
     src = SRC.clone()
     src[2] = PAD
     with pytest.raises(ValueError, match="sentence 2 of the batch is empty"):
-        greedy_decode(model, src, BOS, EOS, 5)
+        greedy(model, 5, src)
     with pytest.raises(ValueError, match="length 0"):
-        greedy_decode(model, SRC[:, :0], BOS, EOS, 5)
+        greedy(model, 5, SRC[:, :0])
 
 
 def test_logits_that_are_no_numbers_are_an_error() -> None:
@@ -122,5 +119,5 @@ def test_logits_that_are_no_numbers_are_an_error() -> None:
     with torch.no_grad():
         model.lm_head.weight[3] = math.nan
     with pytest.raises(ValueError, match="logits are not finite"):
-        greedy_decode(model.train(), SRC, BOS, EOS, 5)
+        greedy(model.train(), 5)
     assert model.training

@@ -12,6 +12,7 @@ from transformer_lib.config import TransformerConfig
 from transformer_lib.decoding import greedy_decode
 from transformer_lib.model import Transformer
 from transformer_lib.pretrained import MODELS, Translator, load
+from transformer_lib.targets import TargetRules
 from transformer_lib.tokenizer import Tokenizer
 
 TEXTS = ["the cat sleeps", "die Katze schläft", "a dog sees the old man today"]
@@ -54,11 +55,10 @@ def test_translations_come_in_the_order_of_the_sentences() -> None:
     together = translator.translate(TEXTS, batch_tokens=12)
     assert together == [translator.translate([text])[0] for text in TEXTS]
     assert len(set(together)) > 1  # otherwise any order would do
-    [row] = greedy_decode(
-        translator.model,
-        torch.tensor([translator.tokenizer.encode(TEXTS[0])]), 1, 2, 20,
-    ).ids.tolist()  # fmt: skip
-    assert together[0] == translator.tokenizer.decode(row)
+    src = torch.tensor([translator.tokenizer.encode(TEXTS[0])])
+    rules = TargetRules(bos_id=1, eos_id=2, max_len=20)
+    [hypothesis] = greedy_decode(translator.model, src, rules)
+    assert together[0] == translator.tokenizer.decode(hypothesis.ids)
 
 
 def test_no_sentences_have_no_translations() -> None:

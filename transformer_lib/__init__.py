@@ -5,6 +5,7 @@ presets     the paper's two models and those of the source documents
 data        example sentences, words to ids, padded batches
 masks       padding_mask, causal_mask, and a translator between conventions
 attention   scaled_dot_product_attention, MultiHeadAttention
+cache       keys and values that a decoder remembers
 residual    layer norm and the residual connection it belongs to
 layers      FeedForward, EncoderLayer, DecoderLayer
 embeddings  tokens and positions to vectors
@@ -20,7 +21,9 @@ steps       what each step of a long run learns from
 recipes     everything that decides a run, in one file
 checkpoints the state of a run on disk, whole or not at all
 runs        a run in a folder, on any device (lightning_module), resumed
-decoding    greedy search
+targets     what a written target must keep to, and what is found
+decoding    greedy search, one token at a time
+beam_search several targets side by side, the best kept
 evaluation  BLEU and chrF, with signatures and intervals
 pretrained  the shipped models; the commands are train, translate and score
 

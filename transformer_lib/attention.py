@@ -130,7 +130,7 @@ class MultiHeadAttention(nn.Module):
         if mask is not None:
             check_mask(mask, (query.size(0), self.n_heads, query.size(1), key.size(1)))
             mask = torch.atleast_2d(mask)  # the fused kernel takes no fewer
-        output = self._attend(*heads, mask)  # (batch, n_heads, q_len, d_head)
+        output = self.attend(*heads, mask)  # (batch, n_heads, q_len, d_head)
         return self.out_proj(self.join_heads(output))
 
     def split_heads(self, x: Tensor) -> Tensor:
@@ -141,8 +141,18 @@ class MultiHeadAttention(nn.Module):
         """(batch, n_heads, length, d_head) -> (batch, length, d_model)."""
         return x.transpose(1, 2).flatten(-2)
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend with all heads: fused, or in the open if somebody records them."""
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """Attend with all heads: fused, or in the open if somebody records them.
+
+        Args:
+            q: (batch, n_heads, q_len, d_head)
+            k: (batch, n_heads, k_len, d_head)
+            v: (batch, n_heads, k_len, d_head)
+            mask: boolean, broadcastable to (batch, n_heads, q_len, k_len), or None.
+
+        Returns:
+            (batch, n_heads, q_len, d_head)
+        """
         rate = self.dropout if self.training else 0.0
         if self.on_weights is None and not _open_is_faster(q):
             return F.scaled_dot_product_attention(q, k, v, mask, rate)

@@ -1,94 +1,103 @@
 """Decoding: from a source sentence to the model's own words, one token at a time."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from transformer_lib.masks import causal_mask, padding_mask
+from transformer_lib.cache import DecoderCache
 from transformer_lib.model import Transformer
+from transformer_lib.targets import (
+    Constraints,
+    Hypothesis,
+    TargetRules,
+    without_dropout,
+)
 
 
-@dataclass(frozen=True)
-class Decoded:
-    """What a search has found.
-
-    Attributes:
-        ids: (batch, length), without bos. Every row ends with its eos, then padding.
-        finished: (batch,), boolean. False where the model had not come to an end at
-            the maximum length, and eos was put there by force.
-    """
-
-    ids: Tensor
-    finished: Tensor
-
-
-@contextmanager
-def without_dropout(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, and back into its own mode afterwards."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
-
-
-@torch.no_grad()
 def greedy_decode(
-    model: Transformer, src: Tensor, bos_id: int, eos_id: int, max_len: int
-) -> Decoded:
+    model: Transformer, src: Tensor, rules: TargetRules
+) -> list[Hypothesis]:
     """Let the model say its likeliest token, read it, and go on until it says eos.
 
-    Every step reads the whole target so far again and uses only the last row.
+    This is beam search with one beam.
 
     Args:
         model: in either mode; it decodes without dropout.
         src: (batch, src_len), source ids, padded with the config's pad_id.
-        bos_id: the token that starts every target.
-        eos_id: the token that ends it.
-        max_len: length at which a target ends in any case, its eos included.
+        rules: what the targets must keep to.
+
+    Returns:
+        One hypothesis for each sentence.
 
     Raises:
-        ValueError: max_len is below 1, a sentence is all padding, or the model's
-            logits are not finite.
+        ValueError: a sentence is all padding or too long, a rule does not fit the
+            model, or its logits are not finite.
     """
-    pad_id = model.config.pad_id
-    src_mask = padding_mask(src, pad_id)
-    _check_source(src_mask, max_len)
-    ids = src.new_full((src.size(0), 1), bos_id)  # (batch, length so far)
-    ended = finished = torch.zeros_like(ids[:, 0], dtype=torch.bool)
+    return decode(model, src, rules, lambda logits: logits.argmax(dim=-1))
+
+
+@torch.inference_mode()
+def decode(
+    model: Transformer,
+    src: Tensor,
+    rules: TargetRules,
+    choose: Callable[[Tensor], Tensor],
+) -> list[Hypothesis]:
+    """Write one target for each sentence, its tokens chosen one at a time.
+
+    Args:
+        model: in either mode; it decodes without dropout.
+        src: (batch, src_len), source ids, padded with the config's pad_id.
+        rules: what the targets must keep to.
+        choose: given the logits (n_rows, vocab_size), returns tokens (n_rows,).
+
+    Returns:
+        One hypothesis for each sentence.
+
+    Raises:
+        ValueError: as for `greedy_decode`.
+    """
     with without_dropout(model):
-        memory = model.encode(src, src_mask)
-        while ids.size(1) <= max_len and not ended.all():
-            # No mask for padding: only rows that have ended hold any.
-            tgt_mask = causal_mask(ids.size(1), device=ids.device)
-            features = model.decode(ids, memory, src_mask, tgt_mask)
-            token = _likeliest(model.lm_head(features[:, -1]), pad_id)  # (batch,)
-            finished = ended | (token == eos_id)
-            if ids.size(1) == max_len:
-                token = token.new_full(token.shape, eos_id)
-            token = token.masked_fill(ended, pad_id)
-            ids = torch.cat([ids, token[:, None]], dim=1)
-            ended = finished
-    return Decoded(ids[:, 1:], finished)
+        constraints = Constraints(model, src, rules)
+        cache = model.start_cache(src)
+        ids = constraints.start()[:, 0]  # (n_rows, length), bos included
+        log_prob = torch.zeros(len(src), device=src.device)  # (n_rows,)
+        sentences = torch.arange(len(src), device=src.device)  # whose rows are left
+        found: dict[int, Hypothesis] = {}
+        while len(sentences):
+            logits = next_logits(model, ids[:, cache.length :], cache)
+            normalizer = constraints.apply(logits[:, None], place=ids.size(1))
+            token = choose(logits)[:, None]  # (n_rows, 1)
+            log_prob = log_prob + (logits.gather(1, token) - normalizer)[:, 0]
+            ids = torch.cat([ids, token], dim=1)
+
+            finished = token[:, 0] == rules.eos_id
+            ended = finished | (ids.size(1) > rules.max_len)
+            if ended.any():
+                for row in ended.nonzero()[:, 0].tolist():
+                    total = log_prob[row].item()
+                    found[int(sentences[row])] = Hypothesis(
+                        ids[row, 1:].tolist(), total, total, bool(finished[row])
+                    )
+                left = (~ended).nonzero()[:, 0]
+                ids, log_prob, sentences = ids[left], log_prob[left], sentences[left]
+                constraints.select(left)
+                cache.select(left)
+    return [found[sentence] for sentence in range(len(src))]
 
 
-def _likeliest(logits: Tensor, pad_id: int) -> Tensor:
-    """(batch, vocab_size) -> (batch,); padding is no word that can be said."""
-    if not logits.isfinite().all():
-        raise ValueError("the model's logits are not finite: its weights are broken")
-    logits = logits.clone()
-    logits[:, pad_id] = -torch.inf
-    return logits.argmax(dim=1)
+def next_logits(model: Transformer, tgt_new: Tensor, cache: DecoderCache) -> Tensor:
+    """Read the next tokens of the targets, and score those that may follow.
 
+    Args:
+        model: whose cache it is.
+        tgt_new: (n_rows, n_new), ids of the tokens that follow those in the cache.
+        cache: of the targets; afterwards it remembers the new tokens too.
 
-def _check_source(src_mask: Tensor, max_len: int) -> None:
-    if max_len < 1:
-        raise ValueError(f"max_len must be at least 1, not {max_len}")
-    empty = ~src_mask.flatten(1).any(dim=1)
-    if empty.any():
-        row = int(empty.nonzero()[0])
-        raise ValueError(f"sentence {row} of the batch is empty: it is all padding")
+    Returns:
+        logits: (n_rows, vocab_size), of the token after the last one, in float32 at
+        least: sums of log-probabilities need its precision.
+    """
+    logits = model.lm_head(model.decode_next(tgt_new, cache)[:, -1])
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))

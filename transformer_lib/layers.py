@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.attention import MultiHeadAttention
+from transformer_lib.cache import LayerCache
 from transformer_lib.dropout import Dropout
 from transformer_lib.masks import check_mask
 from transformer_lib.residual import SublayerConnection
@@ -155,9 +156,10 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        memory: Tensor,
+        memory: Tensor | None = None,
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
+        cache: LayerCache | None = None,
     ) -> Tensor:
         """Look back at the target, across at the source, then think for itself.
 
@@ -167,25 +169,47 @@ class DecoderLayer(nn.Module):
                 normalized here: a pre-norm encoder ends with a norm of its own.
             src_mask: boolean, broadcastable to (batch, n_heads, tgt_len, src_len).
             tgt_mask: boolean, broadcastable to (batch, n_heads, tgt_len, tgt_len).
+            cache: what this layer has kept of the memory and of the tokens before x,
+                instead of memory and masks.
 
         Returns:
             (batch, tgt_len, d_model)
 
         Raises:
-            ValueError: the memory's width or batch size does not fit, or a mask belongs
-                to another attention block.
+            ValueError: the memory's width or batch size does not fit, a mask belongs
+                to another attention block, the cache to another layer, or there is
+                neither a memory nor a cache, or both.
             TypeError: a mask is not boolean.
         """
-        if x.dim() == memory.dim() == 3:  # otherwise the attention names the shape
+        if cache is not None:
+            self._check_cache(cache, memory, src_mask, tgt_mask)
+            look_back, look_across = cache.self_attn.attend, cache.cross_attn.attend
+        else:
             self._check_memory(x, memory)
             self._check_masks(x, memory, src_mask, tgt_mask)
-        x = self.self_attn_connection(x, lambda x: self.self_attn(x, x, x, tgt_mask))
-        x = self.cross_attn_connection(
-            x, lambda x: self.cross_attn(x, memory, memory, src_mask)
-        )
+
+            def look_back(x: Tensor) -> Tensor:
+                return self.self_attn(x, x, x, tgt_mask)
+
+            def look_across(x: Tensor) -> Tensor:
+                return self.cross_attn(x, memory, memory, src_mask)
+
+        x = self.self_attn_connection(x, look_back)
+        x = self.cross_attn_connection(x, look_across)
         return self.feed_forward_connection(x, self.feed_forward)
 
-    def _check_memory(self, x: Tensor, memory: Tensor) -> None:
+    def _check_cache(self, cache: LayerCache, *replaced: Tensor | None) -> None:
+        if any(given is not None for given in replaced):
+            raise ValueError("a cache stands for memory and masks: give it alone")
+        made_for = (cache.self_attn.attention, cache.cross_attn.attention)
+        if made_for != (self.self_attn, self.cross_attn):
+            raise ValueError("the cache was made for another layer than this one")
+
+    def _check_memory(self, x: Tensor, memory: Tensor | None) -> None:
+        if memory is None:
+            raise ValueError("a decoder layer needs the memory, or a cache of it")
+        if not x.dim() == memory.dim() == 3:
+            return  # the attention names the shape
         d_memory = self.cross_attn.k_proj.in_features
         if memory.size(-1) != d_memory:
             raise ValueError(
@@ -205,6 +229,8 @@ class DecoderLayer(nn.Module):
         src_mask: Tensor | None,
         tgt_mask: Tensor | None,
     ) -> None:
+        if not x.dim() == memory.dim() == 3:
+            return
         (batch, tgt_len, _), src_len = x.shape, memory.size(1)
         if tgt_mask is not None:
             scores_shape = (batch, self.self_attn.n_heads, tgt_len, tgt_len)

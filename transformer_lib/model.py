@@ -1,9 +1,12 @@
 """The whole model: the Transformer, and a classifier from its encoder."""
 
+import torch
 from torch import Tensor, nn
 
+from transformer_lib.cache import DecoderCache
 from transformer_lib.config import TransformerConfig
 from transformer_lib.masks import causal_mask, padding_mask
+from transformer_lib.pooling import Pool, Pooling
 from transformer_lib.stacks import build_decoder, build_embeddings, build_encoder
 
 
@@ -42,12 +45,16 @@ class Transformer(nn.Module):
             logits: (batch, tgt_len, tgt_vocab_size). Position i depends on tgt_in up
                 to and including i, and on all of src but its padding.
         """
+        return self.lm_head(self.features(src, tgt_in))
+
+    def features(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """Return what `lm_head` scores, (batch, tgt_len, d_model); see `forward`."""
         src_mask = padding_mask(src, self.config.pad_id)
         tgt_mask = padding_mask(tgt_in, self.config.pad_id) & causal_mask(
             tgt_in.size(1), device=tgt_in.device
         )
         memory = self.encode(src, src_mask)
-        return self.lm_head(self.decode(tgt_in, memory, src_mask, tgt_mask))
+        return self.decode(tgt_in, memory, src_mask, tgt_mask)
 
     def encode(self, src: Tensor, src_mask: Tensor | None = None) -> Tensor:
         """Read the source: (batch, src_len) -> memory (batch, src_len, d_model)."""
@@ -73,27 +80,61 @@ class Transformer(nn.Module):
         """
         return self.decoder(self.tgt_embeddings(tgt_in), memory, src_mask, tgt_mask)
 
+    def start_cache(self, src: Tensor, n_beams: int = 1) -> DecoderCache:
+        """Read the source into a cache with which targets can be written.
+
+        Args:
+            src: (batch, src_len), source ids, padded with config.pad_id.
+            n_beams: targets that are written for each sentence.
+        """
+        src_mask = padding_mask(src, self.config.pad_id)
+        memory = self.encode(src, src_mask)
+        return DecoderCache(self.decoder.layers, memory, src_mask, n_beams)
+
+    def decode_next(self, tgt_new: Tensor, cache: DecoderCache) -> Tensor:
+        """Read the next tokens of the target only; the cache remembers the others.
+
+        Args:
+            tgt_new: (n_rows, n_new), ids of the tokens that follow those in the cache.
+            cache: of this model; afterwards it remembers the new tokens too.
+
+        Returns:
+            (n_rows, n_new, d_model): what `decode` gives for these positions.
+
+        Raises:
+            ValueError: the cache was made for another model or number of rows, or the
+                learned positions are at their end.
+        """
+        positions = torch.arange(
+            cache.length, cache.length + tgt_new.size(1), device=tgt_new.device
+        )
+        return self.decoder(self.tgt_embeddings(tgt_new, positions), cache=cache)
+
 
 class EncoderClassifier(nn.Module):
     """An encoder that judges a whole sequence: embed, encode, pool, classify.
 
-    The source side of the config is used. Pooling takes the maximum of every feature
-    over the real positions, as the lecture's classifier does.
+    The source side of the config is used.
 
     Args:
         config: sizes and choices.
         n_classes: number of classes, at least 1.
+        pooling: how the real positions become one vector (see `Pool`); "max", the
+            maximum of every feature, as in the lecture's classifier.
 
     Raises:
-        ValueError: n_classes is below 1.
+        ValueError: n_classes is below 1, or there is no such pooling.
     """
 
-    def __init__(self, config: TransformerConfig, n_classes: int) -> None:
+    def __init__(
+        self, config: TransformerConfig, n_classes: int, pooling: Pooling = "max"
+    ) -> None:
         super().__init__()
         if n_classes < 1:
             raise ValueError(f"n_classes must be at least 1, not {n_classes}")
         self.config = config
         self.encoder = build_encoder(config)
+        self.pool = Pool(pooling, config.d_model)
         self.head = nn.Linear(config.d_model, n_classes)
         initialize(self)
         self.embeddings = build_embeddings(config, config.src_vocab_size)
@@ -109,10 +150,7 @@ class EncoderClassifier(nn.Module):
         """
         src_mask = padding_mask(src, self.config.pad_id)
         memory = self.encoder(self.embeddings(src), src_mask)
-        real = src_mask.flatten(1).unsqueeze(-1)  # (batch, src_len, 1)
-        pooled = memory.masked_fill(~real, float("-inf")).amax(dim=1)
-        pooled = pooled.masked_fill(~real.any(dim=1), 0.0)  # (batch, d_model)
-        return self.head(pooled)
+        return self.head(self.pool(memory, src_mask.flatten(1)))
 
 
 def initialize(module: nn.Module) -> None:

@@ -16,11 +16,13 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from transformer_lib.beam_search import beam_search
 from transformer_lib.config import TransformerConfig
 from transformer_lib.data import pad_batch
 from transformer_lib.decoding import greedy_decode
 from transformer_lib.files import write_bytes, write_text
 from transformer_lib.model import Transformer
+from transformer_lib.targets import TargetRules
 from transformer_lib.tokenizer import Tokenizer
 from transformer_lib.weights import load_weights
 
@@ -56,6 +58,7 @@ class Translator:
     def translate(
         self,
         sentences: Sequence[str],
+        n_beams: int = 1,
         batch_tokens: int = 4096,
         extra_len: int = 50,
         progress: bool = False,
@@ -64,6 +67,7 @@ class Translator:
 
         Args:
             sentences: in the source language.
+            n_beams: targets kept by beam search; 1 is greedy search, which is faster.
             batch_tokens: source tokens in a batch, padding counted.
             extra_len: tokens by which a translation may be longer than its source, as
                 in section 6.1 of the paper.
@@ -85,7 +89,7 @@ class Translator:
                 order = order[len(rows) :]
                 for row, text in zip(
                     rows,
-                    self._decode([ids[row] for row in rows], extra_len),
+                    self._decode([ids[row] for row in rows], n_beams, extra_len),
                     strict=True,
                 ):
                     translations[row] = text
@@ -105,15 +109,19 @@ class Translator:
             )
         return ids
 
-    def _decode(self, rows: list[list[int]], extra_len: int) -> list[str]:
+    def _decode(self, rows: list[list[int]], n_beams: int, extra_len: int) -> list[str]:
         tokenizer, config = self.tokenizer, self.model.config
         device = self.model.lm_head.weight.device
         src = pad_batch(rows, config.pad_id).to(device)
         max_len = min(src.size(1) + extra_len, config.max_len)
-        found = greedy_decode(
-            self.model, src, tokenizer.bos_id, tokenizer.eos_id, max_len
+        rules = TargetRules(
+            bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id, max_len=max_len
         )
-        return [tokenizer.decode(row) for row in found.ids.tolist()]
+        if n_beams == 1:
+            best = greedy_decode(self.model, src, rules)
+        else:
+            best = [found[0] for found in beam_search(self.model, src, rules, n_beams)]
+        return [tokenizer.decode(hypothesis.ids) for hypothesis in best]
 
     def save(self, folder: str | Path) -> None:
         """Write the model, in half precision, each file whole or not at all."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from torch import Tensor, nn
 
 from transformer_lib.attention import MultiHeadAttention
+from transformer_lib.cache import DecoderCache
 from transformer_lib.config import TransformerConfig
 from transformer_lib.embeddings import Embeddings, PositionalEncoding
 from transformer_lib.layers import DecoderLayer, EncoderLayer, FeedForward
@@ -60,9 +61,10 @@ class Decoder(nn.Module):
     def forward(
         self,
         x: Tensor,
-        memory: Tensor,
+        memory: Tensor | None = None,
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
+        cache: DecoderCache | None = None,
     ) -> Tensor:
         """Turn embedded target tokens into features for predicting the next ones.
 
@@ -71,12 +73,26 @@ class Decoder(nn.Module):
             memory: (batch, src_len, d_memory), the encoder's output.
             src_mask: boolean, broadcastable to (batch, n_heads, tgt_len, src_len).
             tgt_mask: boolean, broadcastable to (batch, n_heads, tgt_len, tgt_len).
+            cache: what has been kept of the memory and of the tokens before x, instead
+                of memory and masks. It remembers the tokens of x as well.
 
         Returns:
             (batch, tgt_len, d_model)
+
+        Raises:
+            ValueError: the cache was made for another decoder.
         """
-        for layer in self.layers:
-            x = layer(x, memory, src_mask, tgt_mask)
+        if cache is None:
+            caches = [None] * len(self.layers)
+        elif len(cache.layers) == len(self.layers):
+            caches = cache.layers
+        else:
+            raise ValueError(
+                f"the cache was made for a decoder of {len(cache.layers)} layers, but "
+                f"this one has {len(self.layers)}"
+            )
+        for layer, layer_cache in zip(self.layers, caches, strict=True):
+            x = layer(x, memory, src_mask, tgt_mask, layer_cache)
         return x if self.norm is None else self.norm(x)
 
 
