@@ -222,3 +222,11 @@ def test_the_loss_of_logits_in_16_bits_is_added_up_in_32() -> None:
     assert loss.dtype == torch.float32
     expected = label_smoothed_loss(logits.bfloat16().float(), tgt_out, pad_id=0)
     assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_the_loss_of_a_batch_is_that_of_all_its_logits() -> None:
+    model, batch = make_model().double(), make_batch()
+    assert (batch.tgt_out == PAD).any()
+    logits = model(batch.src, batch.tgt_in)
+    expected = label_smoothed_loss(logits, batch.tgt_out, PAD)
+    torch.testing.assert_close(batch_loss(model, batch, 0.1), expected)

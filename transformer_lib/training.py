@@ -69,8 +69,8 @@ def label_smoothed_loss(
     is `F.cross_entropy(..., ignore_index=pad_id, label_smoothing=smoothing)`.
 
     Args:
-        logits: (batch, tgt_len, tgt_vocab_size)
-        tgt_out: (batch, tgt_len), the ids to be predicted.
+        logits: (..., tgt_vocab_size)
+        tgt_out: (...), the ids to be predicted.
         pad_id: the id that is no prediction to be judged.
         smoothing: share of probability given away, at least 0 and below 1.
 
@@ -87,15 +87,13 @@ def label_smoothed_loss(
             f"logits of shape {tuple(logits.shape)} do not belong to tgt_out of shape "
             f"{tuple(tgt_out.shape)}"
         )
-    real = tgt_out != pad_id
-    # (n_real, tgt_vocab_size): padding is left out, not weighted with 0. Mixed precision
-    # has made logits of 16 bits, too few for a sum over thousands of tokens.
-    log_probs = _at_least_float32(logits[real]).log_softmax(dim=-1)
-    right = log_probs.gather(-1, tgt_out[real].unsqueeze(-1))
-    loss = -(1 - smoothing) * right.sum()
+    # Mixed precision makes logits of 16 bits: too few to add up thousands of tokens.
+    log_probs = _at_least_float32(logits).log_softmax(dim=-1)
+    right = log_probs.gather(-1, tgt_out.unsqueeze(-1)).squeeze(-1)  # (...)
+    nats = -(1 - smoothing) * right
     if smoothing:
-        loss = loss - smoothing * log_probs.mean(dim=-1).sum()
-    return loss
+        nats = nats - smoothing * log_probs.mean(dim=-1)
+    return nats.masked_fill(tgt_out == pad_id, 0.0).sum()
 
 
 def _at_least_float32(x: Tensor) -> Tensor:
@@ -164,9 +162,13 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
     """Score a batch with the right words before each position given; nats, summed.
 
     That the model reads the reference and not its own words is called teacher forcing.
+    Padding is left out before the output matrix, the largest of a small model.
     """
-    logits = model(batch.src, batch.tgt_in)
-    return label_smoothed_loss(logits, batch.tgt_out, model.config.pad_id, smoothing)
+    pad_id = model.config.pad_id
+    real = batch.tgt_out != pad_id
+    features = model.features(batch.src, batch.tgt_in)[real]  # (n_tokens, d_model)
+    logits = model.lm_head(features)  # (n_tokens, tgt_vocab_size)
+    return label_smoothed_loss(logits, batch.tgt_out[real], pad_id, smoothing)
 
 
 def train_step(
