@@ -13,7 +13,7 @@ from transformer_lib.steps import Steps
 N_STEPS, SAVE_EVERY, VOCAB = 8, 4, 12
 
 
-def small_recipe(dropout: float = 0.1, **training: float) -> Recipe:
+def small_recipe(dropout: float = 0.1, **training: float | str) -> Recipe:
     """Return a recipe of 8 steps that drops units and adds up two batches a step."""
     return make_recipe(
         {

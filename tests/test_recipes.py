@@ -43,6 +43,7 @@ def test_what_a_recipe_says_reaches_the_model() -> None:
         (changed("model", src_vocab_size=9), r"\[model\] has 'src_vocab_size'"),
         (changed("model", n_heads=3), "n_heads 3 does not divide d_model 64"),
         (changed("data", tokens="letters"), "tokens must be one of .* not 'letters'"),
+        (changed("training", precision="half"), "precision must be one of .* 'half'"),
         (changed("training", save_every=30), "save_every 30 does not divide steps 100"),
         (changed("training", average=3), "average 3 .* than the 2 that are saved"),
         (changed("training", warmup=0), "warmup must be at least 1, not 0"),

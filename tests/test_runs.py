@@ -15,7 +15,7 @@ from small_run import (
     small_valid,
 )
 
-from transformer_lib import checkpoints, runs
+from transformer_lib import checkpoints
 from transformer_lib.checkpoints import list_checkpoints, load_checkpoint
 from transformer_lib.evaluation import nats_per_token
 from transformer_lib.lightning_module import StepLoader, TranslationModule
@@ -36,9 +36,8 @@ def run(tmp_path_factory):
     return folder, small_fit(folder)
 
 
-def test_lightning_trains_as_the_plain_loop_does(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(runs, "choose_precision", lambda: "32-true")
-    recipe = small_recipe(dropout=0.0, average=1)
+def test_lightning_trains_as_the_plain_loop_does(tmp_path) -> None:
+    recipe = small_recipe(dropout=0.0, average=1, precision="float32")
     by_lightning, plain = small_model(recipe), small_model(recipe).train()
     fit(by_lightning, recipe, small_steps(recipe), small_valid(), tmp_path)
     optimizer = make_optimizer(plain)
@@ -168,7 +167,8 @@ def test_the_log_is_plain_json(run) -> None:
 def test_a_processor_trains_in_bfloat16_if_it_can(monkeypatch, able, precision) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able, raising=False)
-    assert choose_precision() == precision
+    assert choose_precision("auto") == precision
+    assert choose_precision("float32") == "32-true"
 
 
 def test_a_pytorch_that_cannot_tell_trains_in_single_precision(monkeypatch) -> None:

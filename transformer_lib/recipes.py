@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 from transformer_lib.config import TransformerConfig
 
 Tokens = Literal["subwords", "words"]
+Precision = Literal["auto", "float32"]
 CONFIGS = Path(__file__).parent / "configs"
 
 
@@ -55,6 +56,8 @@ class TrainingRecipe:
             sentences; divides steps.
         average: last checkpoints whose weights are averaged in the end.
         seed: of the first weights, of the order of sentences, and of dropout.
+        precision: "auto" multiplies matrices in 16 bits where the device is made for
+            it, "float32" never does.
     """
 
     steps: int
@@ -67,6 +70,7 @@ class TrainingRecipe:
     save_every: int = 1000
     average: int = 1
     seed: int = 0
+    precision: Precision = "auto"
 
     def __post_init__(self) -> None:
         """Refuse what can't work together."""
@@ -150,10 +154,6 @@ def make_recipe(tables: dict[str, dict[str, Any]]) -> Recipe:
         training=_fill(TrainingRecipe, tables.get("training", {}), "[training]"),
         model=model,
     )
-    if recipe.data.tokens not in get_args(Tokens):
-        raise ValueError(
-            f"tokens must be one of {get_args(Tokens)}, not {recipe.data.tokens!r}"
-        )
     recipe.model_config(vocab_size=recipe.data.vocab_size)  # refuses what can't work
     return recipe
 
@@ -180,6 +180,9 @@ def _fill(kind: type, values: dict[str, Any], table: str) -> Any:
             isinstance(value, bool) and expected is not bool
         ):
             raise TypeError(f"{name} can't be {value!r}")
+        choices = get_args(wanted[name].type)  # of a Literal
+        if choices and value not in choices:
+            raise ValueError(f"{name} must be one of {choices}, not {value!r}")
     try:
         return kind(**values)
     except TypeError as error:  # a value without default is missing

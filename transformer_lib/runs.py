@@ -29,7 +29,7 @@ from transformer_lib.lightning_module import (
     TranslationModule,
 )
 from transformer_lib.model import Transformer
-from transformer_lib.recipes import Recipe
+from transformer_lib.recipes import Precision, Recipe
 from transformer_lib.steps import Steps
 from transformer_lib.weights import average_tensors
 
@@ -79,7 +79,7 @@ def fit(
             devices=int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
             num_nodes=n_processes // int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
             strategy="ddp" if n_processes > 1 else "auto",
-            precision=choose_precision(),
+            precision=choose_precision(settings.precision),
             max_steps=settings.steps,
             max_epochs=-1,
             val_check_interval=settings.save_every,
@@ -152,12 +152,17 @@ def read_log(folder: str | Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in text.splitlines(True) if line.endswith("\n")]
 
 
-def choose_precision() -> str:
+def choose_precision(wanted: Precision = "auto") -> str:
     """Return Lightning's name for the fastest precision that is safe on this device.
 
     Weights, their gradients and Adam's averages are in float32 in any case; mixed
     precision computes matrix products in 16 bits where the hardware does so at once.
+
+    Args:
+        wanted: "float32" for no mixing.
     """
+    if wanted == "float32":
+        return "32-true"
     if torch.cuda.is_available():
         # Compute capability 8.0 (Ampere) is the first with bfloat16.
         modern = torch.cuda.get_device_capability() >= (8, 0)
