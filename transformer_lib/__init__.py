@@ -10,6 +10,7 @@ residual    layer norm and the residual connection it belongs to
 layers      FeedForward, EncoderLayer, DecoderLayer
 embeddings  tokens and positions to vectors
 stacks      Encoder, Decoder, and how a configuration becomes one
+pooling     one vector for a whole text
 model       Transformer, EncoderClassifier
 recording   record_attention, record_hidden_states
 
@@ -22,6 +23,7 @@ recipes     everything that decides a run, in one file
 checkpoints the state of a run on disk, whole or not at all
 runs        a run in a folder, on any device (lightning_module), resumed
 targets     what a written target must keep to, and what is found
+classifier  an encoder that judges (accuracy, classification, classifier_runs)
 decoding    greedy search, one token at a time
 beam_search several targets side by side, the best kept
 evaluation  BLEU and chrF, with signatures and intervals

@@ -4,7 +4,8 @@
     [model]      fields of TransformerConfig, all but the vocabulary sizes
     [training]   how long, how fast, how often saved
 
-The recipes of the shipped models are in the folder `configs`.
+With `task = "classify"` in its last table, a recipe trains a classifier. The recipes
+of the shipped models are in the folder `configs`.
 """
 
 import tomllib
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from transformer_lib.config import TransformerConfig
+from transformer_lib.pooling import Pool, Pooling
 
 Tokens = Literal["subwords", "words"]
 Precision = Literal["auto", "float32"]
@@ -92,6 +94,38 @@ class TrainingRecipe:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClassifierTraining:
+    """How a classifier pools and learns.
+
+    Attributes:
+        task: "classify".
+        epochs: times that every text is seen; a checkpoint follows each.
+        batch_size: texts in a batch.
+        rate: learning rate of AdamW, constant.
+        weight_decay: of AdamW.
+        pooling: how all positions become one vector.
+        seed: of the first weights, of the order of texts, and of dropout.
+    """
+
+    task: Literal["classify"] = "classify"
+    epochs: int
+    batch_size: int = 32
+    rate: float = 0.001
+    weight_decay: float = 0.01
+    pooling: Pooling = "max"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what can't work."""
+        if min(self.epochs, self.batch_size) < 1 or self.rate <= 0:
+            raise ValueError(
+                "epochs and batch_size must be at least 1 and rate above 0, not "
+                f"{self.epochs}, {self.batch_size} and {self.rate}"
+            )
+        Pool(self.pooling, 1)  # refuses what there is not
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
     """A training run.
 
@@ -102,7 +136,7 @@ class Recipe:
     """
 
     data: DataRecipe
-    training: TrainingRecipe
+    training: TrainingRecipe | ClassifierTraining
     model: dict[str, Any] = field(default_factory=dict)
 
     def model_config(self, vocab_size: int) -> TransformerConfig:
@@ -149,9 +183,12 @@ def make_recipe(tables: dict[str, dict[str, Any]]) -> Recipe:
     sizes = {"src_vocab_size", "tgt_vocab_size"}
     names = {entry.name for entry in fields(TransformerConfig)} - sizes
     _check_keys(model, names, "[model]")
+    training = tables.get("training", {})
+    classify = training.get("task") == "classify"
+    kind = ClassifierTraining if classify else TrainingRecipe
     recipe = Recipe(
         data=_fill(DataRecipe, tables.get("data", {}), "[data]"),
-        training=_fill(TrainingRecipe, tables.get("training", {}), "[training]"),
+        training=_fill(kind, training, "[training]"),
         model=model,
     )
     recipe.model_config(vocab_size=recipe.data.vocab_size)  # refuses what can't work

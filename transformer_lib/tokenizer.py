@@ -67,17 +67,37 @@ class Tokenizer:
         return cls(engine)
 
     @classmethod
-    def from_words(cls, texts: Iterable[str]) -> "Tokenizer":
+    def from_words(
+        cls,
+        texts: Iterable[str],
+        vocab_size: int = 1_000_000,
+        lowercase: bool = False,
+    ) -> "Tokenizer":
         """Give every word and punctuation mark of the texts one token, no pieces.
 
-        Any other word is unk_id and lost: only for texts with a closed vocabulary.
+        Any other word is unk_id and lost: for texts with a closed vocabulary, or texts
+        that are only read.
+
+        Args:
+            texts: where the words come from.
+            vocab_size: most tokens, 4 special ones among them; the most frequent words
+                are taken.
+            lowercase: read "The" as "the".
 
         Raises:
-            ValueError: there is no text.
+            ValueError: there is no text, or vocab_size leaves no word.
         """
+        if vocab_size <= len(SPECIAL):
+            raise ValueError(
+                f"vocab_size must be above 4 (special tokens), not {vocab_size}"
+            )
         engine = _engine(models.WordLevel(unk_token=UNK))
+        if lowercase:
+            engine.normalizer = normalizers.Sequence(
+                [normalizers.Lowercase(), engine.normalizer]
+            )
         trainer = trainers.WordLevelTrainer(
-            vocab_size=1_000_000, special_tokens=list(SPECIAL), show_progress=False
+            vocab_size=vocab_size, special_tokens=list(SPECIAL), show_progress=False
         )
         engine.train_from_iterator(_some(texts), trainer)
         return cls(engine)

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import torch
 
+from transformer_lib import classifier_runs
 from transformer_lib.allocator import keep_freed_memory
 from transformer_lib.batches import Batch, limit_lengths, token_batches
 from transformer_lib.corpora import ParallelCorpus
 from transformer_lib.files import write_text
 from transformer_lib.model import Transformer
 from transformer_lib.pretrained import TOKENIZER, Translator, load
-from transformer_lib.recipes import Recipe, read_recipe
+from transformer_lib.recipes import ClassifierTraining, Recipe, read_recipe
 from transformer_lib.runs import fit
 from transformer_lib.score import RECIPE, describe, evaluate, load_corpus
 from transformer_lib.steps import Steps
@@ -123,17 +124,36 @@ def main(arguments: Sequence[str] | None = None) -> None:
     keep_freed_memory()
     try:
         recipe = read_recipe(options.config)
-        data = prepare(recipe)
-        begun = time.perf_counter()
-        translator = train(recipe, data, folder, options.resume, progress)
+        classify = isinstance(recipe.training, ClassifierTraining)
+        run = _train_classifier if classify else _train_translator
+        seconds, scores = run(recipe, folder, options.resume, progress)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"error: {error}")
-    if not _is_first_process():
-        return
+    if _is_first_process():
+        sys.stdout.write(f"{folder}: trained in {seconds:.0f} seconds\n{scores}")
+
+
+def _train_translator(
+    recipe: Recipe, folder: Path, resume: bool, progress: bool
+) -> tuple[float, str]:
+    data = prepare(recipe)
+    begun = time.perf_counter()
+    translator = train(recipe, data, folder, resume, progress)
     seconds = time.perf_counter() - begun
+    if not _is_first_process():
+        return seconds, ""
     result = {**evaluate(translator, recipe, progress), "seconds": seconds}
     write_text(folder / SCORES, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
-    sys.stdout.write(f"{folder}: trained in {seconds:.0f} seconds\n{describe(result)}")
+    return seconds, describe(result)
+
+
+def _train_classifier(
+    recipe: Recipe, folder: Path, resume: bool, progress: bool
+) -> tuple[float, str]:
+    data = classifier_runs.prepare(recipe)
+    begun = time.perf_counter()
+    classifier = classifier_runs.fit(recipe, data, folder, resume, progress)
+    return time.perf_counter() - begun, classifier_runs.describe(classifier, data)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,0 +1,198 @@
+"""Batches, loss, accuracy and the loop of a classifier; and what each refuses."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+import torch.nn.functional as F
+from sklearn.metrics import accuracy_score, log_loss
+
+from transformer_lib.accuracy import Accuracy, wilson_interval
+from transformer_lib.classification import (
+    accuracy,
+    encode_texts,
+    label_batches,
+    label_loss,
+    train,
+)
+from transformer_lib.config import TransformerConfig
+from transformer_lib.model import EncoderClassifier
+from transformer_lib.recipes import ClassifierTraining
+from transformer_lib.tokenizer import Tokenizer
+
+WORDS = Tokenizer.from_words(["a very fine film", "a dull film"], lowercase=True)
+
+
+def make_model(pooling="max", dropout=0.0, seed=0) -> EncoderClassifier:
+    torch.manual_seed(seed)
+    config = TransformerConfig(
+        src_vocab_size=13, tgt_vocab_size=13, d_model=8, n_heads=2, d_ff=16,
+        n_encoder_layers=1, n_decoder_layers=0, dropout=dropout,
+    )  # fmt: skip
+    return EncoderClassifier(config, 2, pooling)
+
+
+def make_rows(n: int = 60) -> list[tuple[list[int], int]]:
+    """Texts of 2 to 6 tokens; those with a 5 in them are of class 1."""
+    generator = torch.Generator().manual_seed(0)
+    rows = []
+    for number in range(n):
+        ids = torch.randint(6, 13, (2 + number % 5,), generator=generator).tolist()
+        if number % 2:
+            ids[number % len(ids)] = 5
+        rows.append((ids, number % 2))
+    return rows
+
+
+ROWS = make_rows()
+
+
+def test_texts_are_framed_and_case_does_not_matter() -> None:
+    [ids, same], cut = encode_texts(WORDS, ["A fine film", "a FINE film"], 9)
+    assert ids == same
+    assert ids[0] == WORDS.bos_id
+    assert ids[-1] == WORDS.eos_id
+    assert WORDS.tokens(ids[1:-1], space="") == ["a", "fine", "film"]
+    assert cut == []
+
+
+def test_a_text_that_is_too_long_is_cut_and_named() -> None:
+    rows, cut = encode_texts(WORDS, ["a film", "a very very fine film", "a film"], 4)
+    assert cut == [2]
+    assert [len(row) for row in rows] == [4, 4, 4]
+    assert WORDS.tokens(rows[1], space="") == ["<bos>", "a", "very", "<eos>"]
+
+
+def test_an_empty_text_is_refused_by_number() -> None:
+    for empty in ("", " \n"):
+        with pytest.raises(ValueError, match="text 2: a sentence needs at least 1 wor"):
+            encode_texts(WORDS, ["a film", empty], 9)
+    with pytest.raises(ValueError, match="max_len must be at least 3 .*: 2"):
+        encode_texts(WORDS, ["a film"], 2)
+
+
+def test_unknown_words_become_one_token_each() -> None:
+    [ids, other], _ = encode_texts(WORDS, ["quaint zither", "dreadful oboe"], 9)
+    assert ids == other == [WORDS.bos_id, WORDS.unk_id, WORDS.unk_id, WORDS.eos_id]
+
+
+def test_an_epoch_holds_every_text_once_whatever_the_order() -> None:
+    for seed in (None, 3):
+        batches = list(label_batches(ROWS, 7, pad_id=0, seed=seed))
+        found = Counter(
+            (tuple(ids[ids != 0].tolist()), int(label))
+            for batch in batches
+            for ids, label in zip(batch.src, batch.labels, strict=True)
+        )
+        assert found == Counter((tuple(ids), label) for ids, label in ROWS)
+        assert max(len(batch.labels) for batch in batches) == 7
+
+
+def test_the_order_follows_from_seed_and_epoch() -> None:
+    def order(*given):
+        return [b.src.tolist() for b in label_batches(ROWS, 7, 0, *given)]
+
+    assert order(3, 1) == order(3, 1)
+    assert order(3, 1) != order(3, 2)
+    assert order(3, 1) != order(4, 1)
+    assert order()[0][0][: len(ROWS[0][0])] == ROWS[0][0]
+
+
+def test_texts_of_like_length_share_a_batch() -> None:
+    def padding(seed):
+        batches = label_batches(make_rows(600), 7, 0, seed)
+        return sum((batch.src == 0).sum() for batch in batches)
+
+    assert padding(3) < padding(None) / 2
+
+
+def test_the_loss_is_that_of_pytorch_and_refuses_other_labels() -> None:
+    logits = torch.randn(3, 2, generator=torch.Generator().manual_seed(0))
+    labels = torch.tensor([1, 0, 1])
+    by_hand = sum(-logits[i].softmax(0)[labels[i]].log() for i in range(3)) / 3
+    torch.testing.assert_close(label_loss(logits, labels), by_hand)
+    for wrong in (2, -1, -100):
+        with pytest.raises(ValueError, match=f"label {wrong} is outside the 2 classes"):
+            label_loss(logits, torch.tensor([0, wrong, 1]))
+    with pytest.raises(ValueError, match=r"shape \(2,\) do not belong to .* \(3, 2\)"):
+        label_loss(logits, labels[:2])
+
+
+def test_accuracy_is_that_of_scikit_learn() -> None:
+    model = make_model(dropout=0.5).train()
+    found = accuracy(model, ROWS, batch_size=7)
+    assert model.training  # it was put back
+    model.eval()
+    probabilities = torch.cat(
+        [model(torch.tensor([ids])).double().softmax(-1).detach() for ids, _ in ROWS]
+    )
+    labels = [label for _, label in ROWS]
+    right = accuracy_score(labels, probabilities.argmax(-1))
+    assert found.value == pytest.approx(right)
+    assert found.nats == pytest.approx(log_loss(labels, probabilities), rel=1e-5)
+    assert 0 < found.n_right < found.n_texts == len(ROWS)
+
+
+@pytest.mark.parametrize(("n_right", "n"), [(0, 10), (3, 10), (10, 10), (810, 1000)])
+def test_the_interval_holds_the_shares_this_result_is_compatible_with(
+    n_right, n
+) -> None:
+    low, high = wilson_interval(n_right, n)
+    for bound in (low, high):  # at a bound, the distance is exactly z deviations
+        distance = abs(n_right / n - bound)
+        deviation = math.sqrt(bound * (1 - bound) / n)
+        assert distance == pytest.approx(1.959964 * deviation, abs=1e-7)
+    assert 0 <= low <= n_right / n <= high <= 1
+    narrow = wilson_interval(n_right, n, z=1.0)
+    assert low <= narrow[0] <= narrow[1] <= high
+
+
+def test_counts_that_make_no_share_are_refused() -> None:
+    for n_right, n in ((0, 0), (3, 2), (-1, 2)):
+        with pytest.raises(ValueError, match=f"{n_right} right answers of {n}"):
+            wilson_interval(n_right, n)
+
+
+def test_accuracy_prints_its_interval() -> None:
+    assert str(Accuracy(810, 1000)) == (
+        "81.0 % of 1,000 right (95 % interval 78.5 to 83.3)"
+    )
+
+
+@pytest.mark.parametrize("pooling", ["max", "mean", "first", "last", "attention"])
+def test_a_model_learns_to_find_a_word(pooling) -> None:
+    model = make_model(pooling)
+    training = ClassifierTraining(epochs=60, batch_size=10, rate=0.01, pooling=pooling)
+    losses = list(train(model, ROWS, training))
+    assert losses[-1] < 0.1 < 0.5 < losses[0]
+    assert accuracy(model, ROWS).value == 1
+
+
+def test_training_repeats_and_leaves_the_random_generators_alone() -> None:
+    ends = []
+    for _ in range(2):
+        model, training = make_model(dropout=0.2), ClassifierTraining(epochs=2)
+        state = torch.random.get_rng_state()
+        list(train(model, ROWS, training))
+        assert torch.equal(torch.random.get_rng_state(), state)
+        ends.append(model.head.weight.detach().clone())
+    assert torch.equal(*ends)
+    other = make_model(dropout=0.2)
+    list(train(other, ROWS, ClassifierTraining(epochs=2, seed=1)))
+    assert not torch.equal(other.head.weight, ends[0])
+
+
+def test_two_logits_are_one_logit_in_disguise() -> None:
+    torch.manual_seed(0)
+    logits, labels = torch.randn(5, 2), torch.tensor([0, 1, 1, 0, 1])
+    difference = logits[:, 1] - logits[:, 0]
+    expected = F.binary_cross_entropy_with_logits(difference, labels.float())
+    torch.testing.assert_close(label_loss(logits, labels), expected)
+
+
+def test_no_text_is_refused() -> None:
+    with pytest.raises(ValueError, match="0 texts in batches of 7"):
+        list(label_batches([], 7, 0))
+    with pytest.raises(ValueError, match="sequence 1 of the batch is empty"):
+        list(label_batches([([5], 0), ([], 1)], 7, 0))

@@ -1,0 +1,62 @@
+"""The share of right answers, and how sure a test of so many texts makes us of it."""
+
+import math
+from dataclasses import dataclass
+
+Z_95 = 1.959964  # standard deviations on either side that hold 95 % of a normal curve
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How many texts were judged right, and how sure that makes us.
+
+    Attributes:
+        n_right, n_texts: counts.
+        nats: mean loss, in nats per text.
+    """
+
+    n_right: int
+    n_texts: int
+    nats: float = math.nan
+
+    @property
+    def value(self) -> float:
+        """The share of right answers, a fraction."""
+        return self.n_right / self.n_texts
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of `wilson_interval`."""
+        return wilson_interval(self.n_right, self.n_texts)
+
+    def __str__(self) -> str:
+        low, high = (f"{100 * bound:.1f}" for bound in self.interval)
+        return (
+            f"{100 * self.value:.1f} % of {self.n_texts:,} right "
+            f"(95 % interval {low} to {high})"
+        )
+
+
+def wilson_interval(n_right: int, n: int, z: float = Z_95) -> tuple[float, float]:
+    """Return the shares of right answers that this result is compatible with.
+
+    All true shares p from which the one found is at most z standard deviations
+    sqrt(p (1 - p) / n) away (Wilson 1927). Unlike the usual plus and minus, it stays
+    between 0 and 1 and is honest near both ends.
+
+    Args:
+        n_right: right answers.
+        n: all answers, at least 1.
+        z: standard deviations; 1.96 for 95 %.
+
+    Raises:
+        ValueError: n is below 1, or n_right not between 0 and n.
+    """
+    if n < 1 or not 0 <= n_right <= n:
+        raise ValueError(f"{n_right} right answers of {n} make no share")
+    share = n_right / n
+    center = share + z**2 / (2 * n)
+    half = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    low, high = ((center + sign * half) / (1 + z**2 / n) for sign in (-1, 1))
+    # Both ends are exact: rounding must not exclude the share that was found.
+    return low if n_right else 0.0, high if n_right < n else 1.0
