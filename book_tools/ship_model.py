@@ -2,7 +2,7 @@
 
 `python -m book_tools.ship_model runs/grammar grammar --machine "two cores of a ..."`
 copies weights, configuration, tokenizer, recipe and log into `transformer_lib/models`
-and writes README.md there: data, terms, how it was trained, how well it does.
+and writes its scores and README.md: data, terms, how it was trained, how well it does.
 """
 
 import argparse
@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer_lib.pretrained import CONFIG, MODELS, TOKENIZER, WEIGHTS
+from transformer_lib.files import write_text
+from transformer_lib.pretrained import CONFIG, MODELS, TOKENIZER, WEIGHTS, load
 from transformer_lib.recipes import Recipe, make_recipe
 from transformer_lib.runs import LOG
-from transformer_lib.score import RECIPE
+from transformer_lib.score import RECIPE, evaluate, name_search
 from transformer_lib.train import SCORES
 
 MIB = 2**20
@@ -30,6 +31,11 @@ DATA = {
     "home-assistant": (
         "sentences of the Home Assistant user interface, in English and German, split "
         "by component (`transformer_lib/corpora/home_assistant`)",
+        "Apache License 2.0; the notice is beside the sentences",
+    ),
+    "home-assistant-random": (
+        "the sentences of the model `home-assistant`, but split at random: many a test "
+        "sentence has a near twin in training, and the scores flatter",
         "Apache License 2.0; the notice is beside the sentences",
     ),
     "multi30k": (
@@ -57,7 +63,7 @@ def write_card(
     training, model = recipe.training, recipe.model
     direction = "German to English" if recipe.data.reverse else "English to German"
     sizes = ", ".join(f"{key} {value}" for key, value in model.items())
-    scores = "\n".join(_score_row(score) for score in result["scores"])
+    searches = "\n\n".join(_score_table(search) for search in result["searches"])
     return f"""\
 # {name}
 
@@ -82,12 +88,9 @@ with another number of threads, sums are rounded otherwise and the weights diffe
 
 ## Scores
 
-On {len(result["examples"]):,} test sentences, greedy search, these weights:
+On {result["n_sentences"]:,} test sentences, with these weights:
 
-| score | value | 95 % interval | signature |
-| --- | --- | --- | --- |
-{scores}
-| exact | {100 * result["exact"]:.1f} % | | the reference, letter by letter |
+{searches}
 
 Validation: {result["valid_nats"]:.3f} nats per token, without smoothing.
 Again: `python -m transformer_lib.score {name}`.
@@ -97,6 +100,15 @@ Again: `python -m transformer_lib.score {name}`.
 `python -m transformer_lib.translate --model {name} "..."`. It has learned from the \
 sentences above and from nothing else: made to be looked into, not to be relied on.
 """
+
+
+def _score_table(search: dict[str, Any]) -> str:
+    rows = "\n".join(_score_row(score) for score in search["scores"])
+    return f"""\
+| {name_search(search["n_beams"])} | value | 95 % interval | signature |
+| --- | --- | --- | --- |
+{rows}
+| exact | {100 * search["exact"]:.1f} % | | the reference, letter by letter |"""
 
 
 def _score_row(score: dict[str, Any]) -> str:
@@ -113,14 +125,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--machine", required=True, help="where it was trained")
     options = parser.parse_args(arguments)
     recipe = make_recipe(json.loads((options.run / RECIPE).read_text("utf-8")))
-    result = json.loads((options.run / SCORES).read_text("utf-8"))
+    seconds = json.loads((options.run / SCORES).read_text("utf-8"))["seconds"]
     folder = MODELS / options.name
     folder.mkdir(parents=True, exist_ok=True)
     for file in FILES:
         shutil.copyfile(options.run / file, folder / file)
     size = (folder / WEIGHTS).stat().st_size
+    # Measured again: the card speaks of the weights that are in the folder now.
+    result = {**evaluate(load(folder), recipe, progress=True), "seconds": seconds}
+    del result["examples"]  # not every corpus may be passed on
+    write_text(folder / SCORES, json.dumps(result, indent=1) + "\n")
     card = write_card(options.name, recipe, result, size, options.machine)
-    (folder / "README.md").write_text(card, encoding="utf-8")
+    write_text(folder / "README.md", card)
 
 
 if __name__ == "__main__":

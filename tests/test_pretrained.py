@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from transformer_lib import pretrained, translate
+from transformer_lib import pretrained, score, translate
 from transformer_lib.config import TransformerConfig
 from transformer_lib.decoding import greedy_decode
 from transformer_lib.model import Transformer
@@ -119,8 +119,28 @@ def test_a_shipped_model_translates_and_has_a_card(folder) -> None:
     folder = folder.parent
     [translation] = load(folder.name).translate(["the dog sees the cat"])
     assert translation
-    assert (folder / "README.md").is_file()
     assert (folder / "model.safetensors").stat().st_size < 15 * 2**20
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    noted = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    for search in noted["searches"]:
+        for entry in search["scores"]:
+            assert f"| {entry['value']:.1f} | {entry['low']:.1f} to " in card
+
+
+@pytest.mark.slow
+def test_the_scores_of_a_card_are_those_of_its_weights() -> None:
+    noted = json.loads((MODELS / "grammar/scores.json").read_text(encoding="utf-8"))
+    found = score.evaluate(load("grammar"), score.read_recipe_of("grammar"))
+    assert found["n_parameters"] == noted["n_parameters"]
+    assert found["valid_nats"] == pytest.approx(noted["valid_nats"], rel=1e-3)
+    for mine, theirs in zip(found["searches"], noted["searches"], strict=True):
+        # Another processor rounds otherwise: two sentences in a thousand may differ.
+        assert mine["exact"] == pytest.approx(theirs["exact"], abs=0.002)
+
+
+def test_all_shipped_weights_together_stay_below_25_mib() -> None:
+    files = MODELS.glob("*/model.safetensors")
+    assert sum(file.stat().st_size for file in files) < 25 * 2**20
 
 
 def test_the_command_translates_arguments_and_lines(saved, capsys, monkeypatch) -> None:
@@ -129,7 +149,10 @@ def test_the_command_translates_arguments_and_lines(saved, capsys, monkeypatch) 
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(TEXTS) + "\n"))
     translate.main(["--model", str(saved)])
     assert capsys.readouterr().out == by_arguments
-    assert by_arguments.splitlines() == load(saved).translate(TEXTS)
+    assert by_arguments.splitlines() == load(saved).translate(TEXTS, n_beams=4)
+    translate.main(["--model", str(saved), "--beams", "1", *TEXTS])
+    greedy = load(saved).translate(TEXTS)
+    assert capsys.readouterr().out.splitlines() == greedy
 
 
 def test_the_command_says_what_is_wrong(saved) -> None:

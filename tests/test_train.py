@@ -58,8 +58,10 @@ def run(tmp_path_factory):
 
 def test_a_run_leaves_a_model_a_log_and_scores(run) -> None:
     scores = json.loads((run / "run" / "scores.json").read_text())
-    assert {score["name"] for score in scores["scores"]} == {"BLEU", "chrF2"}
-    assert all("version:" in score["signature"] for score in scores["scores"])
+    assert [search["n_beams"] for search in scores["searches"]] == [1, 4]
+    for search in scores["searches"]:
+        assert {score["name"] for score in search["scores"]} == {"BLEU", "chrF2"}
+        assert all("version:" in score["signature"] for score in search["scores"])
     assert len(scores["examples"]) == 30
     source, translation, _ = scores["examples"][0]
     assert load(run / "run").translate([source]) == [translation]
@@ -116,8 +118,9 @@ def test_the_scores_can_be_measured_again(run, capsys) -> None:
     score.main([str(run / "run")])
     printed = capsys.readouterr().out
     noted = json.loads((run / "run" / "scores.json").read_text())
-    for line in noted["text"]:
-        assert line in printed
+    for search in noted["searches"]:
+        for line in search["text"]:
+            assert line in printed
     assert f"{noted['n_parameters']:,} parameters" in printed
 
 
@@ -125,8 +128,16 @@ def test_a_model_without_a_recipe_cannot_be_measured(run, tmp_path) -> None:
     load(run / "run").save(tmp_path)
     with pytest.raises(SystemExit, match=r"error: .*recipe\.json"):
         score.main([str(tmp_path)])
-    with pytest.raises(SystemExit, match="error: nonesuch is no folder"):
+    with pytest.raises(
+        SystemExit, match="error: nonesuch was not measured: nonesuch is no f"
+    ):
         score.main(["nonesuch"])
+
+
+def test_one_model_that_cannot_be_measured_does_not_stop_the_others(run, capsys):
+    with pytest.raises(SystemExit, match="error: nonesuch was not measured"):
+        score.main(["nonesuch", str(run / "run")])
+    assert "BLEU" in capsys.readouterr().out
 
 
 def test_a_refused_recipe_leaves_the_runs_recipe_alone(run, tmp_path) -> None:

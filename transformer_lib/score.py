@@ -2,6 +2,7 @@
 
 It translates the test sentences of a model's corpus and prints the scores; without a
 name it does so for every shipped model. The scores of the model cards come from here.
+A corpus that does not come with the book is downloaded, or read from a folder of yours.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from transformer_lib.pretrained import MODELS, Translator, find, load
 from transformer_lib.recipes import Recipe, make_recipe
 
 RECIPE = "recipe.json"
+SEARCHES = (1, 4)  # numbers of beams
 
 
 def load_corpus(recipe: Recipe) -> ParallelCorpus:
@@ -35,29 +37,46 @@ def evaluate(
     """Translate the test sentences of a recipe's corpus and score the translations.
 
     Returns:
-        The scores, and every example: source, translation, reference.
+        The scores of each search, and every example of greedy search: source,
+        translation, reference.
     """
     corpus, tokenizer = load_corpus(recipe), translator.tokenizer
     sources, references = zip(*corpus.test, strict=True)
-    translations = translator.translate(sources, progress=progress)
+    found = {
+        n_beams: translator.translate(sources, n_beams, progress=progress)
+        for n_beams in SEARCHES
+    }
     valid = token_batches(
         [(tokenizer.encode(src), tokenizer.encode(tgt)) for src, tgt in corpus.valid],
         recipe.training.batch_tokens,
         bos_id=tokenizer.bos_id,
         pad_id=tokenizer.pad_id,
     )
+    return {
+        "n_parameters": count_parameters(translator.model),
+        "valid_nats": nats_per_token(translator.model, valid),
+        "n_sentences": len(references),
+        "searches": [
+            {"n_beams": n_beams, **score_translations(translations, references)}
+            for n_beams, translations in found.items()
+        ],
+        "examples": list(zip(sources, found[1], references, strict=True)),
+    }
+
+
+def score_translations(
+    translations: Sequence[str], references: Sequence[str]
+) -> dict[str, Any]:
+    """Return the share that is exact, and BLEU, BLEU without case, and chrF."""
     scores = [
         bleu(translations, references),
         bleu(translations, references, lowercase=True),
         chrf(translations, references),
     ]
     return {
-        "n_parameters": count_parameters(translator.model),
-        "valid_nats": nats_per_token(translator.model, valid),
         "exact": exact_share(translations, references),
         "scores": [asdict(score) for score in scores],
         "text": [str(score) for score in scores],
-        "examples": list(zip(sources, translations, references, strict=True)),
     }
 
 
@@ -66,9 +85,17 @@ def describe(result: dict[str, Any]) -> str:
     lines = [
         f"{result['n_parameters']:,} parameters",
         f"validation: {result['valid_nats']:.3f} nats per token",
-        f"exact: {100 * result['exact']:.1f} % of {len(result['examples'])} sentences",
     ]
-    return "\n".join([*lines, *result["text"]]) + "\n"
+    for search in result["searches"]:
+        exact = f"{100 * search['exact']:.1f} % of {result['n_sentences']} sentences"
+        lines += [f"{name_search(search['n_beams'])}", f"  exact: {exact}"]
+        lines += [f"  {score}" for score in search["text"]]
+    return "\n".join(lines) + "\n"
+
+
+def name_search(n_beams: int) -> str:
+    """Name a search by its number of beams."""
+    return "greedy search" if n_beams == 1 else f"beam search, {n_beams} beams"
 
 
 def read_recipe_of(name: str | Path) -> Recipe:
@@ -89,12 +116,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("model", nargs="*", help="default: all shipped models")
     options = parser.parse_args(arguments)
     shipped = sorted(path.parent.name for path in MODELS.glob(f"*/{RECIPE}"))
+    failures = []
     for name in options.model or shipped:
         try:
             result = evaluate(load(name), read_recipe_of(name), sys.stderr.isatty())
         except (ValueError, OSError) as error:
-            sys.exit(f"error: {error}")
-        sys.stdout.write(f"{name}\n{describe(result)}\n")
+            failures.append(f"{name} was not measured: {error}")
+        else:
+            sys.stdout.write(f"{name}\n{describe(result)}\n")
+    if failures:
+        sys.exit("error: " + "\n".join(failures))
 
 
 if __name__ == "__main__":

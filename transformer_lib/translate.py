@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     sentences = options.sentence or [line.rstrip("\n") for line in sys.stdin]
     try:
-        translations = load(options.model).translate(sentences)
+        translations = load(options.model).translate(sentences, options.beams)
     except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")
     for translation in translations:
@@ -32,6 +32,9 @@ def _parser() -> argparse.ArgumentParser:
         "--model",
         default=DEFAULT,
         help="name of a shipped model, or the folder of a run (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--beams", type=int, default=4, help="1 for greedy search (default: 4)"
     )
     return parser
 
