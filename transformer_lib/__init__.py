@@ -26,6 +26,7 @@ targets     what a written target must keep to, and what is found
 classifier  an encoder that judges (accuracy, classification, classifier_runs)
 decoding    greedy search, one token at a time
 beam_search several targets side by side, the best kept
+sampling    tokens drawn by lot
 evaluation  BLEU and chrF, with signatures and intervals
 pretrained  the shipped models; the commands are train, translate and score
 

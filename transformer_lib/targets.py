@@ -98,10 +98,10 @@ class Constraints:
         _check_source(src, self.pad_id)
         _check_rules(rules, model, len(src))
         prefixes = [list(prefix) for prefix in rules.prefixes] or [[]]
-        if len(prefixes) == 1:
-            prefixes *= len(src)
         longest = max(map(len, prefixes))
         self.n_shared = min(map(len, prefixes))  # tokens that no prefix lacks
+        if len(prefixes) == 1:
+            prefixes *= len(src)
         rows = [prefix + [_FREE] * (longest - len(prefix)) for prefix in prefixes]
         self.forced = src.new_tensor(rows).view(len(src), longest)
         self.n_forced = (self.forced != _FREE).sum(dim=1)  # (batch,)
