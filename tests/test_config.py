@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from transformer_lib.config import TransformerConfig
+from transformer_lib.embeddings import sinusoid_table
 from transformer_lib.model import EncoderClassifier, Transformer, count_parameters
 from transformer_lib.presets import PRESETS
 
@@ -128,3 +129,24 @@ def test_pre_norm_stacks_end_with_a_norm() -> None:
     assert on_meta("revisited").encoder.norm is not None
     assert on_meta("revisited").decoder.norm is not None
     assert on_meta("paper-base").encoder.norm is None
+
+
+@pytest.mark.parametrize(("final_norm", "norm_first"), [(True, False), (False, True)])
+def test_a_norm_at_the_end_can_be_chosen(final_norm, norm_first) -> None:
+    config = replace(
+        PRESETS["dummies"], final_norm=final_norm, norm_first=norm_first
+    )  # fmt: skip
+    model = Transformer(config)
+    assert (model.encoder.norm is not None) is final_norm
+    assert (model.decoder.norm is not None) is final_norm
+    with pytest.raises(TypeError, match="final_norm must be True, False or None"):
+        replace(config, final_norm="yes")
+
+
+def test_sinusoids_are_those_asked_for() -> None:
+    for name, first in (("paper", 0), ("marian", 0), ("fairseq", 2)):
+        config = replace(PRESETS["dummies"], sinusoids=name, pad_id=1)
+        table = Transformer(config).src_embeddings.positions.table
+        assert torch.equal(table, sinusoid_table(600, 64, name)[first:][: len(table)])
+    with pytest.raises(ValueError, match="sinusoids must be one of .*, not 'cosines'"):
+        replace(PRESETS["dummies"], sinusoids="cosines")

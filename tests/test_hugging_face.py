@@ -36,7 +36,7 @@ BART = replace(
     CONFIG, learned_positions=True, scale_embeddings=False, embedding_norm_eps=1e-5
 )
 CONFIGS = {
-    "Marian": CONFIG,
+    "Marian": replace(CONFIG, sinusoids="marian"),
     "Bart": BART,
     "MBart": replace(BART, norm_first=True, scale_embeddings=True),
 }
@@ -78,12 +78,8 @@ def make_ours(name: str, theirs: torch.nn.Module) -> Transformer:
     """Our model with their weights, renamed by the cross-walk."""
     model = Transformer(CONFIGS[name]).eval()
     weights = convert_weights(theirs.state_dict(), "Hugging Face", "transformer_lib")
-    if name == "Marian":  # sinusoids: theirs has no rows to leave out, ours are fixed
+    if name == "Marian":  # sinusoids are no weights of ours
         weights = {k: v for k, v in weights.items() if "positions" not in k}
-        for embeddings in (model.src_embeddings, model.tgt_embeddings):
-            embeddings.positions.table.copy_(
-                theirs.model.encoder.embed_positions.weight
-            )
     model.load_state_dict(weights, strict=True)
     return model
 

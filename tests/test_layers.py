@@ -20,7 +20,8 @@ BATCH, SRC_LEN, TGT_LEN, D_MODEL, N_HEADS, D_FF = 2, 7, 5, 12, 3, 17
 SRC_IDS = torch.tensor([[1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 0, 0, 0]])
 TGT_IDS = torch.tensor([[1, 2, 3, 4, 5], [1, 2, 3, 0, 0]])
 VARIANTS = pytest.mark.parametrize("norm_first", [False, True], ids=["post", "pre"])
-ACTIVATIONS = pytest.mark.parametrize("activation", ["relu", "gelu"])
+THEIRS = {"swish": F.silu}  # PyTorch knows the others by name
+ACTIVATIONS = pytest.mark.parametrize("activation", ["relu", "gelu", "swish"])
 MASKED = pytest.mark.parametrize("masked", [False, True], ids=["no mask", "masks"])
 
 
@@ -94,7 +95,13 @@ def test_activation_dropout_works_while_training() -> None:
 def test_encoder_layer_equals_pytorchs(norm_first, activation, masked) -> None:
     ours, x = make_encoder_layer(norm_first, activation), make_x(SRC_LEN)
     theirs = nn.TransformerEncoderLayer(
-        D_MODEL, N_HEADS, D_FF, 0.0, activation, batch_first=True, norm_first=norm_first
+        D_MODEL,
+        N_HEADS,
+        D_FF,
+        0.0,
+        THEIRS.get(activation, activation),
+        batch_first=True,
+        norm_first=norm_first,
     ).double()
     copy_encoder_layer(ours, theirs)
     output = ours(x, padding_mask(SRC_IDS, 0) if masked else None)
@@ -114,7 +121,13 @@ def test_decoder_layer_equals_pytorchs(norm_first, activation, masked) -> None:
     ours = make_decoder_layer(norm_first, activation)
     x, memory = make_x(TGT_LEN), make_x(SRC_LEN)
     theirs = nn.TransformerDecoderLayer(
-        D_MODEL, N_HEADS, D_FF, 0.0, activation, batch_first=True, norm_first=norm_first
+        D_MODEL,
+        N_HEADS,
+        D_FF,
+        0.0,
+        THEIRS.get(activation, activation),
+        batch_first=True,
+        norm_first=norm_first,
     ).double()
     copy_decoder_layer(ours, theirs)
     our_masks, their_masks = (), {}
@@ -202,7 +215,7 @@ def test_a_sentence_of_padding_leaves_layers_finite(norm_first) -> None:
     ("arguments", "message"),
     [
         ((0, 4), "must be at least 1, not 0 and 4"),
-        ((4, 4, "tanh"), "'relu' or 'gelu', not 'tanh'"),
+        ((4, 4, "tanh"), "one of .*'swish'.*, not 'tanh'"),
     ],
 )
 def test_a_feed_forward_network_that_cannot_be_is_refused(arguments, message) -> None:

@@ -29,6 +29,7 @@ beam_search several targets side by side, the best kept
 sampling    tokens drawn by lot
 evaluation  BLEU and chrF, with signatures and intervals
 pretrained  the shipped models; the commands are train, translate and score
+interop     other people's weights in our model; opus fetches those of OPUS-MT
 
 plotting    static figures, one theme
 charts      interactive figures

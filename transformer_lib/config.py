@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
+from transformer_lib.embeddings import Sinusoids
 from transformer_lib.layers import Activation
 
 Tying = Literal["none", "decoder", "all"]
@@ -25,11 +26,15 @@ class TransformerConfig:
         dropout: rate on embeddings and on every sub-layer's output.
         attention_dropout: rate on attention weights.
         activation_dropout: rate inside the feed-forward networks.
-        activation: "relu" as in the paper, or "gelu".
-        norm_first: pre-norm layers, with one more norm at the end of each stack.
+        activation: "relu" as in the paper, "gelu" or "swish".
+        norm_first: pre-norm layers.
+        final_norm: one more norm at the end of each stack; None: if norm_first, where
+            nothing else normalizes its output.
         norm_eps: epsilon of the layer norms.
         attention_bias: bias of the query, key and value projections.
         learned_positions: a trained table instead of sinusoids.
+        sinusoids: the paper's, or those of models from elsewhere, see `sinusoid_table`.
+            Fairseq's count positions from pad_id + 1.
         scale_embeddings: multiply token vectors by sqrt(d_model).
         embedding_norm_eps: epsilon of a layer norm on the embeddings; None for no norm.
         tie_embeddings: "none"; "decoder": the target embedding is also the output
@@ -51,9 +56,11 @@ class TransformerConfig:
     activation_dropout: float = 0.0
     activation: Activation = "relu"
     norm_first: bool = False
+    final_norm: bool | None = None
     norm_eps: float = 1e-5
     attention_bias: bool = True
     learned_positions: bool = False
+    sinusoids: Sinusoids = "paper"
     scale_embeddings: bool = True
     embedding_norm_eps: float | None = None
     tie_embeddings: Tying = "all"
@@ -67,6 +74,10 @@ class TransformerConfig:
                 raise TypeError(f"{field.name} must be an integer, not {value!r}")
             if field.type is bool and type(value) is not bool:
                 raise TypeError(f"{field.name} must be True or False, not {value!r}")
+        if self.final_norm not in (None, True, False):
+            raise TypeError(
+                f"final_norm must be True, False or None, not {self.final_norm!r}"
+            )
         self._check_sizes()
         self._check_rates()
         self._check_choices()
@@ -107,16 +118,14 @@ class TransformerConfig:
                 raise ValueError(f"{name} must be above 0, not {value}")
 
     def _check_choices(self) -> None:
-        if self.activation not in get_args(Activation):
-            raise ValueError(
-                f"activation must be one of {get_args(Activation)}, "
-                f"not {self.activation!r}"
-            )
-        if self.tie_embeddings not in get_args(Tying):
-            raise ValueError(
-                f"tie_embeddings must be one of {get_args(Tying)}, "
-                f"not {self.tie_embeddings!r}"
-            )
+        for name, choices in (
+            ("activation", get_args(Activation)),
+            ("sinusoids", get_args(Sinusoids)),
+            ("tie_embeddings", get_args(Tying)),
+        ):
+            value = getattr(self, name)
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {choices}, not {value!r}")
         if self.tie_embeddings == "all" and self.src_vocab_size != self.tgt_vocab_size:
             raise ValueError(
                 "tie_embeddings='all' needs one vocabulary for both sides, but they "

@@ -1,6 +1,7 @@
 """From token ids to vectors that know their position (sections 3.4 and 3.5)."""
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -8,34 +9,49 @@ from torch import Tensor, nn
 from transformer_lib.dropout import Dropout
 from transformer_lib.residual import LayerNorm
 
+Sinusoids = Literal["paper", "marian", "fairseq"]
 
-def sinusoid_table(n_positions: int, d_model: int) -> Tensor:
+
+def sinusoid_table(
+    n_positions: int, d_model: int, layout: Sinusoids = "paper"
+) -> Tensor:
     """Encode positions as sines and cosines of wavelengths from 2 pi to 10000 * 2 pi.
 
     Section 3.5 of the paper: entry (pos, 2i) is sin(pos / 10000^(2i / d_model)), entry
     (pos, 2i + 1) the cosine of the same angle.
 
+    Models from elsewhere have other tables. "marian": the same columns, but all sines
+    before all cosines. "fairseq", which has it from tensor2tensor: in that order too,
+    and wavelengths are spread so that the longest is 10000 * 2 pi exactly: the exponent
+    is 2i / (d_model - 2).
+
     Args:
         n_positions: number of rows, at least 1.
-        d_model: number of columns, even.
+        d_model: number of columns, even; for "fairseq" at least 4.
+        layout: "paper", "marian" or "fairseq".
 
     Returns:
         (n_positions, d_model), in the default floating-point type.
 
     Raises:
-        ValueError: d_model is odd or below 2, or n_positions is below 1.
+        ValueError: d_model is odd or too small, or n_positions is below 1.
     """
-    if d_model < 2 or d_model % 2 != 0:
+    least = 4 if layout == "fairseq" else 2
+    if d_model < least or d_model % 2 != 0:
         raise ValueError(
             f"sinusoids come in pairs of sine and cosine: d_model must be even and "
-            f"at least 2, not {d_model}"
+            f"at least {least}, not {d_model}"
         )
     if n_positions < 1:
         raise ValueError(f"n_positions must be at least 1, not {n_positions}")
     position = torch.arange(n_positions, dtype=torch.float64)[:, None]
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # the numbers 2i
-    angle = position / 10_000 ** (even / d_model)  # (n_positions, d_model / 2)
-    table = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
+    exponent = even / (d_model - 2 if layout == "fairseq" else d_model)
+    angle = position / 10_000**exponent  # (n_positions, d_model / 2)
+    if layout == "paper":
+        table = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
+    else:
+        table = torch.cat([angle.sin(), angle.cos()], dim=-1)
     return table.to(torch.get_default_dtype())
 
 
@@ -47,20 +63,29 @@ class PositionalEncoding(nn.Module):
             further when a longer sequence comes.
         d_model: width of a vector; even for sinusoids.
         learned: a trained table (as in BERT and GPT-2) instead of sinusoids.
+        layout: of the sinusoids, see `sinusoid_table`.
+        start: the row of that table that the first position gets.
 
     Raises:
         ValueError: d_model is odd for sinusoids, or a size is too small.
     """
 
-    def __init__(self, max_len: int, d_model: int, learned: bool = False) -> None:
+    def __init__(
+        self,
+        max_len: int,
+        d_model: int,
+        learned: bool = False,
+        layout: Sinusoids = "paper",
+        start: int = 0,
+    ) -> None:
         super().__init__()
         if max_len < 1:
             raise ValueError(f"max_len must be at least 1, not {max_len}")
-        self.learned = learned
+        self.learned, self.layout, self.start = learned, layout, start
         if learned:
             self.table = nn.Parameter(torch.randn(max_len, d_model) / d_model**0.5)
         else:
-            table = sinusoid_table(max_len, d_model)
+            table = self._sinusoids(max_len, d_model)
             self.register_buffer("table", table, persistent=False)
 
     def forward(self, positions: Tensor) -> Tensor:
@@ -100,7 +125,10 @@ class PositionalEncoding(nn.Module):
                 f"learned (max_len {len(self.table)})"
             )
         # Twice the length, so that a growing sequence seldom comes here.
-        self.table = sinusoid_table(2 * length, self.table.size(1)).to(self.table)
+        self.table = self._sinusoids(2 * length, self.table.size(1)).to(self.table)
+
+    def _sinusoids(self, length: int, d_model: int) -> Tensor:
+        return sinusoid_table(self.start + length, d_model, self.layout)[self.start :]
 
 
 class Embeddings(nn.Module):

@@ -8,10 +8,12 @@ from torch import Tensor, nn
 from transformer_lib.attention import MultiHeadAttention
 from transformer_lib.cache import LayerCache
 from transformer_lib.dropout import Dropout
+from transformer_lib.linear import Linear
 from transformer_lib.masks import check_mask
 from transformer_lib.residual import SublayerConnection
 
-Activation = Literal["relu", "gelu"]
+Activation = Literal["relu", "gelu", "swish"]
+ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "swish": nn.SiLU}
 
 
 class FeedForward(nn.Module):
@@ -23,7 +25,7 @@ class FeedForward(nn.Module):
     Args:
         d_model: width of input and output.
         d_ff: width of the hidden layer.
-        activation: "relu" as in the paper, or "gelu".
+        activation: "relu" as in the paper, "gelu", or "swish" (x times sigmoid of x).
         dropout: rate of dropout on the hidden layer while training; 0 in the paper.
 
     Raises:
@@ -42,11 +44,13 @@ class FeedForward(nn.Module):
             raise ValueError(
                 f"d_model and d_ff must be at least 1, not {d_model} and {d_ff}"
             )
-        if activation not in ("relu", "gelu"):
-            raise ValueError(f"activation must be 'relu' or 'gelu', not {activation!r}")
-        self.expand = nn.Linear(d_model, d_ff)
-        self.contract = nn.Linear(d_ff, d_model)
-        self.activation = nn.ReLU() if activation == "relu" else nn.GELU()
+        if activation not in ACTIVATIONS:
+            raise ValueError(
+                f"activation must be one of {tuple(ACTIVATIONS)}, not {activation!r}"
+            )
+        self.expand = Linear(d_model, d_ff)
+        self.contract = Linear(d_ff, d_model)
+        self.activation = ACTIVATIONS[activation]()
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from transformer_lib.cache import DecoderCache
 from transformer_lib.config import TransformerConfig
+from transformer_lib.linear import Linear
 from transformer_lib.masks import causal_mask, padding_mask
 from transformer_lib.pooling import Pool, Pooling
 from transformer_lib.stacks import build_decoder, build_embeddings, build_encoder
@@ -22,7 +23,7 @@ class Transformer(nn.Module):
         self.config = config
         self.encoder = build_encoder(config)
         self.decoder = build_decoder(config)
-        self.lm_head = nn.Linear(
+        self.lm_head = Linear(
             config.d_model, config.tgt_vocab_size, bias=config.head_bias
         )
         initialize(self)
@@ -50,9 +51,11 @@ class Transformer(nn.Module):
     def features(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         """Return what `lm_head` scores, (batch, tgt_len, d_model); see `forward`."""
         src_mask = padding_mask(src, self.config.pad_id)
-        tgt_mask = padding_mask(tgt_in, self.config.pad_id) & causal_mask(
-            tgt_in.size(1), device=tgt_in.device
-        )
+        tgt_mask = padding_mask(tgt_in, self.config.pad_id)
+        # The first token is what targets start with. It is read even where that is the
+        # padding token, as in Marian.
+        tgt_mask[..., 0] = True
+        tgt_mask = tgt_mask & causal_mask(tgt_in.size(1), device=tgt_in.device)
         memory = self.encode(src, src_mask)
         return self.decode(tgt_in, memory, src_mask, tgt_mask)
 

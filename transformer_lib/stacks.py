@@ -102,7 +102,11 @@ def build_embeddings(config: TransformerConfig, vocab_size: int) -> Embeddings:
     if config.embedding_norm_eps is not None:
         norm = LayerNorm(config.d_model, config.embedding_norm_eps)
     positions = PositionalEncoding(
-        config.max_len, config.d_model, config.learned_positions
+        config.max_len,
+        config.d_model,
+        config.learned_positions,
+        config.sinusoids,
+        start=config.pad_id + 1 if config.sinusoids == "fairseq" else 0,
     )
     return Embeddings(
         vocab_size, positions, config.scale_embeddings, norm, config.dropout
@@ -158,4 +162,5 @@ def build_feed_forward(config: TransformerConfig) -> FeedForward:
 
 
 def _final_norm(config: TransformerConfig) -> LayerNorm | None:
-    return LayerNorm(config.d_model, config.norm_eps) if config.norm_first else None
+    wanted = config.norm_first if config.final_norm is None else config.final_norm
+    return LayerNorm(config.d_model, config.norm_eps) if wanted else None

@@ -1,0 +1,138 @@
+"""Models of OPUS-MT: read from a folder as they are kept on the hub, without a network.
+
+The model in the folder is freshly drawn. The tokenizer is a stand-in with the methods
+of Marian's, which needs two trained models of sentencepiece.
+"""
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+import transformers
+
+from transformer_lib import opus
+from transformer_lib.recording import record_attention
+
+WORDS = [
+    "</s>",
+    "<unk>",
+    "guten",
+    "morgen",
+    "welt",
+    "good",
+    "morning",
+    "world",
+    "<pad>",
+]
+
+
+class MarianTokenizer:
+    """Words instead of pieces; special tokens as Marian's."""
+
+    pad_token_id, eos_token_id = 8, 0
+
+    @classmethod
+    def from_pretrained(cls, name) -> "MarianTokenizer":
+        return cls()
+
+    def __len__(self) -> int:
+        return len(WORDS)
+
+    def __call__(self, text) -> dict[str, list[int]]:
+        return {"input_ids": [*map(WORDS.index, text.split()), self.eos_token_id]}
+
+    def decode(self, ids, skip_special_tokens) -> str:
+        special = {self.pad_token_id, self.eos_token_id} if skip_special_tokens else ()
+        return " ".join(WORDS[i] for i in ids if i not in special)
+
+    def convert_ids_to_tokens(self, ids) -> list[str]:
+        return [WORDS[i] for i in ids]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a model as OPUS-MT's are: ids, activation, bias of the output."""
+    monkeypatch.setitem(sys.modules, "sentencepiece", ModuleType("sentencepiece"))
+    config = transformers.MarianConfig(
+        vocab_size=len(WORDS), d_model=8, encoder_layers=2, decoder_layers=2,
+        encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=12,
+        decoder_ffn_dim=12, max_position_embeddings=32, activation_function="swish",
+        scale_embedding=True, pad_token_id=8, decoder_start_token_id=8, eos_token_id=0,
+        forced_eos_token_id=0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = transformers.MarianMTModel(config)
+    model.final_logits_bias.normal_()[0, 0] = -3.0  # or it ends at once
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.add_(0.4 * torch.randn_like(parameter))
+    model.save_pretrained(tmp_path)
+    monkeypatch.setattr(sys.modules["transformers"], "MarianTokenizer", MarianTokenizer)
+    return tmp_path
+
+
+@pytest.mark.parametrize("n_beams", [1, 3])
+def test_translations_are_those_of_hugging_face(folder, n_beams) -> None:
+    translator = opus.load(folder)
+    sentences = ["guten morgen", "guten welt morgen welt", "welt"]
+    found = translator.translate(sentences, n_beams=n_beams, extra_len=4)
+    theirs = transformers.MarianMTModel.from_pretrained(folder).eval()
+    for text, translation in zip(sentences, found, strict=True):
+        ids = torch.tensor([MarianTokenizer()(text)["input_ids"]])
+        expected = theirs.generate(
+            ids, num_beams=n_beams, max_new_tokens=ids.size(1) + 4,
+            bad_words_ids=[[8]], do_sample=False, forced_eos_token_id=None,
+        )[0]  # fmt: skip
+        ours = translator.translate([text], n_beams=n_beams, extra_len=4)[0]
+        assert ours == MarianTokenizer().decode(expected.tolist(), True)
+        assert ours.split()[:3] == translation.split()[:3]  # cut at another place
+    assert any(found)
+
+
+def test_its_attention_can_be_looked_at(folder) -> None:
+    translator = opus.load(folder)
+    tokenizer = translator.tokenizer
+    src = torch.tensor([tokenizer.encode("guten morgen")])
+    tgt_in = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("good", eos=False)]])
+    with record_attention(translator.model) as maps:
+        translator.model(src, tgt_in)
+    weights = maps["decoder.layers.1.cross_attn"]
+    assert weights.shape == (1, 2, 2, 3)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(1, 2, 2))
+    assert tokenizer.tokens(src[0].tolist()) == ["guten", "morgen", "</s>"]
+
+
+def test_ids_and_text() -> None:
+    tokenizer = opus.OpusTokenizer(MarianTokenizer(), n_tokens=9)
+    assert tokenizer.encode("guten welt", bos=True) == [8, 2, 4, 0]
+    assert tokenizer.encode("guten welt", eos=False) == [2, 4]
+    assert tokenizer.decode([5, 6, 0]) == "good morning"
+    assert (len(tokenizer), tokenizer.bos_id, tokenizer.eos_id) == (9, 8, 0)
+    with pytest.raises(ValueError, match="no word"):
+        tokenizer.encode("  ")
+    with pytest.raises(ValueError, match="has 9 tokens, but the model 7"):
+        opus.OpusTokenizer(MarianTokenizer(), n_tokens=7)
+
+
+def test_a_pickle_is_not_read(folder) -> None:
+    theirs = transformers.MarianMTModel.from_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    torch.save(theirs.state_dict(), folder / "pytorch_model.bin")
+    with pytest.raises(ConnectionError, match="in the safetensors format"):
+        opus.load(folder)
+
+
+def test_without_a_network_the_message_says_so(folder, monkeypatch) -> None:
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ConnectionError, match="is there a network"):
+        opus.load("nobody/no-such-model")
+
+
+def test_without_its_packages_the_message_names_them(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    with pytest.raises(ImportError, match="need transformers and sentencepiece"):
+        opus.load()
