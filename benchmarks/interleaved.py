@@ -30,7 +30,8 @@ class Contestant:
 
     Attributes:
         make: called once, in the contestant's own process; returns the work, a function
-            without arguments. It must be a function that a new process can import.
+            of what `Worker.turn` is given. It must be a function that a new process can
+            import.
         arguments: for make.
         keeps_memory: whether the process keeps freed memory, see `allocator`.
     """
@@ -56,14 +57,14 @@ class Worker:
         self._process.start()
         theirs.close()
 
-    def seconds(self) -> float:
-        """Do the work once; return the seconds it took.
+    def turn(self, *arguments: Any) -> tuple[float, Any]:
+        """Do the work once; return the seconds it took, and its result.
 
         Raises:
             RuntimeError: the contestant broke down.
         """
         try:
-            self._pipe.send("go")
+            self._pipe.send(arguments)
             return self._pipe.recv()
         except (EOFError, BrokenPipeError):
             raise RuntimeError("a contestant broke down; see above") from None
@@ -89,12 +90,12 @@ def _serve(pipe: Connection, contestant: Contestant, n_threads: int) -> None:
     work = contestant.make(**contestant.arguments)
     while True:
         try:
-            pipe.recv()
+            arguments = pipe.recv()
         except EOFError:
             return
         begun = time.perf_counter()
-        work()
-        pipe.send(time.perf_counter() - begun)
+        result = work(*arguments)
+        pipe.send((time.perf_counter() - begun, result))
 
 
 def medians(
@@ -118,7 +119,7 @@ def medians(
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for turn in tqdm(range(n_warmup + n_rounds), unit="round"):
         for name, worker in workers.items():
-            seconds = worker.seconds()
+            seconds, _ = worker.turn()
             if turn >= n_warmup:
                 times[name].append(seconds)
     for worker in workers.values():

@@ -1,0 +1,57 @@
+"""What weights of fewer bits lose in BLEU on the test sentences of shipped models."""
+
+from typing import Any
+
+import torch
+from decoders import change_precision
+
+from transformer_lib.data import pad_batch
+from transformer_lib.decoding import greedy_decode
+from transformer_lib.evaluation import bleu
+from transformer_lib.pretrained import MODELS, load
+from transformer_lib.score import load_corpus, read_recipe_of
+from transformer_lib.targets import TargetRules
+
+PRECISIONS = ("float32", "bfloat16", "int8")
+# Those that come with the book.
+CORPORA = ("grammar", "home-assistant", "home-assistant-random")
+
+
+def measure_quality(n_sentences: int | None) -> list[dict[str, Any]]:
+    """Score the shipped translators with weights of fewer bits.
+
+    Args:
+        n_sentences: test sentences that are translated; None for all.
+    """
+    rows = []
+    for folder in sorted(MODELS.glob("*/recipe.json")):
+        name = folder.parent.name
+        recipe = read_recipe_of(name)
+        if recipe.data.corpus not in CORPORA:
+            continue
+        test = load_corpus(recipe).test[:n_sentences]
+        for precision in PRECISIONS:
+            translator = load(name)
+            model = change_precision(translator.model, precision)
+            translations = translate(model, translator.tokenizer, [s for s, _ in test])
+            score = bleu(
+                translations, [reference for _, reference in test], n_bootstrap=0
+            )
+            rows.append(
+                {"model": name, "precision": precision, "bleu": round(score.value, 2)}
+            )
+    return rows
+
+
+def translate(model: torch.nn.Module, tokenizer: Any, sources: list[str]) -> list[str]:
+    """Translate with greedy search, 64 sentences at a time."""
+    translations = []
+    for start in range(0, len(sources), 64):
+        ids = [tokenizer.encode(text) for text in sources[start : start + 64]]
+        src = pad_batch(ids, model.config.pad_id)
+        rules = TargetRules(
+            bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id, max_len=src.size(1) + 50
+        )
+        found = greedy_decode(model, src, rules)
+        translations += [tokenizer.decode(each.ids) for each in found]
+    return translations
