@@ -121,7 +121,7 @@ def test_a_sentence_can_be_chosen_without_a_mouse() -> None:
     params = sentence_explorer(models()).to_dict()["params"]
     (numbers,) = (p for p in params if p["name"] == "sentence")
     assert numbers["bind"]["options"] == [1, 2]
-    assert numbers["bind"]["labels"] == ["x", "y x y"]
+    assert numbers["bind"]["labels"] == ["1: x <eos> …", "2: y x y …"]
 
 
 def test_models_must_show_the_same_sentences() -> None:

@@ -20,7 +20,7 @@ from transformer_lib.chart_parts import (
 from transformer_lib.charts import BLOCKS, CELL
 from transformer_lib.heatmaps import as_array, check_tokens, check_weights
 
-ORANGE, BLUE = "#D55E00", "#56B4E9"
+ORANGE = "#D55E00"
 PARTS = {  # how the library names an attention -> how the chart does
     "encoder self_attn": "encoder self-attention",
     "decoder self_attn": "decoder self-attention",
@@ -98,8 +98,11 @@ def _block(name: str) -> tuple[str, int]:
 
 
 def _draw(models: list, sentences: Sequence[SentenceMaps], rows: list) -> altair.Chart:
-    texts = [" ".join(s.produced[:-1]) for s in sentences]  # without <eos>
-    options = {text: number for number, text in enumerate(texts, start=1)}
+    # Short names: a list as wide as a sentence would not fit a phone.
+    options = {
+        f"{number}: {' '.join(s.produced[:3])} …": number
+        for number, s in enumerate(sentences, start=1)
+    }
     labels = [
         {"source": list(s.source), "read": list(s.read), "produced": list(s.produced)}
         for s in sentences
@@ -147,17 +150,8 @@ def _draw(models: list, sentences: Sequence[SentenceMaps], rows: list) -> altair
             altair.Tooltip("gold:N", title="gold link"),
         ],
     )
-    cells = chart.mark_rect(**CELL).encode(
-        color=altair.Color("weight:Q", title="attention weight")
-        .scale(domain=[0, 1], interpolate="rgb")
-        .legend(orient="bottom", gradientLength=160),
-    )
-    frames = chart.transform_filter("datum.gold == 'yes'").mark_rect(
-        filled=False, stroke=ORANGE, strokeWidth=2
-    )
-    layered = altair.layer(
-        cells, frames, data=altair.Data(values=rows), name="attention"
-    )
+    cells = _framed_cells(chart, "attention weight", "datum.gold == 'yes'")
+    layered = altair.layer(*cells, data=altair.Data(values=rows), name="attention")
     layered.title = altair.Title(
         altair.ExprRef("'queries: ' + q_side + ', keys: ' + k_side")
     )
@@ -203,7 +197,7 @@ def head_type_explorer(
         typed="datum.weight == datum.most && datum.weight >= threshold ? 'yes' : 'no'"
     ).encode(
         x=altair.X("relation:N", sort=relations, title="what the head looks at").axis(
-            orient="top", labelAngle=-45, ticks=False
+            orient="top", labelAngle=-60, ticks=False
         ),
         y=altair.Y("head:N", sort=heads, title=None).axis(ticks=False, labelLimit=140),
         tooltip=[
@@ -213,14 +207,7 @@ def head_type_explorer(
             altair.Tooltip("typed:N", title="type of the head"),
         ],
     )
-    cells = chart.mark_rect(**CELL).encode(
-        color=altair.Color("weight:Q", title="mean weight")
-        .scale(domain=[0, 1], interpolate="rgb")
-        .legend(orient="bottom", gradientLength=160, offset=30),
-    )
-    frames = chart.transform_filter("datum.typed == 'yes'").mark_rect(
-        filled=False, stroke=ORANGE, strokeWidth=2
-    )
+    cells = _framed_cells(chart, "mean weight", "datum.typed == 'yes'", offset=30)
     count = (
         altair.Chart()
         .transform_filter("datum.model == model")
@@ -232,7 +219,21 @@ def head_type_explorer(
         .encode(x=altair.value(0), y=altair.value(18 * len(heads) + 6), text="text:N")
     )
     layered = altair.layer(
-        cells, frames, count, data=altair.Data(values=rows), name="types"
-    ).properties(width=altair.Step(22), height=altair.Step(18))
+        *cells, count, data=altair.Data(values=rows), name="types"
+    ).properties(width=altair.Step(20), height=altair.Step(18))
     headings = {name: name for name in rows[0]}
     return finish(layered, params, {**headings, "weight": "mean weight"})
+
+
+def _framed_cells(
+    chart: altair.Chart, title: str, framed: str, **legend: int
+) -> list[altair.Chart]:
+    """Draw weights as cells, and frames around those that the expression picks."""
+    color = altair.Color("weight:Q", title=title)
+    color = color.scale(domain=[0, 1], interpolate="rgb")
+    color = color.legend(orient="bottom", gradientLength=160, **legend)
+    frames = chart.transform_filter(framed)
+    return [
+        chart.mark_rect(**CELL).encode(color=color),
+        frames.mark_rect(filled=False, stroke=ORANGE, strokeWidth=2),
+    ]
