@@ -17,7 +17,12 @@ from small_models import (
 )
 from torch import Tensor
 
-from transformer_lib.beam_search import beam_search, best_candidates
+from transformer_lib.beam_search import (
+    Candidates,
+    beam_search,
+    best_candidates,
+    settle,
+)
 from transformer_lib.decoding import greedy_decode
 from transformer_lib.model import Transformer
 
@@ -194,6 +199,25 @@ def test_best_candidates_are_those_of_all_log_probabilities() -> None:
     expected, places = every.sort(dim=1, descending=True)
     torch.testing.assert_close(found.log_probs, expected[:, :8])
     assert torch.equal(found.parents * 11 + found.tokens, places[:, :8])
+
+
+def test_the_best_child_stands_where_its_parent_stood() -> None:
+    parents = torch.tensor([[2, 0, 2, 2], [1, 1, 0, 3], [3, 2, 1, 0], [1, 1, 1, 1]])
+    tokens = torch.arange(16).view(4, 4)
+    found = settle(Candidates(-tokens.double(), parents, tokens))
+    assert found.parents.tolist() == [
+        [0, 2, 2, 2],
+        [0, 1, 1, 3],
+        [0, 1, 2, 3],
+        [1, 1, 1, 1],
+    ]
+    assert found.tokens.tolist() == [
+        [1, 2, 0, 3],
+        [6, 4, 5, 7],
+        [11, 10, 9, 8],
+        [13, 12, 14, 15],
+    ]
+    assert torch.equal(found.log_probs, -found.tokens.double())
 
 
 @pytest.mark.parametrize("n_beams", [0, VOCAB + 1])

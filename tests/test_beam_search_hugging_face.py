@@ -105,7 +105,7 @@ def test_the_searches_end_in_both_ways_and_at_many_lengths() -> None:
         for hypothesis in n_best
     ]
     assert {hypothesis.finished for hypothesis in found} == {False, True}
-    assert len({len(hypothesis.ids) for hypothesis in found}) > 3
+    assert len({len(hypothesis.ids) for hypothesis in found}) >= 3
 
 
 def test_greedy_targets_are_those_of_hugging_face() -> None:

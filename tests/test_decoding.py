@@ -5,11 +5,14 @@ import math
 import pytest
 import torch
 from reference import draw_parameters
+from test_model import make_reference
 from torch import Tensor
 
 from transformer_lib.config import TransformerConfig
-from transformer_lib.decoding import greedy_decode
+from transformer_lib.decoding import greedy_decode, source_attention
+from transformer_lib.masks import causal_mask
 from transformer_lib.model import Transformer
+from transformer_lib.recording import record_attention
 from transformer_lib.targets import Hypothesis, TargetRules
 
 PAD, BOS, EOS = 0, 1, 2
@@ -49,6 +52,23 @@ def test_a_batch_equals_its_sentences_one_by_one(seed) -> None:
     for found, src in zip(greedy(model, max_len=9), SRC, strict=True):
         assert found.ids == decode_alone(model, src, max_len=9)
         assert found.finished == (found.ids[-1] == EOS)
+
+
+@torch.no_grad()
+def test_pytorchs_transformer_reading_all_again_says_the_same() -> None:
+    model = make_model(9).eval()
+    theirs = make_reference(model).eval()
+    for found, src in zip(greedy(model, 9), SRC, strict=True):
+        memory = theirs.encoder(model.src_embeddings(src[src != PAD][None]))
+        said = [BOS]
+        while len(said) <= len(found.ids):
+            tgt = model.tgt_embeddings(torch.tensor([said]))
+            future = ~causal_mask(len(said))
+            features = theirs.decoder(tgt, memory, tgt_mask=future)[0, -1]
+            logits = features @ model.lm_head.weight.T
+            logits[PAD] = -math.inf
+            said.append(int(logits.argmax()))
+        assert said[1:] == found.ids
 
 
 def test_the_batches_end_at_different_times() -> None:
@@ -121,3 +141,20 @@ def test_logits_that_are_no_numbers_are_an_error() -> None:
     with pytest.raises(ValueError, match="logits are not finite"):
         greedy(model.train(), 5)
     assert model.training
+
+
+def test_attention_to_the_source_is_that_of_each_step() -> None:
+    model = make_model(9).eval()
+    targets = [found.ids for found in greedy(model, max_len=9)]
+    assert len({len(ids) for ids in targets}) > 1
+    found = source_attention(model, SRC, targets, BOS)
+    for row, (weights, ids) in enumerate(zip(found, targets, strict=True)):
+        cache, src = model.start_cache(SRC[row : row + 1]), SRC[row]
+        assert weights.shape == (len(ids), len(src))
+        torch.testing.assert_close(weights.sum(1), torch.ones(len(ids)).double())
+        assert (weights[:, src == PAD] == 0).all()
+        for token, expected in zip([BOS, *ids[:-1]], weights, strict=True):
+            with torch.no_grad(), record_attention(model) as maps:
+                model.decode_next(torch.tensor([[token]]), cache)
+            step = maps["decoder.layers.1.cross_attn"][0, :, 0].mean(0)
+            torch.testing.assert_close(step, expected, rtol=0, atol=1e-10)

@@ -4,8 +4,9 @@ config      sizes and choices: TransformerConfig
 presets     the paper's two models and those of the source documents
 data        example sentences, words to ids, padded batches
 masks       padding_mask, causal_mask, and a translator between conventions
+linear      PyTorch's linear layer, faster for a decoding step
 attention   scaled_dot_product_attention, MultiHeadAttention
-cache       keys and values that a decoder remembers
+attention_cache, cache   keys and values that a decoder remembers
 residual    layer norm and the residual connection it belongs to
 layers      FeedForward, EncoderLayer, DecoderLayer
 embeddings  tokens and positions to vectors

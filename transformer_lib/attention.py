@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lib.dropout import dropout
+from transformer_lib.linear import Linear
 from transformer_lib.masks import check_mask
 
 
@@ -94,10 +95,10 @@ class MultiHeadAttention(nn.Module):
         self.d_model, self.n_heads, self.d_head = d_model, n_heads, d_model // n_heads
         self.dropout = dropout
         d_query, d_key, d_value = d_inputs or (d_model, d_model, d_model)
-        self.q_proj = nn.Linear(d_query, d_model, bias=bias)
-        self.k_proj = nn.Linear(d_key, d_model, bias=bias)
-        self.v_proj = nn.Linear(d_value, d_model, bias=bias)
-        self.out_proj = nn.Linear(d_model, d_model)
+        self.q_proj = Linear(d_query, d_model, bias=bias)
+        self.k_proj = Linear(d_key, d_model, bias=bias)
+        self.v_proj = Linear(d_value, d_model, bias=bias)
+        self.out_proj = Linear(d_model, d_model)
         # Set by record_attention for as long as somebody asks for the weights.
         self.on_weights: Callable[[Tensor], None] | None = None
 

@@ -77,14 +77,16 @@ def beam_search(
             ended = (candidates.tokens == rules.eos_id) | last
             lengths = constraints.free_lengths(place)  # (batch,)
             collect(searching, ids, candidates, ended, lengths, rules.eos_id)
-            log_probs, parents, tokens = keep_unended(candidates, ended, n_beams)
+            beams = settle(keep_unended(candidates, ended, n_beams))
+            log_probs, parents, tokens = beams
             ids = torch.cat([take_beams(ids, parents), tokens[..., None]], dim=-1)
             cache.reorder(parents)
 
             if early_stopping == "never" and length_penalty > 0:
                 lengths = constraints.free_lengths(rules.max_len)
             bars = log_probs.new_tensor([n_best.bar for n_best in searching])
-            done = last | (log_probs[:, 0] / lengths**length_penalty <= bars)
+            hopes = log_probs.amax(dim=1) / lengths**length_penalty  # (batch,)
+            done = last | (hopes <= bars)
             if early_stopping is True:
                 done |= bars > -inf
             if done.any():
@@ -165,6 +167,30 @@ def collect(
         log_prob, parent, token = (part[row, column].item() for part in candidates)
         target = [*ids[row, parent, 1:].tolist(), token]
         searching[row].add(target, log_prob, lengths[row].item(), token == eos_id)
+
+
+def settle(children: Candidates) -> Candidates:
+    """Give each of the new beams its place among the n_beams of its sentence.
+
+    The best child of a parent stands where its parent stood, and its siblings stand
+    where nobody's parent stood. So the cache has to be copied for siblings only.
+
+    Args:
+        children: (batch, n_beams), best first.
+
+    Returns:
+        The same beams, in the order of their places.
+    """
+    parents = children.parents
+    older = (parents[:, :, None] == parents[:, None, :]).tril(diagonal=-1)
+    is_best = ~older.any(dim=2)  # (batch, n_beams)
+    taken = torch.zeros_like(is_best).scatter(1, parents, True)
+    free = taken.long().argsort(dim=1, stable=True)  # places nobody takes come first
+    number = (~is_best).cumsum(dim=1) - 1  # of a sibling among all siblings
+    places = torch.where(is_best, parents, free.gather(1, number.clamp(min=0)))
+    return Candidates(
+        *(torch.empty_like(part).scatter(1, places, part) for part in children)
+    )
 
 
 def take_beams(ids: Tensor, parents: Tensor) -> Tensor:

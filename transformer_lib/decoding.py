@@ -1,12 +1,14 @@
 """Decoding: from a source sentence to the model's own words, one token at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from transformer_lib.cache import DecoderCache
+from transformer_lib.data import pad_batch
 from transformer_lib.model import Transformer
+from transformer_lib.recording import record_attention
 from transformer_lib.targets import (
     Constraints,
     Hypothesis,
@@ -101,3 +103,37 @@ def next_logits(model: Transformer, tgt_new: Tensor, cache: DecoderCache) -> Ten
     """
     logits = model.lm_head(model.decode_next(tgt_new, cache)[:, -1])
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+@torch.no_grad()
+def source_attention(
+    model: Transformer,
+    src: Tensor,
+    targets: Sequence[Sequence[int]],
+    bos_id: int,
+    layer: int = -1,
+) -> list[Tensor]:
+    """Say how much each source token had to do with each token of a target.
+
+    The targets are read once more, all tokens at once. So a search carries no weights
+    along, and every target can be asked about, whoever has written it.
+
+    Args:
+        model: in either mode.
+        src: (batch, src_len), source ids, padded with the config's pad_id.
+        targets: for each sentence the ids of a target, as in `Hypothesis.ids`.
+        bos_id: the token that every target starts with.
+        layer: of the decoder, whose cross-attention is asked.
+
+    Returns:
+        For each sentence (tgt_len, src_len): row i holds the weights with which token i
+        was chosen, the mean over the heads. Rows sum to 1; columns to the coverage of
+        the source tokens.
+    """
+    read = [[bos_id, *ids[:-1]] for ids in targets]
+    tgt_in = pad_batch(read, model.config.pad_id).to(src.device)
+    attention = model.decoder.layers[layer].cross_attn
+    with without_dropout(model), record_attention(attention) as maps:
+        model(src, tgt_in)
+    weights = maps[""].mean(dim=1)  # (batch, tgt_len, src_len)
+    return [rows[: len(ids)] for rows, ids in zip(weights, targets, strict=True)]

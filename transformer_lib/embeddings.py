@@ -171,13 +171,16 @@ class Embeddings(nn.Module):
         self.dropout = Dropout(dropout)
         nn.init.normal_(self.tokens.weight, std=1 / self.scale)
 
-    def forward(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:
+    def forward(
+        self, ids: Tensor, positions: Tensor | None = None, start: int = 0
+    ) -> Tensor:
         """Turn ids into vectors.
 
         Args:
             ids: (batch, length), integers from 0 to vocab_size - 1.
             positions: (batch, length) or (length,), the position of each token;
-                0, 1, 2, ... if None.
+                start, start + 1, start + 2, ... if None.
+            start: position of the first token, if positions are not given.
 
         Returns:
             (batch, length, d_model)
@@ -189,7 +192,7 @@ class Embeddings(nn.Module):
         """
         check_ids(ids, self.tokens.num_embeddings)
         if positions is None:
-            position_vectors = self.positions.first(ids.size(1))
+            position_vectors = self.positions.first(start + ids.size(1))[start:]
         else:
             position_vectors = self.positions(positions)
         x = self.scale * self.tokens(ids) + position_vectors

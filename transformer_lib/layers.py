@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.attention import MultiHeadAttention
-from transformer_lib.cache import LayerCache
+from transformer_lib.attention_cache import LayerCache
 from transformer_lib.dropout import Dropout
 from transformer_lib.linear import Linear
 from transformer_lib.masks import check_mask

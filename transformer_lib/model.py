@@ -1,6 +1,5 @@
 """The whole model: the Transformer, and a classifier from its encoder."""
 
-import torch
 from torch import Tensor, nn
 
 from transformer_lib.cache import DecoderCache
@@ -108,10 +107,8 @@ class Transformer(nn.Module):
             ValueError: the cache was made for another model or number of rows, or the
                 learned positions are at their end.
         """
-        positions = torch.arange(
-            cache.length, cache.length + tgt_new.size(1), device=tgt_new.device
-        )
-        return self.decoder(self.tgt_embeddings(tgt_new, positions), cache=cache)
+        x = self.tgt_embeddings(tgt_new, start=cache.length)
+        return self.decoder(x, cache=cache)
 
 
 class EncoderClassifier(nn.Module):

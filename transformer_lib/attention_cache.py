@@ -1,0 +1,149 @@
+"""Attention that remembers: the keys and values of one decoder layer.
+
+A new token asks with its query, and is asked by all later ones for its key and value.
+So keys and values are kept, and queries are not.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer_lib.attention import MultiHeadAttention
+from transformer_lib.linear import linear
+from transformer_lib.masks import causal_mask
+
+
+class SelfAttentionCache:
+    """One layer's self-attention, with keys and values of the target so far.
+
+    They are written in place into room that is made in advance and doubled when it is
+    full, so that n tokens cost n writes and not n copies of all before them.
+
+    Args:
+        attention: whose keys and values are kept.
+        n_rows: targets decoded side by side.
+        capacity: tokens there is room for at first.
+
+    Attributes:
+        length: tokens read so far.
+        keys_values: (2, n_rows, n_heads, capacity, d_head); its first `length`
+            positions are in use.
+    """
+
+    def __init__(
+        self, attention: MultiHeadAttention, n_rows: int, capacity: int
+    ) -> None:
+        self.attention, self.length = attention, 0
+        # One product with a matrix of three is faster than three products. The packed
+        # weights live as long as the cache.
+        projections = (attention.q_proj, attention.k_proj, attention.v_proj)
+        self.weight = torch.cat([projection.weight for projection in projections])
+        self.bias = None
+        if attention.q_proj.bias is not None:
+            self.bias = torch.cat([projection.bias for projection in projections])
+        shape = (2, n_rows, attention.n_heads, capacity, attention.d_head)
+        self.keys_values = self.weight.new_empty(shape)
+
+    def attend(self, x: Tensor) -> Tensor:
+        """Add the new tokens, and let them attend to all tokens up to themselves.
+
+        Args:
+            x: (n_rows, n_new, d_model), what the layer knows of the new tokens.
+
+        Returns:
+            (n_rows, n_new, d_model)
+
+        Raises:
+            ValueError: x has another number of rows than the cache.
+        """
+        n_rows, n_new, _ = x.shape
+        if n_rows != self.keys_values.size(1):
+            raise ValueError(
+                f"{n_rows} rows are to be decoded, but the cache was made for "
+                f"{self.keys_values.size(1)}"
+            )
+        attention = self.attention
+        # (n_rows, n_new, 3 * d_model) -> (3, n_rows, n_heads, n_new, d_head)
+        packed = linear(x, self.weight, self.bias)
+        packed = packed.unflatten(-1, (3, attention.n_heads, attention.d_head))
+        packed = packed.permute(2, 0, 3, 1, 4)
+        start, self.length = self.length, self.length + n_new
+        self._make_room()
+        self.keys_values[:, :, :, start : self.length] = packed[1:]
+        keys, values = self.keys_values[:, :, :, : self.length]
+        # A single new token is the last one: there is no future to be hidden from it.
+        mask = causal_mask(self.length, x.device)[start:] if n_new > 1 else None
+        output = attention.attend(packed[0], keys, values, mask)
+        return attention.out_proj(attention.join_heads(output))
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows only, in this order: (n_kept,), indices."""
+        self.keys_values = self.keys_values.index_select(1, rows)
+
+    def copy_rows(self, source: Tensor, target: Tensor) -> None:
+        """Copy rows over others, in place: (n_copied,) indices each."""
+        used = self.keys_values[:, :, :, : self.length]
+        used[:, target] = used[:, source]
+
+    def _make_room(self) -> None:
+        capacity = self.keys_values.size(3)
+        if self.length > capacity:
+            missing = max(capacity, self.length - capacity)
+            self.keys_values = F.pad(self.keys_values, (0, 0, 0, missing))
+
+
+class CrossAttentionCache:
+    """One layer's cross-attention, with keys and values of the source.
+
+    Fairseq calls them static. The beams of a sentence share them: they ask together,
+    as so many queries of one sentence, so that nothing is repeated for each beam.
+
+    Args:
+        attention: whose keys and values are kept.
+        memory: (batch, src_len, d_memory)
+        mask: (batch, 1, 1, src_len), boolean, or None.
+
+    Attributes:
+        keys_values: (2, batch, n_heads, src_len, d_head)
+    """
+
+    def __init__(
+        self, attention: MultiHeadAttention, memory: Tensor, mask: Tensor | None
+    ) -> None:
+        self.attention, self.mask = attention, mask
+        projections = (attention.k_proj, attention.v_proj)
+        self.keys_values = torch.stack(
+            [attention.split_heads(projection(memory)) for projection in projections]
+        )
+
+    def attend(self, x: Tensor) -> Tensor:
+        """Let the new tokens attend to the source.
+
+        Args:
+            x: (n_rows, n_new, d_model); the rows of a sentence stand together.
+
+        Returns:
+            (n_rows, n_new, d_model)
+        """
+        attention, (keys, values) = self.attention, self.keys_values
+        # (n_rows, n_new, d_model) -> (batch, n_heads, n_beams * n_new, d_head)
+        query = attention.q_proj(x).reshape(len(keys), -1, attention.d_model)
+        query = attention.split_heads(query)
+        output = attention.attend(query, keys, values, self.mask)
+        return attention.out_proj(attention.join_heads(output).reshape(x.shape))
+
+    def select(self, sentences: Tensor) -> None:
+        """Keep these sentences only, in this order: (n_kept,), indices."""
+        self.keys_values = self.keys_values.index_select(1, sentences)
+        if self.mask is not None:
+            self.mask = self.mask.index_select(0, sentences)
+
+
+@dataclass(frozen=True)
+class LayerCache:
+    """What one decoder layer remembers: the target so far, and the source."""
+
+    self_attn: SelfAttentionCache
+    cross_attn: CrossAttentionCache
