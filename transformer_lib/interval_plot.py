@@ -26,7 +26,7 @@ def plot_intervals(rows: Mapping[str, Accuracy], x_label: str) -> Figure:
     figure, axes = plt.subplots(figsize=(6.4, 1.0 + ROW_HEIGHT * len(rows)))
     axes.axvspan(*next(iter(rows.values())).interval, color="#E4E7EB", zorder=0)
     for place, score in enumerate(rows.values()):
-        axes.plot(score.interval, [place, place], color=PALETTE[0], marker="|")
+        axes.plot(score.interval, [place, place], "|-", color=PALETTE[0])
         axes.plot(score.value, place, "o", color=PALETTE[0], markersize=5)
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set_ylim(len(rows) - 0.4, -0.6)  # from the top
