@@ -10,7 +10,12 @@ import pytest
 import torch
 import vl_convert
 
-from transformer_lib.cache_chart import BLOCKS, cache_explorer, record_cache
+from transformer_lib.cache_chart import (
+    BLOCKS,
+    cache_explorer,
+    record_cache,
+    tokens_of_keys,
+)
 from transformer_lib.chart_parts import mime_bundle
 from transformer_lib.model import Transformer
 from transformer_lib.presets import PRESETS
@@ -22,9 +27,9 @@ SRC, TGT = torch.tensor([[3, 5, 7, 9, 2]]), torch.tensor([[1, 4, 6, 8]])
 TOKENS = (["a", "b", "c", "d", "<eos>"], ["<bos>", "x", "y", "z"])
 
 
-def make_model() -> Transformer:
+def make_model(**changes) -> Transformer:
     torch.manual_seed(0)
-    return Transformer(replace(PRESETS["paper-base"], **SMALL)).eval()
+    return Transformer(replace(PRESETS["paper-base"], **SMALL, **changes)).eval()
 
 
 def drawn(**choices) -> str:
@@ -117,6 +122,28 @@ def test_the_title_counts_the_entries() -> None:
     assert ">step 2 reads y at position 2<" in svg
     assert ">self-attention: 2 kept, 1 new, 1 free<" in svg
     assert ">cross-attention: 5 kept since the start, none new<" in svg
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@torch.no_grad()
+def test_the_tokens_of_a_cache_are_read_back(norm_first: bool) -> None:
+    model = make_model(norm_first=norm_first)
+    rows = torch.tensor([[1, 4, 4], [1, 4, 9], [1, 10, 4]])
+    cache = model.start_cache(SRC, n_beams=3)
+    model.decode_next(rows, cache)
+    assert torch.equal(tokens_of_keys(model, cache), rows)
+    cache.reorder(torch.tensor([[2, 0, 0]]))
+    assert torch.equal(tokens_of_keys(model, cache), rows[[2, 0, 0]])
+
+
+@torch.no_grad()
+def test_keys_at_a_wrong_position_belong_to_no_token() -> None:
+    model = make_model()
+    cache = model.start_cache(SRC)
+    for token in TGT.split(1, dim=1):
+        model.decoder(model.tgt_embeddings(token), cache=cache)  # position 0
+    with pytest.raises(ValueError, match="belongs to no token"):
+        tokens_of_keys(model, cache)
 
 
 def test_nothing_stays_in_the_model() -> None:

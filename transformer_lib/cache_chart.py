@@ -10,6 +10,7 @@ import altair
 import torch
 from torch import Tensor
 
+from transformer_lib.cache import DecoderCache
 from transformer_lib.chart_parts import (
     finish,
     fixed,
@@ -85,6 +86,36 @@ def record_cache(model: Transformer, src: Tensor, tgt_in: Tensor) -> list[Entrie
             stored = getattr(kept, block).keys_values[:, 0, :, :k_len].clone()
             found.append(Entries(layer, block, stored, weights))
     return found
+
+
+def tokens_of_keys(model: Transformer, cache: DecoderCache) -> Tensor:
+    """Tell which tokens a cache has read, from the keys of its first layer.
+
+    There a key depends on its token and position alone. So every token is projected
+    at every position, and the nearest key tells.
+
+    Args:
+        model: whose cache it is.
+        cache: that has read at least 1 token.
+
+    Returns:
+        (n_rows, length), ids.
+
+    Raises:
+        ValueError: a key belongs to no token at its position.
+    """
+    layer, length = model.decoder.layers[0], cache.length
+    every = torch.arange(model.config.tgt_vocab_size)[:, None].expand(-1, length)
+    x = model.tgt_embeddings(every)
+    if layer.self_attn_connection.norm_first:
+        x = layer.self_attn_connection.norm(x)
+    keys = layer.self_attn.split_heads(layer.self_attn.k_proj(x))
+    kept = cache.layers[0].self_attn.keys_values[0, :, :, :length]
+    kept, keys = (each.permute(2, 0, 1, 3).flatten(2) for each in (kept, keys))
+    gaps, tokens = torch.cdist(kept, keys).min(dim=-1)  # (length, n_rows)
+    if (gaps > 1e-3 * keys.norm(dim=-1).max()).any():
+        raise ValueError("a key in the cache belongs to no token at its position")
+    return tokens.T
 
 
 def cache_explorer(
