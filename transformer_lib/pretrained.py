@@ -28,7 +28,7 @@ from transformer_lib.weights import load_weights
 
 MODELS = Path(__file__).parent / "models"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
-DEFAULT = "grammar"
+DEFAULT = "multi30k-de-en"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
-"""The command that translates: `python -m transformer_lib.translate "the cat sleeps"`.
+"""The command that translates: `python -m transformer_lib.translate "Ein Hund rennt."`.
 
-Without a sentence it reads standard input, one sentence a line.
+The shipped models are in the folder `models`; the default one translates German into
+English and has learned from captions of pictures. Without a sentence it reads standard
+input, one sentence a line.
 """
 
 import argparse
