@@ -158,7 +158,7 @@ def test_a_positive_length_penalty_makes_targets_longer() -> None:
     model = constant_model(logits)
     best = {
         penalty: beam_search(model, SRC[:1], make_rules(6), 4, penalty, "never")[0][0]
-        for penalty in (-1.0, 0.0, 2.0)
+        for penalty in (-1, 0.0, 2)
     }
     assert best[-1.0].ids == best[0.0].ids == [EOS]
     assert len(best[2.0].ids) == 6 and not best[2.0].finished

@@ -85,7 +85,7 @@ def beam_search(
             if early_stopping == "never" and length_penalty > 0:
                 lengths = constraints.free_lengths(rules.max_len)
             bars = log_probs.new_tensor([n_best.bar for n_best in searching])
-            hopes = log_probs.amax(dim=1) / lengths**length_penalty  # (batch,)
+            hopes = log_probs.amax(dim=1) / lengths ** float(length_penalty)  # (batch,)
             done = last | (hopes <= bars)
             if early_stopping is True:
                 done |= bars > -inf
