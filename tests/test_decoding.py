@@ -4,34 +4,30 @@ import math
 
 import pytest
 import torch
-from reference import draw_parameters
+from small_models import (
+    BOS,
+    EOS,
+    PAD,
+    SRC,
+    VOCAB,
+    constant_model,
+    make_model,
+    make_rules,
+)
 from test_model import make_reference
 from torch import Tensor
 
-from transformer_lib.config import TransformerConfig
 from transformer_lib.decoding import greedy_decode, source_attention
 from transformer_lib.masks import causal_mask
 from transformer_lib.model import Transformer
 from transformer_lib.recording import record_attention
-from transformer_lib.targets import Hypothesis, TargetRules
+from transformer_lib.targets import Hypothesis
 
-PAD, BOS, EOS = 0, 1, 2
-VOCAB = 7
 SEEDS = (8, 9, 12, 14)
-SRC = torch.tensor([[3, 5, 6, 4, 2], [4, 4, 2, 0, 0], [6, 3, 5, 2, 0], [5, 2, 0, 0, 0]])
-
-
-def make_model(seed: int = 0) -> Transformer:
-    torch.manual_seed(seed)
-    config = TransformerConfig(
-        src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, d_model=6, n_heads=3, d_ff=10,
-        n_encoder_layers=1, n_decoder_layers=2, tie_embeddings="none",
-    )  # fmt: skip
-    return draw_parameters(Transformer(config))
 
 
 def greedy(model: Transformer, max_len: int, src: Tensor = SRC) -> list[Hypothesis]:
-    return greedy_decode(model, src, TargetRules(bos_id=1, eos_id=2, max_len=max_len))
+    return greedy_decode(model, src, make_rules(max_len))
 
 
 def decode_alone(model: Transformer, src: Tensor, max_len: int) -> list[int]:
@@ -56,7 +52,7 @@ def test_a_batch_equals_its_sentences_one_by_one(seed) -> None:
 
 @torch.no_grad()
 def test_pytorchs_transformer_reading_all_again_says_the_same() -> None:
-    model = make_model(9).eval()
+    model = make_model(9)
     theirs = make_reference(model).eval()
     for found, src in zip(greedy(model, 9), SRC, strict=True):
         memory = theirs.encoder(model.src_embeddings(src[src != PAD][None]))
@@ -80,14 +76,7 @@ def test_the_batches_end_at_different_times() -> None:
 
 def biased_model(token: int) -> Transformer:
     """A model that says the same token whatever it reads."""
-    model = make_model()
-    features = model.decoder.layers[-1].feed_forward_connection.norm
-    with torch.no_grad():
-        features.gain.zero_()
-        features.bias.fill_(1.0)
-        model.lm_head.weight.zero_()
-        model.lm_head.weight[token] = 1.0
-    return model
+    return constant_model(torch.eye(VOCAB).double()[token])
 
 
 def test_a_model_that_never_ends_is_cut_and_says_so() -> None:
@@ -109,7 +98,7 @@ def test_an_end_at_the_last_place_is_no_force() -> None:
 def test_padding_is_never_said() -> None:
     model = biased_model(PAD)
     with torch.no_grad():
-        model.lm_head.weight[4] = 0.5
+        model.lm_head.weight[4, 0] = 0.5
     assert [found.ids for found in greedy(model, 3)] == [[4, 4, 4]] * 4
 
 
@@ -144,7 +133,7 @@ def test_logits_that_are_no_numbers_are_an_error() -> None:
 
 
 def test_attention_to_the_source_is_that_of_each_step() -> None:
-    model = make_model(9).eval()
+    model = make_model(9)
     targets = [found.ids for found in greedy(model, max_len=9)]
     assert len({len(ids) for ids in targets}) > 1
     found = source_attention(model, SRC, targets, BOS)
