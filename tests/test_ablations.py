@@ -1,0 +1,209 @@
+"""Ablations: each variant changes what its name says, and nothing else."""
+
+import importlib.util
+import math
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from transformer_lib.ablation_runs import (
+    means,
+    plan_steps,
+    read_results,
+    run,
+    train_variant,
+    write_results,
+)
+from transformer_lib.ablations import (
+    PAPER,
+    VARIANTS,
+    Plan,
+    Variant,
+    build,
+    find_variant,
+)
+from transformer_lib.corpora import ParallelCorpus
+from transformer_lib.steps import Steps
+from transformer_lib.tokenizer import Tokenizer
+from transformer_lib.train import Data
+from transformer_lib.training import learning_rate
+
+N_TOKENS = 30
+SRC = torch.tensor([[3, 5, 9, 7, 2], [4, 4, 2, 0, 0]])
+TGT = torch.tensor([[1, 3, 5, 4], [1, 9, 8, 0]])
+SCRIPT = Path(__file__).parents[1] / "benchmarks" / "ablations.py"
+
+
+def logits(name: str) -> torch.Tensor:
+    with torch.no_grad():
+        return build(find_variant(name), N_TOKENS, seed=1).eval()(SRC, TGT)
+
+
+def test_names_are_unique_and_found() -> None:
+    assert len({variant.name for variant in VARIANTS}) == len(VARIANTS)
+    assert find_variant(PAPER) is VARIANTS[0]
+    with pytest.raises(ValueError, match="no variant 'none'; these are: the paper"):
+        find_variant("none")
+
+
+def test_every_variant_says_something_else() -> None:
+    paper = logits(PAPER)
+    same = {"no warm-up", "no label smoothing"}  # they differ in training alone
+    for variant in VARIANTS[1:]:
+        is_same = torch.equal(logits(variant.name), paper)
+        assert is_same == (variant.name in same), variant.name
+
+
+def test_a_seed_decides_the_weights_and_leaves_the_global_one_alone() -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    one, same, other = (build(VARIANTS[0], N_TOKENS, seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.equal(one.lm_head.weight, same.lm_head.weight)
+    assert not torch.equal(one.lm_head.weight, other.lm_head.weight)
+
+
+def test_without_scale_the_dot_product_is_not_divided() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 5, 64)
+    scaled, plain = (
+        build(find_variant(name), N_TOKENS, 1).encoder.layers[0].self_attn
+        for name in (PAPER, "dot product not scaled")
+    )
+    heads = [
+        scaled.split_heads(projection(x))
+        for projection in (scaled.q_proj, scaled.k_proj, scaled.v_proj)
+    ]
+    by_hand = F.scaled_dot_product_attention(*heads, scale=1.0)
+    expected = scaled.out_proj(scaled.join_heads(by_hand))
+    torch.testing.assert_close(plain(x, x, x), expected)
+    assert not torch.allclose(scaled(x, x, x), expected)
+
+
+def test_without_positions_the_order_of_the_source_is_lost() -> None:
+    turned = SRC[:1].flip(1)
+    for name, lost in ((PAPER, False), ("no positions in the source", True)):
+        model = build(find_variant(name), N_TOKENS, 1).eval()
+        one, other = (model(src, TGT[:1]) for src in (SRC[:1], turned))
+        assert torch.allclose(one, other, atol=1e-5) == lost
+
+
+def test_small_embeddings_start_as_scaled_ones_do() -> None:
+    small = build(find_variant("embeddings not scaled, start small"), 5000, 1)
+    assert small.src_embeddings.scale == 1
+    assert small.src_embeddings.tokens.weight is small.lm_head.weight
+    assert small.lm_head.weight.std().item() == pytest.approx(1 / 8, rel=0.02)
+    large = build(find_variant("embeddings not scaled, start at 1"), 5000, 1)
+    assert large.lm_head.weight.std().item() == pytest.approx(1, rel=0.02)
+
+
+def make_data() -> Data:
+    pairs = [(f"{a} {b} {a}", f"{b} {a}") for a in "abcd" for b in "efgh"]
+    corpus = ParallelCorpus("tiny", "en", "de", tuple(pairs), tuple(pairs[:2]),
+                            tuple(pairs[2:7]))  # fmt: skip
+    tokenizer = Tokenizer.from_words([text for pair in pairs for text in pair])
+    ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
+    rows = [(tokenizer.encode(s), tokenizer.encode(t)) for s, t in pairs]
+    steps = Steps(rows, 40, 1, 0, **ids)
+    batches = [step.batches[0][1] for step in islice(steps.starting_at(1), 1)]
+    return Data(corpus, tokenizer, steps, batches, [])
+
+
+SMALL = Plan(steps=6, max_tokens=40, warmup=4, average=2, every=2, n_test=3)
+
+
+def test_without_warm_up_the_rate_starts_at_its_peak(monkeypatch) -> None:
+    rates = []
+    monkeypatch.setattr(
+        "transformer_lib.ablation_runs.set_learning_rate",
+        lambda optimizer, rate: rates.append(rate),
+    )
+    data = make_data()
+    for name in (PAPER, "no warm-up"):
+        variant = find_variant(name)
+        model = build(variant, len(data.tokenizer), 1)
+        list(train_variant(model, variant, plan_steps(data, 1, SMALL), SMALL))
+    usual = [learning_rate(step, 64, 4, 0.5) for step in range(1, 7)]
+    assert rates[:6] == usual
+    assert rates[6:] == [max(usual)] * 4 + usual[4:]
+
+
+def test_a_run_is_repeated_by_its_seed_and_judged() -> None:
+    data, variant = make_data(), replace(VARIANTS[0], smoothing=0.0)
+    one, same, other = (run(variant, data, seed, SMALL) for seed in (1, 1, 2))
+    assert one == same
+    assert one["curve"] != other["curve"]
+    assert one["exact"] == 1 - len(one["wrong"]) / 3
+    assert len(one["curve"]) == 1
+    assert one["valid_nats"] > 0
+
+
+def test_a_longer_run_learns(monkeypatch) -> None:
+    data = make_data()
+    plan = replace(SMALL, steps=150, warmup=20)
+    found = run(Variant("short", smoothing=0.0), data, 1, plan)
+    assert found["exact"] == 1 and found["wrong"] == []
+    assert found["curve"][-1] < 0.1 < found["curve"][0]
+
+
+def test_losses_are_averaged_in_groups() -> None:
+    assert means([1.0, 2.0, 4.0, 6.0, 7.0], width=2) == [1.5, 5.0, 7.0]
+
+
+def load_script():
+    spec = importlib.util.spec_from_file_location("run_ablations", SCRIPT)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+def test_the_command_goes_on_where_it_was_cut_off(tmp_path, monkeypatch) -> None:
+    script, path, made = load_script(), tmp_path / "out.json", []
+
+    def fake(variant, seed, data, plan):
+        made.append((variant.name, seed))
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        return {"variant": variant.name, "seed": seed, "exact": 0.5}
+
+    monkeypatch.setattr(script, "VARIANTS", VARIANTS[:3])
+    monkeypatch.setattr(script, "measure", fake)
+    monkeypatch.setattr(script, "prepare", lambda recipe: None)
+    monkeypatch.setattr(script.torch, "set_num_threads", lambda n: None)
+    with pytest.raises(KeyboardInterrupt):
+        script.main(["--out", str(path), "--seeds", "2"])
+    assert len(read_results(path)["runs"]) == 3
+    script.main(["--out", str(path), "--seeds", "2"])
+    names = [variant.name for variant in VARIANTS[:3]]
+    expected = [(name, seed) for seed in (1, 2) for name in names]
+    assert made == [*expected[:4], *expected[3:]]
+    done = read_results(path)["runs"]
+    assert [(each["variant"], each["seed"]) for each in done] == expected
+    monkeypatch.setattr(script, "Plan", lambda: Plan(steps=7))
+    with pytest.raises(SystemExit, match="move it away"):
+        script.main(["--out", str(path)])
+
+
+def test_a_record_is_written_and_read(tmp_path) -> None:
+    record = {"plan": {"steps": 5}, "machine": "one", "runs": [{"a": 1}, {"a": 2}]}
+    write_results(record, tmp_path / "r.json")
+    assert read_results(tmp_path / "r.json") == record
+    lines = (tmp_path / "r.json").read_text().splitlines()
+    assert '  {"a": 1},' in lines
+
+
+def test_the_record_holds_what_the_library_would_run_today() -> None:
+    record = read_results()
+    assert Plan(**record["plan"]) == Plan()
+    keys = [(entry["variant"], entry["seed"]) for entry in record["runs"]]
+    assert len(set(keys)) == len(keys)
+    assert {name for name, _ in keys} == {variant.name for variant in VARIANTS}
+    assert [seed for name, seed in sorted(keys) if name == PAPER] == [1, 2, 3]
+    for entry in record["runs"]:
+        assert entry["exact"] == round(1 - len(entry["wrong"]) / Plan().n_test, 4)
+        assert all(math.isfinite(loss) for loss in entry["curve"])
