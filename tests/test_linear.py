@@ -16,22 +16,23 @@ from transformer_lib.linear import FEW_ROWS, Linear
 def test_results_are_those_of_pytorch(shape, bias, d_out) -> None:
     torch.manual_seed(0)
     layer, x = Linear(5, d_out, bias=bias), torch.randn(shape)
-    with torch.no_grad():
+    with torch.inference_mode():
         found = layer(x)
     expected = F.linear(x, layer.weight, layer.bias)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
     assert found.shape == (*shape[:-1], d_out)
 
 
-def test_the_detour_is_taken_for_few_rows_without_gradients(monkeypatch) -> None:
+def test_the_detour_is_taken_for_few_rows_of_a_search(monkeypatch) -> None:
     taken = []
     original = module.F.linear
     monkeypatch.setattr(
         module.F, "linear", lambda *given: taken.append("direct") or original(*given)
     )
     layer = Linear(5, 11)
-    layer(torch.randn(2, 5))  # gradients are wanted
     with torch.no_grad():
+        layer(torch.randn(2, 5))
+    with torch.inference_mode():
         layer(torch.randn(FEW_ROWS + 1, 5))
         layer.double()(torch.randn(2, 5).double())
         assert taken == ["direct"] * 3
