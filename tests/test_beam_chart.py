@@ -37,7 +37,7 @@ def test_branches_up_to_the_chosen_step_are_drawn(step) -> None:
 
 def test_lines_lead_from_the_parent() -> None:
     rows = beam_tree(STEPS).to_dict()["data"]["values"]
-    assert rows[0] == {"step": 0, "place": 2.5, "token": "<bos>"}
+    assert (rows[0]["place"], rows[0]["token"]) == (2.5, "<bos>")
     parents = {row["target"]: row["parent"] for row in rows[1:]}
     places = {row["target"]: row["place"] for row in rows[1:]}
     for target, parent in parents.items():
@@ -50,6 +50,12 @@ def test_a_line_is_drawn_for_each_branch() -> None:
     n_lines = svg_of(3).count('aria-roledescription="rule mark"')
     assert n_lines == sum(map(len, STEPS))
     assert svg_of(0).count('aria-roledescription="rule mark"') == 0
+
+
+def test_every_row_has_what_the_table_of_the_page_shows() -> None:
+    spec = beam_tree(STEPS).to_dict()
+    fields = {field for field, _ in spec["usermeta"]["columns"]}
+    assert all(fields <= row.keys() for row in spec["data"]["values"])
 
 
 def test_each_fate_has_a_color_and_a_sign_of_its_own() -> None:

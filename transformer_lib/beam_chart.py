@@ -50,7 +50,8 @@ def beam_tree(
     """
     rows = _rows(steps)
     n_columns = max(map(len, steps))
-    rows.insert(0, {"step": 0, "place": (n_columns + 1) / 2, "token": root})
+    start = {"step": 0, "place": (n_columns + 1) / 2, "token": root}
+    rows.insert(0, {**start, "target": root, "fate": "start", "log_prob": 0.0})
     for row in rows[1:]:
         if row["step"] == 1:
             row["parent"] = rows[0]["place"]
