@@ -75,7 +75,7 @@ def score_explorer(
 
 
 def _row(grouping: str, place: int, group: str, score: Score) -> dict:
-    """Return what the chart knows of one group's score, rounded to be the same again."""
+    """Return what the chart knows of one group's score, rounded to stay the same."""
     bounds = {"value": score.value, "low": score.low, "high": score.high}
     return {
         "by": grouping,
