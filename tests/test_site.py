@@ -226,6 +226,7 @@ def test_search_finds_a_word(base: str, page: Page) -> None:
         "#search-results li a", "(links) => links.map((link) => link.pathname)"
     )
     assert "/book/02_scaled_dot_product_attention.html" in found
+    page.wait_for_load_state("networkidle")  # it reads every page for its excerpt
     page.goto(f"{base}/search.html?q=zzyzx")
     page.wait_for_function("document.body.innerText.includes('did not match')")
     assert page.locator("#search-results li").count() == 0
@@ -238,6 +239,7 @@ def test_search_opens_with_the_keyboard(base: str, page: Page) -> None:
     page.keyboard.press("Enter")
     page.wait_for_url("**/search.html?q=softmax")
     page.wait_for_selector("#search-results li")
+    page.wait_for_load_state("networkidle")
 
 
 @pytest.mark.parametrize("name", [*CHAPTERS[:1], "search"])

@@ -14,7 +14,7 @@ LEGEND = altair.Legend(orient="top", title=None)
 # Seen on white and on black; a sign of its own for who cannot tell the colors apart.
 FATES = {"kept": (BLUE, "circle"), "finished": (ORANGE, "square"),
          "pruned": (GRAY, "cross")}  # fmt: skip
-COLUMN, ROW = 47, 58  # pixels; six columns fit a phone
+COLUMN, ROW = 46, 58  # pixels; six columns fit a phone
 MARGIN = 0.3  # of a row, between a token and the lines to and from it
 
 
