@@ -13,11 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from transformer_lib.files import write_text
-from transformer_lib.pretrained import CONFIG, MODELS, TOKENIZER, WEIGHTS, load
+from transformer_lib.pretrained import (
+    CONFIG,
+    MODELS,
+    SCORES,
+    TOKENIZER,
+    WEIGHTS,
+    load,
+)
 from transformer_lib.recipes import Recipe, make_recipe
 from transformer_lib.runs import LOG
 from transformer_lib.score import RECIPE, evaluate, name_search
-from transformer_lib.train import SCORES
 
 MIB = 2**20
 FILES = (WEIGHTS, CONFIG, TOKENIZER, RECIPE, LOG)

@@ -22,7 +22,7 @@ def small_recipe(dropout: float = 0.1, **training: float | str) -> Recipe:
                       "n_encoder_layers": 1, "n_decoder_layers": 1},
             "training": {"steps": N_STEPS, "save_every": SAVE_EVERY, "warmup": 4,
                          "batch_tokens": 64, "batches_a_step": 2, "average": 2,
-                         "seed": 5, **training},
+                         "seed": 5, "precision": "float32", **training},
         }
     )  # fmt: skip
 
@@ -52,7 +52,7 @@ def small_valid() -> list[Batch]:
     return [make_batch(small_pairs()[:20], bos_id=1, pad_id=0)]
 
 
-def small_fit(folder: Path, **training: float) -> Transformer:
+def small_fit(folder: Path, **training: float | str) -> Transformer:
     """Train, or go on with the run in the folder."""
     from transformer_lib.runs import fit
 

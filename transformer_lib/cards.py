@@ -3,9 +3,7 @@
 import json
 
 from transformer_lib.evaluation import Score
-from transformer_lib.pretrained import MODELS
-
-SCORES = "scores.json"
+from transformer_lib.pretrained import MODELS, SCORES
 
 
 def shipped_translators() -> list[str]:

@@ -3,6 +3,7 @@
 model.safetensors    the weights, in half precision
 config.json          fields of TransformerConfig
 tokenizer.json       text to ids and back
+scores.json          what was measured, of shipped models
 README.md            the model card: data, terms, scores, how it was made
 """
 
@@ -28,6 +29,7 @@ from transformer_lib.weights import load_weights
 
 MODELS = Path(__file__).parent / "models"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
+SCORES = "scores.json"
 DEFAULT = "multi30k-de-en"
 
 

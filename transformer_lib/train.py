@@ -22,14 +22,12 @@ from transformer_lib.batches import Batch, limit_lengths, token_batches
 from transformer_lib.corpora import ParallelCorpus
 from transformer_lib.files import write_text
 from transformer_lib.model import Transformer
-from transformer_lib.pretrained import TOKENIZER, Translator, load
+from transformer_lib.pretrained import SCORES, TOKENIZER, Translator, load
 from transformer_lib.recipes import ClassifierTraining, Recipe, read_recipe
 from transformer_lib.runs import fit
 from transformer_lib.score import RECIPE, describe, evaluate, load_corpus
 from transformer_lib.steps import Steps
 from transformer_lib.tokenizer import Tokenizer
-
-SCORES = "scores.json"
 
 
 @dataclass(frozen=True)
