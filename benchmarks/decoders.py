@@ -3,6 +3,7 @@
 import copy
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from transformer_lib.config import TransformerConfig
 from transformer_lib.crosswalk import convert_weights
 from transformer_lib.decoding import greedy_decode
 from transformer_lib.model import Transformer
+from transformer_lib.packing import packed_weights
 from transformer_lib.targets import TargetRules
 
 BOS, EOS = 1, 2
@@ -70,11 +72,18 @@ def decode_ours(model: nn.Module, setting: Setting) -> list[list[int]]:
 
 
 def make_ours(precision: str = "float32") -> Callable[[Setting], Any]:
-    """Return the library's decoding, with weights in another precision."""
+    """Return the library's decoding, with weights in another precision.
+
+    They are packed once, as CTranslate2 does when it loads a model.
+    """
+    packed = ExitStack()
 
     @cache
     def prepared(config: TransformerConfig) -> nn.Module:
-        return change_precision(make_model(config), precision)
+        model = change_precision(make_model(config), precision)
+        with torch.inference_mode():
+            packed.enter_context(packed_weights(model))
+        return model
 
     return lambda setting: decode_ours(prepared(setting.config), setting)
 

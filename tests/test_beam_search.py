@@ -192,10 +192,10 @@ def test_a_sentence_has_all_its_hypotheses_even_if_they_are_few() -> None:
 
 def test_best_candidates_are_those_of_all_log_probabilities() -> None:
     torch.manual_seed(0)
-    logits = torch.randn(3, 4, 11).double()
+    log_probs = torch.randn(3, 4, 11).double().log_softmax(-1)
     so_far = torch.randn(3, 4).double()
-    found = best_candidates(logits, so_far - logits.logsumexp(-1), 8)
-    every = (logits.log_softmax(-1) + so_far[..., None]).flatten(1)
+    found = best_candidates(log_probs, so_far, 8)
+    every = (log_probs + so_far[..., None]).flatten(1)
     expected, places = every.sort(dim=1, descending=True)
     torch.testing.assert_close(found.log_probs, expected[:, :8])
     assert torch.equal(found.parents * 11 + found.tokens, places[:, :8])

@@ -36,15 +36,9 @@ class SelfAttentionCache:
         self, attention: MultiHeadAttention, n_rows: int, capacity: int
     ) -> None:
         self.attention, self.length = attention, 0
-        # One product with a matrix of three is faster than three products. The packed
-        # weights live as long as the cache.
-        projections = (attention.q_proj, attention.k_proj, attention.v_proj)
-        self.weight = torch.cat([projection.weight for projection in projections])
-        self.bias = None
-        if attention.q_proj.bias is not None:
-            self.bias = torch.cat([projection.bias for projection in projections])
+        self.weight, self.bias = attention.joint_projection()
         shape = (2, n_rows, attention.n_heads, capacity, attention.d_head)
-        self.keys_values = self.weight.new_empty(shape)
+        self.keys_values = attention.q_proj.weight.new_empty(shape)
 
     def attend(self, x: Tensor) -> Tensor:
         """Add the new tokens, and let them attend to all tokens up to themselves.
@@ -84,8 +78,8 @@ class SelfAttentionCache:
 
     def copy_rows(self, source: Tensor, target: Tensor) -> None:
         """Copy rows over others, in place: (n_copied,) indices each."""
-        used = self.keys_values[:, :, :, : self.length]
-        used[:, target] = used[:, source]
+        for used in self.keys_values[:, :, :, : self.length]:  # keys, then values
+            used.index_copy_(0, target, used.index_select(0, source))
 
     def _make_room(self) -> None:
         capacity = self.keys_values.size(3)

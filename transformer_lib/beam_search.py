@@ -9,6 +9,7 @@ from torch import Tensor
 
 from transformer_lib.decoding import next_logits
 from transformer_lib.model import Transformer
+from transformer_lib.packing import packed_weights
 from transformer_lib.targets import (
     Constraints,
     Hypothesis,
@@ -57,7 +58,7 @@ def beam_search(
             model, the beam is wider than the vocabulary, or logits are not finite.
     """
     _check_options(model, n_beams, early_stopping)
-    with without_dropout(model):
+    with without_dropout(model), packed_weights(model):
         constraints = Constraints(model, src, rules)
         cache = model.start_cache(src, n_beams)
         ids = constraints.start(n_beams)  # (batch, n_beams, length), bos included
@@ -70,8 +71,8 @@ def beam_search(
             place = ids.size(-1)  # of the new token, from 1
             new_ids = ids[..., cache.length :].flatten(0, 1)
             logits = next_logits(model, new_ids, cache).unflatten(0, (-1, n_beams))
-            offsets = log_probs - constraints.apply(logits, place)
-            candidates = best_candidates(logits, offsets, 2 * n_beams)
+            next_log_probs = constraints.log_probs(logits, place)
+            candidates = best_candidates(next_log_probs, log_probs, 2 * n_beams)
 
             last = place == rules.max_len
             ended = (candidates.tokens == rules.eos_id) | last
@@ -112,23 +113,24 @@ class Candidates(NamedTuple):
     tokens: Tensor
 
 
-def best_candidates(logits: Tensor, offsets: Tensor, n_candidates: int) -> Candidates:
+def best_candidates(
+    next_log_probs: Tensor, log_probs: Tensor, n_candidates: int
+) -> Candidates:
     """Find the best continuations of all beams of each sentence.
 
     The best n continuations of a sentence are among the best n of each of its beams.
-    These are found on the raw logits: the log-probability of a token is its logit minus
-    a number that is the same for all tokens, and that only the survivors need.
+    So only these have to be added up and compared.
 
     Args:
-        logits: (batch, n_beams, vocab_size)
-        offsets: (batch, n_beams), what turns a beam's logits into log-probabilities of
-            the whole target: that of its tokens so far, minus the normalizer.
+        next_log_probs: (batch, n_beams, vocab_size), of the new token.
+        log_probs: (batch, n_beams), of each beam's tokens so far.
         n_candidates: continuations wanted for each sentence.
     """
-    n_each = min(n_candidates, logits.size(-1))
-    best, tokens = logits.topk(n_each, dim=-1)  # (batch, n_beams, n_each)
-    log_probs, places = (best + offsets[..., None]).flatten(1).topk(n_candidates)
-    return Candidates(log_probs, places // n_each, tokens.flatten(1).gather(1, places))
+    n_each = min(n_candidates, next_log_probs.size(-1))
+    best, tokens = next_log_probs.topk(n_each, dim=-1)  # (batch, n_beams, n_each)
+    totals = (best + log_probs[..., None]).flatten(1)
+    totals, places = totals.topk(n_candidates)
+    return Candidates(totals, places // n_each, tokens.flatten(1).gather(1, places))
 
 
 def keep_unended(candidates: Candidates, ended: Tensor, n_beams: int) -> Candidates:
@@ -162,9 +164,10 @@ def collect(
         eos_id: the token that ends a target by itself.
     """
     n_beams = ids.size(1)
-    ended = (ended & candidates.log_probs.isfinite())[:, :n_beams]
-    for row, column in ended.nonzero().tolist():
+    for row, column in ended[:, :n_beams].nonzero().tolist():
         log_prob, parent, token = (part[row, column].item() for part in candidates)
+        if log_prob == -inf:
+            continue  # a beam that does not count yet, or a token that may not come
         target = [*ids[row, parent, 1:].tolist(), token]
         searching[row].add(target, log_prob, lengths[row].item(), token == eos_id)
 

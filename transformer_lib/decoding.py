@@ -8,6 +8,7 @@ from torch import Tensor
 from transformer_lib.cache import DecoderCache
 from transformer_lib.data import pad_batch
 from transformer_lib.model import Transformer
+from transformer_lib.packing import packed_weights
 from transformer_lib.recording import record_attention
 from transformer_lib.targets import (
     Constraints,
@@ -36,7 +37,7 @@ def greedy_decode(
         ValueError: a sentence is all padding or too long, a rule does not fit the
             model, or its logits are not finite.
     """
-    return decode(model, src, rules, lambda logits: logits.argmax(dim=-1))
+    return decode(model, src, rules, lambda log_probs: log_probs.argmax(dim=-1))
 
 
 @torch.inference_mode()
@@ -52,7 +53,7 @@ def decode(
         model: in either mode; it decodes without dropout.
         src: (batch, src_len), source ids, padded with the config's pad_id.
         rules: what the targets must keep to.
-        choose: given the logits (n_rows, vocab_size), returns tokens (n_rows,).
+        choose: given log-probabilities (n_rows, vocab_size), returns tokens (n_rows,).
 
     Returns:
         One hypothesis for each sentence.
@@ -60,7 +61,7 @@ def decode(
     Raises:
         ValueError: as for `greedy_decode`.
     """
-    with without_dropout(model):
+    with without_dropout(model), packed_weights(model):
         constraints = Constraints(model, src, rules)
         cache = model.start_cache(src)
         ids = constraints.start()[:, 0]  # (n_rows, length), bos included
@@ -69,9 +70,9 @@ def decode(
         found: dict[int, Hypothesis] = {}
         while len(sentences):
             logits = next_logits(model, ids[:, cache.length :], cache)
-            normalizer = constraints.apply(logits[:, None], place=ids.size(1))
-            token = choose(logits)[:, None]  # (n_rows, 1)
-            log_prob = log_prob + (logits.gather(1, token) - normalizer)[:, 0]
+            log_probs = constraints.log_probs(logits[:, None], ids.size(1))[:, 0]
+            token = choose(log_probs)[:, None]  # (n_rows, 1)
+            log_prob = log_prob + log_probs.gather(1, token)[:, 0]
             ids = torch.cat([ids, token], dim=1)
 
             finished = token[:, 0] == rules.eos_id

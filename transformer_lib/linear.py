@@ -1,58 +1,72 @@
-"""The linear layer: PyTorch's, with a detour for the few rows of a decoding step."""
+"""The linear layer: PyTorch's, with its matrix in the order that few rows want."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-FEW_ROWS = 8
+_PACKED_FOR = 32  # rows; the order that oneDNN chooses for them is good for 1 and 128
+_WORTH_PACKING = 2**16  # numbers in a matrix; a call of oneDNN costs as much as fewer
 
 
 class Linear(nn.Linear):
-    """`nn.Linear`, with the same parameters and results, but faster for few rows."""
+    """`nn.Linear`, with the same parameters and results, but faster while packed."""
+
+    packed: Tensor | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in_features) -> (..., out_features)."""
-        return linear(x, self.weight, self.bias)
+        if self.packed is None or not torch.is_inference_mode_enabled():
+            return F.linear(x, self.weight, self.bias)
+        return linear(x, self.packed, self.bias)
+
+    def pack(self) -> None:
+        """Keep a packed copy of the weights, which must not change until `unpack`."""
+        self.packed = pack(self.weight)
+
+    def unpack(self) -> None:
+        """Forget the packed copy."""
+        self.packed = None
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute x W^T + b, turned round to (W x^T + b)^T where that is faster.
-
-    A decoding step multiplies a few rows with large matrices: its time is that of
-    reading the matrices. On a CPU, the kernel that F.linear takes for few rows reads
-    them at half the speed of memory or less, the kernel for a matrix times a few
-    columns nearly at full speed. A single column would again take the slow one, so it
-    is computed twice. Measured for float32 with MKL on a processor with AVX-512, 8,000
-    outputs, 256 inputs: 1.0 ms becomes 0.5 for 1 row, 2.0 becomes 0.5 for 2, 1.6
-    becomes 0.8 for 4. Where inputs outnumber outputs nothing is gained.
-
-    The sums are rounded otherwise. So the detour is taken in `torch.inference_mode()`
-    only, which the searches use: elsewhere the numbers are PyTorch's, bit for bit.
+    """Compute x W^T + b.
 
     Args:
         x: (..., in_features)
-        weight: (out_features, in_features)
+        weight: (out_features, in_features), as it is or from `pack`.
         bias: (out_features,) or None.
 
     Returns:
         (..., out_features)
     """
-    rows = x.reshape(-1, x.size(-1))
-    if not _turn_round(rows, weight):
-        return F.linear(x, weight, bias)
-    columns = (rows if len(rows) > 1 else rows.repeat(2, 1)).t()
-    if bias is None:
-        product = weight @ columns
-    else:
-        product = torch.addmm(bias[:, None], weight, columns)
-    return product[:, : len(rows)].t().contiguous().view(*x.shape[:-1], -1)
+    if weight.is_mkldnn:
+        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return F.linear(x, weight, bias)
 
 
-def _turn_round(rows: Tensor, weight: Tensor) -> bool:
-    return (
-        len(rows) <= FEW_ROWS
-        and weight.size(0) >= weight.size(1)
-        and rows.device.type == "cpu"
-        and rows.dtype == weight.dtype == torch.float32
+def pack(weight: Tensor) -> Tensor:
+    """Put a matrix into the order in which a CPU multiplies few rows by it fastest.
+
+    A decoding step multiplies a few rows with large matrices: its time is that of
+    reading the matrices. F.linear reads them as they lie, at a fraction of the speed of
+    memory. oneDNN's own order is read from the first number to the last.
+
+    The sums are rounded otherwise. So it is done in `torch.inference_mode()` only,
+    which the searches use: elsewhere the numbers are PyTorch's, bit for bit.
+
+    Args:
+        weight: (out_features, in_features)
+
+    Returns:
+        The matrix for `linear`: packed, or as it is where nothing is gained.
+    """
+    weight = weight.detach()
+    if (
+        weight.numel() >= _WORTH_PACKING
+        and weight.device.type == "cpu"
+        and weight.dtype in (torch.float32, torch.bfloat16)
+        and torch.backends.mkldnn.is_available()
         and torch.is_inference_mode_enabled()
-    )
+    ):
+        return torch.ops.mkldnn._reorder_linear_weight(weight, _PACKED_FOR)
+    return weight

@@ -86,8 +86,8 @@ def sample(
         ValueError: as for `greedy_decode`.
     """
 
-    def draw(logits: Tensor) -> Tensor:
-        probabilities = lottery.probabilities(logits)
+    def draw(log_probs: Tensor) -> Tensor:  # which are logits too, minus a constant
+        probabilities = lottery.probabilities(log_probs)
         return torch.multinomial(probabilities, 1, generator=generator)[:, 0]
 
     return decode(model, src, rules, draw)

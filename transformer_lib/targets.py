@@ -116,8 +116,8 @@ class Constraints:
         start = torch.cat([bos, self.forced[:, : self.n_shared]], dim=1)
         return start[:, None].expand(-1, n_beams, -1)
 
-    def apply(self, logits: Tensor, place: int) -> Tensor:
-        """Make tokens that may not come next impossible, in place.
+    def log_probs(self, logits: Tensor, place: int) -> Tensor:
+        """Turn logits into log-probabilities, -inf for tokens that may not come next.
 
         Padding is never said, the end not before its time, and in a prefix nothing but
         the prefix. Probabilities of the other tokens stay as they are: what is taken
@@ -125,30 +125,29 @@ class Constraints:
         1.
 
         Args:
-            logits: (batch, n_beams, vocab_size), of the token at `place`, in place.
+            logits: (batch, n_beams, vocab_size), of the token at `place`.
             place: number of the token from 1, bos not counted.
 
         Returns:
-            normalizer: (batch, n_beams). The log-probability of a token is its logit
-            minus this.
+            (batch, n_beams, vocab_size), in nats.
 
         Raises:
             ValueError: a logit is no number.
         """
-        normalizer = logits.logsumexp(dim=-1)
-        if not normalizer.isfinite().all():
+        log_probs = logits.log_softmax(dim=-1)
+        if log_probs[..., 0].isnan().any():  # one such logit breaks its whole row
             raise ValueError(
                 "the model's logits are not finite: its weights are broken"
             )
-        logits[..., self.pad_id] = -torch.inf
+        log_probs[..., self.pad_id] = -torch.inf
         if place < self.rules.min_len:
-            logits[..., self.rules.eos_id] = -torch.inf
+            log_probs[..., self.rules.eos_id] = -torch.inf
         if place <= self.forced.size(1):
             token = self.forced[:, place - 1]
             rows = (token != _FREE).nonzero()[:, 0]
-            logits[rows] = -torch.inf
-            logits[rows, :, token[rows]] = normalizer[rows]
-        return normalizer
+            log_probs[rows] = -torch.inf
+            log_probs[rows, :, token[rows]] = 0.0
+        return log_probs
 
     def free_lengths(self, place: int) -> Tensor:
         """Count the tokens up to `place` that are not forced: (batch,), at least 1."""

@@ -1,0 +1,47 @@
+"""A decoder made ready for its steps: matrices in the order that few rows want."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+from transformer_lib.attention import MultiHeadAttention
+from transformer_lib.layers import DecoderLayer
+from transformer_lib.linear import Linear
+
+
+@contextmanager
+def packed_weights(model: nn.Module) -> Iterator[None]:
+    """Pack what every step of a search multiplies by, for as long as this lasts.
+
+    The searches do it by themselves. Who searches many times packs once, around all:
+
+        with torch.inference_mode(), packed_weights(model):
+            for src in batches:
+                greedy_decode(model, src, rules)
+
+    It takes as long as a few steps, and as much memory again as the weights. They must
+    not change meanwhile. See `linear.pack` for what is gained.
+
+    Args:
+        model: a `Transformer`, or another one made of decoder layers.
+    """
+    unpacked = [part for part in _multiplied_each_step(model) if part.packed is None]
+    try:
+        for part in unpacked:
+            part.pack()
+        yield
+    finally:
+        for part in unpacked:
+            part.unpack()
+
+
+def _multiplied_each_step(model: nn.Module) -> list[Linear | MultiHeadAttention]:
+    """List all but the keys and values of the source, projected once for all steps."""
+    parts = [getattr(model, "lm_head", None)]
+    for layer in model.modules():
+        if isinstance(layer, DecoderLayer):
+            parts += [layer.self_attn, layer.self_attn.out_proj]
+            parts += [layer.cross_attn.q_proj, layer.cross_attn.out_proj]
+            parts += layer.feed_forward.children()
+    return [part for part in parts if isinstance(part, Linear | MultiHeadAttention)]
