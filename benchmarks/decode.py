@@ -95,10 +95,7 @@ def settings(quick: bool) -> Iterator[tuple[str, Setting]]:
 def takes_part(name: str, setting: Setting) -> bool:
     """Leave out what would take minutes: recomputing much, and few bits at length."""
     if name in RECOMPUTE:
-        small = setting.config is CONFIGS["small"]
-        return setting.batch * setting.n_beams * setting.n_tokens <= (
-            256 if small else 64
-        )
+        return setting.batch * setting.n_beams * setting.n_tokens <= 256
     if name.endswith(BITS):
         return setting.n_tokens <= 64
     return setting.n_tokens <= 256 or name == OURS

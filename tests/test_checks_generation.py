@@ -6,7 +6,6 @@ import torch
 from transformer_lib.checks.generation import (
     check_beam_step,
     check_cut,
-    check_gnmt_score,
     check_nucleus,
 )
 from transformer_lib.sampling import Lottery
@@ -19,10 +18,6 @@ def cut(ids, eos_id, pad_id):
         if ends:
             row[ends[0] + 1 :] = pad_id
     return out
-
-
-def gnmt_score(log_prob, length, alpha):
-    return log_prob / ((5 + length) / 6) ** alpha
 
 
 def beam_step(totals, log_probs, eos_id):
@@ -42,7 +37,6 @@ def nucleus(probabilities, p):
 
 ANSWERS = {
     check_cut: cut,
-    check_gnmt_score: gnmt_score,
     check_beam_step: beam_step,
     check_nucleus: nucleus,
 }
@@ -109,16 +103,6 @@ WRONG = {
         "return a copy": cut_in_place,
         "row 0 should be": lambda x, e, p: x + 1,
         "expected shape": lambda x, e, p: x[:, :2],
-    },
-    check_gnmt_score: {
-        "this multiplies": lambda s, n, a: s * ((5 + n) / 6) ** a,
-        "Hugging Face": lambda s, n, a: s / n**a,
-        "alpha is missing": lambda s, n, a: s / ((5 + n) / 6),
-        "the penalty is missing": lambda s, n, a: s,
-        "numerator and denominator": lambda s, n, a: s / ((5 + n) ** a / 6),
-        "brackets": lambda s, n, a: s / (5 + n / 6) ** a,
-        "sign is gone": lambda s, n, a: -s / ((5 + n) / 6) ** a,
-        "some numbers are off": lambda s, n, a: s / ((6 + n) / 6) ** a,
     },
     check_beam_step: {
         "has ended": lambda t, x, e: beam_step(t, x, -1),

@@ -5,8 +5,11 @@ of Marian's, which needs two trained models of sentencepiece.
 """
 
 import sys
+from pathlib import Path
 from types import ModuleType
 
+import matplotlib.pyplot as plt
+import nbformat
 import pytest
 import torch
 import transformers
@@ -102,6 +105,35 @@ def test_its_attention_can_be_looked_at(folder) -> None:
     assert weights.shape == (1, 2, 2, 3)
     torch.testing.assert_close(weights.sum(-1), torch.ones(1, 2, 2))
     assert tokenizer.tokens(src[0].tolist()) == ["guten", "morgen", "</s>"]
+
+
+def test_the_chapter_translates_with_it_in_colab(folder, monkeypatch, capsys) -> None:
+    chapter = Path(__file__).parents[1] / "book/14_generating_a_translation.ipynb"
+    sources = [cell.source for cell in nbformat.read(chapter, 4).cells]
+    (cell,) = (source for source in sources if "opus.load(" in source)
+    (setup,) = (source for source in sources if source.startswith("import math"))
+    original, fetched, drawn = opus.load, [], []
+    monkeypatch.setattr(opus, "load", lambda name: fetched.append(name) or german)
+    monkeypatch.setattr("matplotlib.pyplot.show", lambda: drawn.append(plt.gcf()))
+    german = original(folder)
+    names: dict = {}
+    with torch.no_grad():  # as in the chapter
+        exec(setup, names)
+        cell = cell.replace(cell.split('"')[1], "guten morgen")
+        exec(cell, names)
+        assert not fetched
+        monkeypatch.setitem(sys.modules, "google.colab", ModuleType("colab"))
+        exec(cell, names)
+    assert fetched == [opus.DEFAULT]
+    said = german.translate(["guten morgen"], n_beams=4)[0]
+    assert capsys.readouterr().out.splitlines()[1:] == ["guten morgen", said]
+    axes = drawn[0].axes[0]
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == ["guten", "morgen", "</s>"]
+    assert [label.get_text() for label in axes.get_yticklabels()][:1] == said.split()[
+        :1
+    ]
+    plt.close("all")
 
 
 def test_ids_and_text() -> None:

@@ -23,6 +23,7 @@ steps       what each step of a long run learns from
 recipes     everything that decides a run, in one file
 checkpoints the state of a run on disk, whole or not at all
 runs        a run in a folder, on any device (lightning_module), resumed
+packing     weights in the order that a decoding step reads fastest
 targets     what a written target must keep to, and what is found
 classifier  an encoder that judges (accuracy, classification, classifier_runs)
 decoding    greedy search, one token at a time

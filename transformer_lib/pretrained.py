@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
@@ -23,6 +24,7 @@ from transformer_lib.data import pad_batch
 from transformer_lib.decoding import greedy_decode
 from transformer_lib.files import write_bytes, write_text
 from transformer_lib.model import Transformer
+from transformer_lib.packing import packed_weights
 from transformer_lib.targets import TargetRules
 from transformer_lib.tokenizer import Tokenizer
 from transformer_lib.weights import load_weights
@@ -85,7 +87,11 @@ class Translator:
         ids = [self._encode(i, text) for i, text in enumerate(sentences, start=1)]
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]), reverse=True)
         translations = [""] * len(ids)
-        with tqdm(total=len(ids), disable=not progress, unit="sentence") as bar:
+        with (
+            tqdm(total=len(ids), disable=not progress, unit="sentence") as bar,
+            torch.inference_mode(),
+            packed_weights(self.model),
+        ):
             while order:
                 rows = order[: max(1, batch_tokens // len(ids[order[0]]))]
                 order = order[len(rows) :]

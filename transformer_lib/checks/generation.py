@@ -60,40 +60,6 @@ def check_cut(answer: Callable[[Tensor, int, int], Tensor]) -> Feedback:
     return right("Each row ends where its model has ended it.")
 
 
-def check_gnmt_score(answer: Callable[[Tensor, Tensor, float], Tensor]) -> Feedback:
-    """Grade GNMT's score with its length penalty.
-
-    Args:
-        answer: takes log_prob (n,), length (n,) and alpha; returns scores (n,).
-    """
-    log_prob = torch.tensor([-2.0, -4.0, -3.5, -0.25], dtype=torch.float64)
-    length = torch.tensor([4, 8, 5, 1])
-    alpha = 0.7
-    result = call(answer, log_prob.clone(), length.clone(), alpha)
-    penalty = ((5 + length) / 6) ** alpha
-    mistakes = {
-        "this multiplies, so that it punishes length: divide by the penalty.": (
-            log_prob * penalty
-        ),
-        "this is Hugging Face's score, n^alpha; GNMT's penalty is ((5 + n) / 6)^alpha.":
-            log_prob / length**alpha,
-        "alpha is missing.": log_prob / ((5 + length) / 6),
-        "the penalty is missing.": log_prob,
-        "the power belongs to numerator and denominator: ((5 + n) / 6)^alpha.": (
-            log_prob / ((5 + length) ** alpha / 6)
-        ),
-        "the brackets are missing: 5 + n together are divided by 6.": (
-            log_prob / (5 + length / 6) ** alpha
-        ),
-        "the sign is gone: a likelier target has a score nearer to zero, from below.": (
-            -log_prob / penalty
-        ),
-    }  # fmt: skip
-    if problem := compare(result, log_prob / penalty, mistakes):
-        return problem
-    return right("Positive alpha brings long targets nearer to zero.")
-
-
 def check_beam_step(answer: Callable[[Tensor, Tensor, int], Tensor]) -> Feedback:
     """Grade one step of beam search.
 
