@@ -126,7 +126,9 @@ def test_the_chapter_translates_with_it_in_colab(folder, monkeypatch, capsys) ->
         exec(cell, names)
     assert fetched == [opus.DEFAULT]
     said = german.translate(["guten morgen"], n_beams=4)[0]
-    assert capsys.readouterr().out.splitlines()[1:] == ["guten morgen", said]
+    _, sentence, printed = capsys.readouterr().out.splitlines()
+    assert sentence == "guten morgen"
+    assert printed.startswith(said)  # which is cut at fewer tokens
     axes = drawn[0].axes[0]
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert labels == ["guten", "morgen", "</s>"]
