@@ -40,7 +40,7 @@ serve: book  ## Build the pages and serve them on this computer: make serve PORT
 
 test: check book  ## Run every test: code, chapters replayed and compared, pages in a browser
 	@$(BIN)/python -m book_tools.notebooks --coverage
-	$(BIN)/python -m pytest tests book --nbval --nbval-current-env \
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest tests book --nbval --nbval-current-env \
 	  --nbval-cell-timeout 900 -n $(JOBS) --dist loadfile
 
 check: $(READY)  ## Run the quick tests: lint, format, spelling, structure of the chapters
