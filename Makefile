@@ -38,6 +38,7 @@ serve: book  ## Build the pages and serve them on this computer: make serve PORT
 	@echo 'Open http://localhost:$(PORT), stop with Ctrl-C'
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(PAGES)
 
+# Two workers share the cores, so their threads wait without spinning.
 test: check book  ## Run every test: code, chapters replayed and compared, pages in a browser
 	@$(BIN)/python -m book_tools.notebooks --coverage
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest tests book --nbval --nbval-current-env \

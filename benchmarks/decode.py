@@ -145,7 +145,6 @@ def measure(
         yield {
             "library": name,
             "ms_per_token": round(1000 * median / setting.n_tokens, 4),
-            "fastest_ms": round(1000 * min(taken) / setting.n_tokens, 4),
             "ours_is": round(statistics.median(ratios), 2),
             "equal": round(sum(a == b for a, b in pairs) / setting.batch, 3),
             "n_rounds": len(taken),

@@ -144,6 +144,11 @@ class Translator:
         self.tokenizer.save(folder / TOKENIZER)
 
 
+def shipped_models() -> list[str]:
+    """Return the names of the models that come with the book, in alphabetical order."""
+    return sorted(path.parent.name for path in MODELS.glob(f"*/{CONFIG}"))
+
+
 def find(name: str | Path) -> Path:
     """Return the folder of a shipped model, or the given folder of another.
 
@@ -152,12 +157,9 @@ def find(name: str | Path) -> Path:
     """
     folder = MODELS / name if (MODELS / name).is_dir() else Path(name)
     if not (folder / CONFIG).is_file():
-        known = ", ".join(
-            sorted(path.parent.name for path in MODELS.glob(f"*/{CONFIG}"))
-        )
         raise FileNotFoundError(
             f"{name} is no folder with a {CONFIG}, and no shipped model; these are: "
-            f"{known or 'none'}"
+            f"{', '.join(shipped_models()) or 'none'}"
         )
     return folder
 

@@ -18,7 +18,7 @@ from transformer_lib.batches import token_batches
 from transformer_lib.corpora import ParallelCorpus
 from transformer_lib.evaluation import bleu, chrf, exact_share, nats_per_token
 from transformer_lib.model import count_parameters
-from transformer_lib.pretrained import MODELS, Translator, find, load
+from transformer_lib.pretrained import Translator, find, load, shipped_models
 from transformer_lib.recipes import Recipe, make_recipe
 
 RECIPE = "recipe.json"
@@ -115,9 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("model", nargs="*", help="default: all shipped models")
     options = parser.parse_args(arguments)
-    shipped = sorted(path.parent.name for path in MODELS.glob(f"*/{RECIPE}"))
     failures = []
-    for name in options.model or shipped:
+    for name in options.model or shipped_models():
         try:
             result = evaluate(load(name), read_recipe_of(name), sys.stderr.isatty())
         except (ValueError, OSError) as error:
