@@ -18,7 +18,7 @@ from small_models import (
 from torch import Tensor
 
 from transformer_lib.beam_search import (
-    Candidates,
+    Beam,
     beam_search,
     best_candidates,
     settle,
@@ -201,23 +201,19 @@ def test_best_candidates_are_those_of_all_log_probabilities() -> None:
     assert torch.equal(found.parents * 11 + found.tokens, places[:, :8])
 
 
-def test_the_best_child_stands_where_its_parent_stood() -> None:
-    parents = torch.tensor([[2, 0, 2, 2], [1, 1, 0, 3], [3, 2, 1, 0], [1, 1, 1, 1]])
-    tokens = torch.arange(16).view(4, 4)
-    found = settle(Candidates(-tokens.double(), parents, tokens))
-    assert found.parents.tolist() == [
-        [0, 2, 2, 2],
-        [0, 1, 1, 3],
-        [0, 1, 2, 3],
-        [1, 1, 1, 1],
-    ]
-    assert found.tokens.tolist() == [
-        [1, 2, 0, 3],
-        [6, 4, 5, 7],
-        [11, 10, 9, 8],
-        [13, 12, 14, 15],
-    ]
-    assert torch.equal(found.log_probs, -found.tokens.double())
+@pytest.mark.parametrize(
+    ("parents", "places"),
+    [
+        ([2, 0, 2, 2], [1, 2, 0, 3]),
+        ([1, 1, 0, 3], [2, 0, 1, 3]),
+        ([3, 2, 1, 0], [3, 2, 1, 0]),
+        ([1, 1, 1, 1], [1, 0, 2, 3]),
+    ],
+)
+def test_the_best_child_stands_where_its_parent_stood(parents, places) -> None:
+    """Places hold the number of the child, from 0 for the best."""
+    children = [Beam([], -float(i), parent) for i, parent in enumerate(parents)]
+    assert settle(children) == [children[i] for i in places]
 
 
 @pytest.mark.parametrize("n_beams", [0, VOCAB + 1])

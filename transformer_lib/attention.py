@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lib.dropout import dropout
-from transformer_lib.linear import Linear, pack
+from transformer_lib.linear import FewRows, Linear
 from transformer_lib.masks import check_mask
 
 
@@ -101,7 +101,7 @@ class MultiHeadAttention(nn.Module):
         self.out_proj = Linear(d_model, d_model)
         # Set by record_attention for as long as somebody asks for the weights.
         self.on_weights: Callable[[Tensor], None] | None = None
-        self.packed: tuple[Tensor, Tensor | None] | None = None
+        self.packed: FewRows | None = None
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
@@ -135,18 +135,17 @@ class MultiHeadAttention(nn.Module):
         output = self.attend(*heads, mask)  # (batch, n_heads, q_len, d_head)
         return self.out_proj(self.join_heads(output))
 
-    def joint_projection(self) -> tuple[Tensor, Tensor | None]:
-        """Return weight and bias of the three input projections, one above the other.
+    def joint_projection(self) -> FewRows:
+        """Return the three input projections as one, their outputs side by side.
 
-        One product with a matrix of three is faster than three products. The weight is
-        for `linear`, packed if that is faster.
+        One product with a matrix of three is faster than three products.
         """
-        if self.packed is not None and torch.is_inference_mode_enabled():
+        if self.packed is not None:
             return self.packed
         layers, bias = (self.q_proj, self.k_proj, self.v_proj), None
         if self.q_proj.bias is not None:
             bias = torch.cat([layer.bias for layer in layers])
-        return pack(torch.cat([layer.weight for layer in layers])), bias
+        return FewRows(torch.cat([layer.weight for layer in layers]), bias)
 
     def pack(self) -> None:
         """Keep the joint projection; weights must not change until `unpack`."""

@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lib.attention import MultiHeadAttention
-from transformer_lib.linear import linear
 from transformer_lib.masks import causal_mask
 
 
@@ -36,7 +35,7 @@ class SelfAttentionCache:
         self, attention: MultiHeadAttention, n_rows: int, capacity: int
     ) -> None:
         self.attention, self.length = attention, 0
-        self.weight, self.bias = attention.joint_projection()
+        self.project = attention.joint_projection()
         shape = (2, n_rows, attention.n_heads, capacity, attention.d_head)
         self.keys_values = attention.q_proj.weight.new_empty(shape)
 
@@ -60,16 +59,15 @@ class SelfAttentionCache:
             )
         attention = self.attention
         # (n_rows, n_new, 3 * d_model) -> (3, n_rows, n_heads, n_new, d_head)
-        packed = linear(x, self.weight, self.bias)
-        packed = packed.unflatten(-1, (3, attention.n_heads, attention.d_head))
-        packed = packed.permute(2, 0, 3, 1, 4)
+        joint = self.project(x).unflatten(-1, (3, attention.n_heads, attention.d_head))
+        joint = joint.permute(2, 0, 3, 1, 4)
         start, self.length = self.length, self.length + n_new
         self._make_room()
-        self.keys_values[:, :, :, start : self.length] = packed[1:]
+        self.keys_values[:, :, :, start : self.length] = joint[1:]
         keys, values = self.keys_values[:, :, :, : self.length]
         # A single new token is the last one: there is no future to be hidden from it.
         mask = causal_mask(self.length, x.device)[start:] if n_new > 1 else None
-        output = attention.attend(packed[0], keys, values, mask)
+        output = attention.attend(joint[0], keys, values, mask)
         return attention.out_proj(attention.join_heads(output))
 
     def select(self, rows: Tensor) -> None:

@@ -1,6 +1,8 @@
 """Beam search: several targets for each sentence, the best kept at every step."""
 
 from bisect import insort
+from collections.abc import Iterable
+from itertools import count
 from math import inf
 from typing import Literal, NamedTuple
 
@@ -62,41 +64,38 @@ def beam_search(
         constraints = Constraints(model, src, rules)
         cache = model.start_cache(src, n_beams)
         ids = constraints.start(n_beams)  # (batch, n_beams, length), bos included
-        # All beams of a sentence start alike. One counts, or they would stay alike.
-        log_probs = torch.full((len(src), n_beams), -inf, device=src.device)
-        log_probs[:, 0] = 0.0
-        found = [NBest(n_beams, length_penalty) for _ in range(len(src))]
-        searching = found  # of the sentences that are not done, in the order of rows
-        while searching:
-            place = ids.size(-1)  # of the new token, from 1
-            new_ids = ids[..., cache.length :].flatten(0, 1)
-            logits = next_logits(model, new_ids, cache).unflatten(0, (-1, n_beams))
-            next_log_probs = constraints.log_probs(logits, place)
-            candidates = best_candidates(next_log_probs, log_probs, 2 * n_beams)
+        options = (rules, n_beams, length_penalty, early_stopping)
+        searches = [
+            SentenceSearch(start, n_forced, *options)
+            for [start, *_], n_forced in zip(
+                ids.tolist(), constraints.n_forced, strict=True
+            )
+        ]
+        searching = searches  # those that are not done, in the order of the cache
+        for place in count(ids.size(-1)):  # of the new token, from 1
+            logits = next_logits(model, ids.flatten(0, 1), cache)
+            beams = [beam for search in searching for beam in search.beams]
+            log_probs = logits.new_tensor([beam.log_prob for beam in beams])
+            candidates = best_candidates(
+                constraints.log_probs(logits.unflatten(0, (-1, n_beams)), place),
+                log_probs.view(-1, n_beams),
+                2 * n_beams,
+            )
+            rows = zip(*(part.tolist() for part in candidates), strict=True)
+            for search, row in zip(searching, rows, strict=True):
+                search.advance(zip(*row, strict=True), place)
 
-            last = place == rules.max_len
-            ended = (candidates.tokens == rules.eos_id) | last
-            lengths = constraints.free_lengths(place)  # (batch,)
-            collect(searching, ids, candidates, ended, lengths, rules.eos_id)
-            beams = settle(keep_unended(candidates, ended, n_beams))
-            log_probs, parents, tokens = beams
-            ids = torch.cat([take_beams(ids, parents), tokens[..., None]], dim=-1)
-            cache.reorder(parents)
-
-            if early_stopping == "never" and length_penalty > 0:
-                lengths = constraints.free_lengths(rules.max_len)
-            bars = log_probs.new_tensor([n_best.bar for n_best in searching])
-            hopes = log_probs.amax(dim=1) / lengths ** float(length_penalty)  # (batch,)
-            done = last | (hopes <= bars)
-            if early_stopping is True:
-                done |= bars > -inf
-            if done.any():
-                left = (~done).nonzero()[:, 0]
-                ids, log_probs = ids[left], log_probs[left]
-                searching = [searching[row] for row in left.tolist()]
-                constraints.select(left)
-                cache.select(left)
-    return [n_best.hypotheses for n_best in found]
+            left = [row for row, search in enumerate(searching) if not search.done]
+            if not left:
+                return [search.hypotheses for search in searches]
+            if len(left) < len(searching):
+                searching = [searching[row] for row in left]
+                constraints.select(ids.new_tensor(left))
+                cache.select(ids.new_tensor(left))
+            beams = [search.beams for search in searching]
+            parents = [[beam.parent for beam in row] for row in beams]
+            cache.reorder(ids.new_tensor(parents))
+            ids = ids.new_tensor([[beam.ids[-1:] for beam in row] for row in beams])
 
 
 class Candidates(NamedTuple):
@@ -133,103 +132,112 @@ def best_candidates(
     return Candidates(totals, places // n_each, tokens.flatten(1).gather(1, places))
 
 
-def keep_unended(candidates: Candidates, ended: Tensor, n_beams: int) -> Candidates:
-    """Keep the best candidates that go on; ended: (batch, n_candidates), boolean.
+class Beam(NamedTuple):
+    """A target that is not finished.
 
-    Each beam ends in one way only. So of 2 * n_beams candidates n_beams go on.
+    Attributes:
+        ids: its tokens, bos included.
+        log_prob: of these tokens, in nats.
+        parent: number of the beam that it continues.
     """
-    order = ended.long().argsort(dim=1, stable=True)[:, :n_beams]
-    return Candidates(*(part.gather(1, order) for part in candidates))
+
+    ids: list[int]
+    log_prob: float
+    parent: int
 
 
-def collect(
-    searching: list["NBest"],
-    ids: Tensor,
-    candidates: Candidates,
-    ended: Tensor,
-    lengths: Tensor,
-    eos_id: int,
-) -> None:
-    """Add the targets that have just ended to the hypotheses of their sentences.
-
-    Only the best n_beams candidates of a sentence can end it. Others would have lost
-    their place in the beam if they went on, and must not win one by ending.
+class SentenceSearch:
+    """The search for the targets of one sentence.
 
     Args:
-        searching: hypotheses of each sentence.
-        ids: (batch, n_beams, length), the tokens before the new one, bos included.
-        candidates: for the new token.
-        ended: (batch, n_candidates), boolean.
-        lengths: (batch,), tokens that count in the score.
-        eos_id: the token that ends a target by itself.
+        start: tokens that all targets start with, bos included.
+        n_forced: tokens of the prefix, which do not count in the score.
+        rules: what the targets must keep to.
+        n_beams: see `beam_search`, as for all that follow.
+        length_penalty: see there.
+        early_stopping: see there.
+
+    Attributes:
+        beams: of this step, each in its place in the cache.
+        hypotheses: targets that have ended, best first, n_beams at most.
+        done: whether none can be found any more that would get among these.
     """
-    n_beams = ids.size(1)
-    for row, column in ended[:, :n_beams].nonzero().tolist():
-        log_prob, parent, token = (part[row, column].item() for part in candidates)
-        if log_prob == -inf:
-            continue  # a beam that does not count yet, or a token that may not come
-        target = [*ids[row, parent, 1:].tolist(), token]
-        searching[row].add(target, log_prob, lengths[row].item(), token == eos_id)
+
+    def __init__(
+        self,
+        start: list[int],
+        n_forced: int,
+        rules: TargetRules,
+        n_beams: int,
+        length_penalty: float,
+        early_stopping: EarlyStopping,
+    ) -> None:
+        self.n_forced, self.rules, self.n_beams = n_forced, rules, n_beams
+        self.length_penalty, self.early_stopping = length_penalty, early_stopping
+        # All beams start alike. One counts, or they would stay alike.
+        self.beams = [
+            Beam(start, -inf if number else 0.0, number) for number in range(n_beams)
+        ]
+        self.hypotheses: list[Hypothesis] = []
+        self.done = False
+
+    def advance(
+        self, candidates: Iterable[tuple[float, int, int]], place: int
+    ) -> None:
+        """Go on with the best candidates, and keep those that end.
+
+        Only the best n_beams candidates can end a target. Others would have lost their
+        place in the beam if they went on, and must not win one by ending.
+
+        Args:
+            candidates: twice as many as beams, best first: log-probability, parent and
+                new token. Each beam ends in one way only, so enough of them go on.
+            place: of the new token, from 1.
+        """
+        last = place == self.rules.max_len
+        children = []
+        for rank, (log_prob, parent, token) in enumerate(candidates):
+            ids = self.beams[parent].ids
+            if not last and token != self.rules.eos_id:
+                children.append(Beam([*ids, token], log_prob, parent))
+                if len(children) == self.n_beams:
+                    break
+            elif rank < self.n_beams and log_prob > -inf:
+                # -inf is a beam that does not count, or a token that may not come
+                self._keep([*ids[1:], token], log_prob)
+        self.beams = settle(children)
+        self.done = last or self._has_no_hope(place)
+
+    def _keep(self, ids: list[int], log_prob: float) -> None:
+        score = self._score(log_prob, len(ids))
+        finished = ids[-1] == self.rules.eos_id
+        hypothesis = Hypothesis(ids, log_prob, score, finished)
+        insort(self.hypotheses, hypothesis, key=lambda other: -other.score)
+        del self.hypotheses[self.n_beams :]
+
+    def _has_no_hope(self, place: int) -> bool:
+        is_full = len(self.hypotheses) == self.n_beams
+        if is_full and self.early_stopping is True:
+            return True
+        if self.early_stopping == "never" and self.length_penalty > 0:
+            place = self.rules.max_len  # where a log-probability counts most
+        best = max(beam.log_prob for beam in self.beams)
+        bar = self.hypotheses[-1].score if is_full else -inf
+        return self._score(best, place) <= bar
+
+    def _score(self, log_prob: float, length: int) -> float:
+        return log_prob / max(length - self.n_forced, 1) ** self.length_penalty
 
 
-def settle(children: Candidates) -> Candidates:
-    """Give each of the new beams its place among the n_beams of its sentence.
+def settle(children: list[Beam]) -> list[Beam]:
+    """Give each of the new beams its place: (n_beams), best first.
 
     The best child of a parent stands where its parent stood, and its siblings stand
     where nobody's parent stood. So the cache has to be copied for siblings only.
-
-    Args:
-        children: (batch, n_beams), best first.
-
-    Returns:
-        The same beams, in the order of their places.
     """
-    parents = children.parents
-    older = (parents[:, :, None] == parents[:, None, :]).tril(diagonal=-1)
-    is_best = ~older.any(dim=2)  # (batch, n_beams)
-    taken = torch.zeros_like(is_best).scatter(1, parents, True)
-    free = taken.long().argsort(dim=1, stable=True)  # places nobody takes come first
-    number = (~is_best).cumsum(dim=1) - 1  # of a sibling among all siblings
-    places = torch.where(is_best, parents, free.gather(1, number.clamp(min=0)))
-    return Candidates(
-        *(torch.empty_like(part).scatter(1, places, part) for part in children)
-    )
-
-
-def take_beams(ids: Tensor, parents: Tensor) -> Tensor:
-    """Give every new beam the tokens of its parent.
-
-    (batch, n_beams, length), (batch, n_beams) -> (batch, n_beams, length).
-    """
-    return ids.gather(1, parents[..., None].expand(-1, -1, ids.size(-1)))
-
-
-class NBest:
-    """The best hypotheses of one sentence.
-
-    Args:
-        n: how many are kept.
-        length_penalty: see `beam_search`.
-
-    Attributes:
-        hypotheses: best first.
-    """
-
-    def __init__(self, n: int, length_penalty: float) -> None:
-        self.n, self.length_penalty = n, length_penalty
-        self.hypotheses: list[Hypothesis] = []
-
-    def add(self, ids: list[int], log_prob: float, length: int, finished: bool) -> None:
-        """Put a target into its place, and drop the last one if there are too many."""
-        score = log_prob / length**self.length_penalty
-        hypothesis = Hypothesis(ids, log_prob, score, finished)
-        insort(self.hypotheses, hypothesis, key=lambda other: -other.score)
-        del self.hypotheses[self.n :]
-
-    @property
-    def bar(self) -> float:
-        """The score that another target has to exceed to be kept."""
-        return self.hypotheses[-1].score if len(self.hypotheses) == self.n else -inf
+    heirs = {child.parent: child for child in reversed(children)}
+    siblings = (child for child in children if heirs[child.parent] is not child)
+    return [heirs.get(place) or next(siblings) for place in range(len(children))]
 
 
 def _check_options(

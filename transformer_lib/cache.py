@@ -88,13 +88,17 @@ class DecoderCache:
         Args:
             parents: (n_sentences, n_beams), the number of a beam of the same sentence.
         """
-        first = torch.arange(0, self.n_rows, self.n_beams, device=parents.device)
-        sources = (first[:, None] + parents).flatten()  # (n_rows,)
-        targets = torch.arange(self.n_rows, device=parents.device)
-        moved = (sources != targets).nonzero()[:, 0]
-        if len(moved):
+        sources = [
+            sentence * self.n_beams + parent
+            for sentence, row in enumerate(parents.tolist())
+            for parent in row
+        ]
+        moved = [row for row, source in enumerate(sources) if source != row]
+        if moved:
+            source = parents.new_tensor([sources[row] for row in moved])
+            target = parents.new_tensor(moved)
             for layer in self.layers:
-                layer.self_attn.copy_rows(sources[moved], moved)
+                layer.self_attn.copy_rows(source, target)
 
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences only, in this order, with all their beams.

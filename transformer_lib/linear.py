@@ -1,4 +1,8 @@
-"""The linear layer: PyTorch's, with its matrix in the order that few rows want."""
+"""The linear layer: PyTorch's, and a way to multiply few rows faster, as decoding asks.
+
+A step of a search multiplies one row, or a few, with all the matrices of the decoder.
+What takes time is reading the matrices, not multiplying.
+"""
 
 import torch
 import torch.nn.functional as F
@@ -6,69 +10,88 @@ from torch import Tensor, nn
 
 _PACKED_FOR = 32  # rows; the order that oneDNN chooses for them is good for 1 and 128
 _WORTH_PACKING = 2**16  # numbers in a matrix; a call of oneDNN costs as much as fewer
+_FEW_ROWS, _WORTH_SHARING = 4, 2**19  # up to so many rows and numbers, see FewRows
 
 
 class Linear(nn.Linear):
     """`nn.Linear`, with the same parameters and results, but faster while packed."""
 
-    packed: Tensor | None = None
+    packed: "FewRows | None" = None
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in_features) -> (..., out_features)."""
-        if self.packed is None or not torch.is_inference_mode_enabled():
+        if self.packed is None:
             return F.linear(x, self.weight, self.bias)
-        return linear(x, self.packed, self.bias)
+        return self.packed(x)
 
     def pack(self) -> None:
-        """Keep a packed copy of the weights, which must not change until `unpack`."""
-        self.packed = pack(self.weight)
+        """Make ready for few rows; weights must not change until `unpack`."""
+        self.packed = FewRows(self.weight, self.bias)
 
     def unpack(self) -> None:
-        """Forget the packed copy."""
+        """Be PyTorch's linear layer again."""
         self.packed = None
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute x W^T + b.
+class FewRows:
+    """A linear map x W^T + b that is made ready for few rows of x, on a CPU.
 
-    Args:
-        x: (..., in_features)
-        weight: (out_features, in_features), as it is or from `pack`.
-        bias: (out_features,) or None.
+    F.linear reads the matrix at a fraction of the speed of memory. Two other ways reach
+    more of it, and which one is best depends on the number of rows:
 
-    Returns:
-        (..., out_features)
-    """
-    if weight.is_mkldnn:
-        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-    return F.linear(x, weight, bias)
-
-
-def pack(weight: Tensor) -> Tensor:
-    """Put a matrix into the order in which a CPU multiplies few rows by it fastest.
-
-    A decoding step multiplies a few rows with large matrices: its time is that of
-    reading the matrices. F.linear reads them as they lie, at a fraction of the speed of
-    memory. oneDNN's own order is read from the first number to the last. Measured for
-    float32, 512 inputs and 8,000 outputs, two threads with AVX-512: 2.1 ms become 0.7
-    for 1 row, 3.7 become 0.7 for 4, 6.1 become 1.7 for 32, 13.8 become 6.5 for 128.
+    - One row, or up to four and a small matrix: every thread multiplies by a matrix of
+      its own, a share of the rows of W. MKL's batched product does so; its product of
+      a matrix and a vector does not.
+    - Otherwise, up to some hundred rows: W in the order in which oneDNN reads it, from
+      the first number to the last.
 
     The sums are rounded otherwise. So it is done in `torch.inference_mode()` only,
-    which the searches use: elsewhere the numbers are PyTorch's, bit for bit.
+    which the searches use: elsewhere the numbers are PyTorch's, bit for bit. See the
+    page *Performance* for what is gained.
 
     Args:
-        weight: (out_features, in_features)
-
-    Returns:
-        The matrix for `linear`: packed, or as it is where nothing is gained.
+        weight: (out_features, in_features); must not change any more.
+        bias: (out_features,) or None.
     """
-    weight = weight.detach()
-    if (
-        weight.numel() >= _WORTH_PACKING
-        and weight.device.type == "cpu"
-        and weight.dtype in (torch.float32, torch.bfloat16)
-        and torch.backends.mkldnn.is_available()
-        and torch.is_inference_mode_enabled()
-    ):
-        return torch.ops.mkldnn._reorder_linear_weight(weight, _PACKED_FOR)
-    return weight
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self.weight, self.bias = weight, bias
+        self.reordered = self.shares = self.bias_shares = None
+        if weight.device.type != "cpu" or weight.numel() < _WORTH_PACKING:
+            return
+        weight = weight.detach()
+        if torch.backends.mkldnn.is_available() and weight.dtype in (
+            torch.float32,
+            torch.bfloat16,
+        ):
+            reorder = torch.ops.mkldnn._reorder_linear_weight
+            self.reordered = reorder(weight, _PACKED_FOR)
+        n_threads = torch.get_num_threads()
+        if weight.dtype == torch.float32 and len(weight) % n_threads == 0:
+            self.shares = weight.unflatten(0, (n_threads, -1))
+            if bias is not None:
+                self.bias_shares = bias.detach().view(n_threads, -1, 1)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., in_features) -> (..., out_features)."""
+        if torch.is_inference_mode_enabled():
+            n_rows = x.numel() // x.size(-1)
+            if self.shares is not None and (
+                n_rows == 1
+                or (n_rows <= _FEW_ROWS and self.weight.numel() <= _WORTH_SHARING)
+            ):
+                return self._multiply_shares(x)
+            if self.reordered is not None:
+                return torch.ops.mkldnn._linear_pointwise(
+                    x, self.reordered, self.bias, "none", [], ""
+                )
+        return F.linear(x, self.weight, self.bias)
+
+    def _multiply_shares(self, x: Tensor) -> Tensor:
+        columns = x.flatten(0, -2).t().expand(len(self.shares), -1, -1)
+        if self.bias_shares is None:
+            product = self.shares @ columns
+        else:
+            product = torch.baddbmm(self.bias_shares, self.shares, columns)
+        # (n_threads, out_features / n_threads, n_rows) -> (..., out_features)
+        return product.flatten(0, 1).t().contiguous().view(*x.shape[:-1], -1)

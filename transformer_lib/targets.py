@@ -104,7 +104,7 @@ class Constraints:
             prefixes *= len(src)
         rows = [prefix + [_FREE] * (longest - len(prefix)) for prefix in prefixes]
         self.forced = src.new_tensor(rows).view(len(src), longest)
-        self.n_forced = (self.forced != _FREE).sum(dim=1)  # (batch,)
+        self.n_forced = [len(prefix) for prefix in prefixes]  # of each sentence
 
     def start(self, n_beams: int = 1) -> Tensor:
         """Return what targets start with: bos, and forced tokens that all of them have.
@@ -149,13 +149,9 @@ class Constraints:
             log_probs[rows, :, token[rows]] = 0.0
         return log_probs
 
-    def free_lengths(self, place: int) -> Tensor:
-        """Count the tokens up to `place` that are not forced: (batch,), at least 1."""
-        return (place - self.n_forced).clamp(min=1)
-
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences only, in this order: (n_kept,), indices."""
-        self.forced, self.n_forced = self.forced[sentences], self.n_forced[sentences]
+        self.forced = self.forced[sentences]
 
 
 @contextmanager
