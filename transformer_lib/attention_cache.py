@@ -7,7 +7,6 @@ So keys and values are kept, and queries are not.
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lib.attention import MultiHeadAttention
@@ -17,27 +16,21 @@ from transformer_lib.masks import causal_mask
 class SelfAttentionCache:
     """One layer's self-attention, with keys and values of the target so far.
 
-    They are written in place into room that is made in advance and doubled when it is
-    full, so that n tokens cost n writes and not n copies of all before them.
+    They are written in place into room that is made in advance, so that n tokens cost n
+    writes and not n copies of all before them.
 
     Args:
         attention: whose keys and values are kept.
-        n_rows: targets decoded side by side.
-        capacity: tokens there is room for at first.
+        keys_values: the room, (2, n_rows, n_heads, capacity, d_head); its first
+            `length` positions are in use.
 
     Attributes:
         length: tokens read so far.
-        keys_values: (2, n_rows, n_heads, capacity, d_head); its first `length`
-            positions are in use.
     """
 
-    def __init__(
-        self, attention: MultiHeadAttention, n_rows: int, capacity: int
-    ) -> None:
-        self.attention, self.length = attention, 0
+    def __init__(self, attention: MultiHeadAttention, keys_values: Tensor) -> None:
+        self.attention, self.keys_values, self.length = attention, keys_values, 0
         self.project = attention.joint_projection()
-        shape = (2, n_rows, attention.n_heads, capacity, attention.d_head)
-        self.keys_values = attention.q_proj.weight.new_empty(shape)
 
     def attend(self, x: Tensor) -> Tensor:
         """Add the new tokens, and let them attend to all tokens up to themselves.
@@ -49,7 +42,8 @@ class SelfAttentionCache:
             (n_rows, n_new, d_model)
 
         Raises:
-            ValueError: x has another number of rows than the cache.
+            ValueError: x has another number of rows than the cache, or the cache is
+                full.
         """
         n_rows, n_new, _ = x.shape
         if n_rows != self.keys_values.size(1):
@@ -57,33 +51,23 @@ class SelfAttentionCache:
                 f"{n_rows} rows are to be decoded, but the cache was made for "
                 f"{self.keys_values.size(1)}"
             )
+        start, length = self.length, self.length + n_new
+        if length > self.keys_values.size(3):
+            raise ValueError(
+                f"the cache is full: it has room for {self.keys_values.size(3)} tokens, "
+                f"not for {length}"
+            )
         attention = self.attention
         # (n_rows, n_new, 3 * d_model) -> (3, n_rows, n_heads, n_new, d_head)
-        joint = self.project(x).unflatten(-1, (3, attention.n_heads, attention.d_head))
-        joint = joint.permute(2, 0, 3, 1, 4)
-        start, self.length = self.length, self.length + n_new
-        self._make_room()
-        self.keys_values[:, :, :, start : self.length] = joint[1:]
-        keys, values = self.keys_values[:, :, :, : self.length]
+        shape = (n_rows, n_new, 3, attention.n_heads, attention.d_head)
+        joint = self.project(x).view(shape).permute(2, 0, 3, 1, 4)
+        self.length = length
+        self.keys_values.narrow(3, start, n_new).copy_(joint[1:])
+        keys, values = self.keys_values.narrow(3, 0, length).unbind()
         # A single new token is the last one: there is no future to be hidden from it.
-        mask = causal_mask(self.length, x.device)[start:] if n_new > 1 else None
+        mask = causal_mask(length, x.device)[start:] if n_new > 1 else None
         output = attention.attend(joint[0], keys, values, mask)
         return attention.out_proj(attention.join_heads(output))
-
-    def select(self, rows: Tensor) -> None:
-        """Keep these rows only, in this order: (n_kept,), indices."""
-        self.keys_values = self.keys_values.index_select(1, rows)
-
-    def copy_rows(self, source: Tensor, target: Tensor) -> None:
-        """Copy rows over others, in place: (n_copied,) indices each."""
-        for used in self.keys_values[:, :, :, : self.length]:  # keys, then values
-            used.index_copy_(0, target, used.index_select(0, source))
-
-    def _make_room(self) -> None:
-        capacity = self.keys_values.size(3)
-        if self.length > capacity:
-            missing = max(capacity, self.length - capacity)
-            self.keys_values = F.pad(self.keys_values, (0, 0, 0, missing))
 
 
 class CrossAttentionCache:

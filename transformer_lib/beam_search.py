@@ -126,10 +126,23 @@ def best_candidates(
         n_candidates: continuations wanted for each sentence.
     """
     n_each = min(n_candidates, next_log_probs.size(-1))
-    best, tokens = next_log_probs.topk(n_each, dim=-1)  # (batch, n_beams, n_each)
+    best, tokens = top_tokens(next_log_probs, n_each)  # (batch, n_beams, n_each)
     totals = (best + log_probs[..., None]).flatten(1)
     totals, places = totals.topk(n_candidates)
     return Candidates(totals, places // n_each, tokens.flatten(1).gather(1, places))
+
+
+_COLUMNS = 800
+
+
+def top_tokens(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    if scores.size(-1) % _COLUMNS or scores.size(-1) < 8 * _COLUMNS:
+        return scores.topk(n, dim=-1)
+    table = scores.unflatten(-1, (-1, _COLUMNS))
+    _, columns = table.amax(-2).topk(n, dim=-1, sorted=False)
+    index = columns[..., None, :].expand(*table.shape[:-1], n)
+    best, places = table.gather(-1, index).flatten(-2).topk(n, dim=-1)
+    return best, places // n * _COLUMNS + columns.gather(-1, places % n)
 
 
 class Beam(NamedTuple):

@@ -28,12 +28,16 @@ class DecoderCache:
     It has no gradients; use it under `torch.no_grad()`.
 
     Args:
-        layers: of the decoder that the cache is for.
+        layers: of the decoder that the cache is for; all have as many heads.
         memory: (batch, src_len, d_memory), the encoder's output.
         src_mask: (batch, 1, 1, src_len), boolean; None if nothing is padded.
         n_beams: targets written for each sentence. Row `i * n_beams + j` of the cache
             is beam j of sentence i.
         capacity: tokens there is room for at first; it is doubled when it is full.
+
+    Attributes:
+        keys_values: (n_layers, 2, n_rows, n_heads, capacity, d_head), of the targets;
+            every layer works on its part.
 
     Raises:
         ValueError: n_beams or capacity is below 1, or there is no layer.
@@ -47,22 +51,27 @@ class DecoderCache:
         n_beams: int = 1,
         capacity: int = 32,
     ) -> None:
+        layers = list(layers)
         if n_beams < 1 or capacity < 1:
             raise ValueError(
                 f"n_beams and capacity must be at least 1, not {n_beams} and {capacity}"
             )
+        if not layers:
+            raise ValueError("a decoder of 0 layers has nothing to remember")
         self.n_beams, self.n_sentences = n_beams, memory.size(0)
         if src_mask is not None and src_mask.all():
             src_mask = None  # attention without a mask is faster
+        first = layers[0].self_attn
+        self.keys_values = first.q_proj.weight.new_empty(
+            len(layers), 2, self.n_rows, first.n_heads, capacity, first.d_head
+        )
         self.layers = [
             LayerCache(
-                SelfAttentionCache(layer.self_attn, self.n_rows, capacity),
+                SelfAttentionCache(layer.self_attn, part),
                 CrossAttentionCache(layer.cross_attn, memory, src_mask),
             )
-            for layer in layers
+            for layer, part in zip(layers, self.keys_values, strict=True)
         ]
-        if not self.layers:
-            raise ValueError("a decoder of 0 layers has nothing to remember")
 
     @property
     def n_rows(self) -> int:
@@ -77,8 +86,17 @@ class DecoderCache:
     @property
     def n_bytes(self) -> int:
         """Size of all keys and values, room that is not in use yet included."""
-        parts = (part for kept in self.layers for part in vars(kept).values())
-        return sum(part.keys_values.nbytes for part in parts)
+        source = (layer.cross_attn.keys_values.nbytes for layer in self.layers)
+        return self.keys_values.nbytes + sum(source)
+
+    def make_room(self, n_new: int) -> None:
+        """See to it that so many tokens can be added; what is kept stays as it is."""
+        *sizes, capacity, d_head = self.keys_values.shape
+        if self.length + n_new > capacity:
+            capacity = max(2 * capacity, self.length + n_new)
+            room = self.keys_values.new_empty(*sizes, capacity, d_head)
+            room[..., : self.length, :] = self.keys_values[..., : self.length, :]
+            self._replace(room)
 
     def reorder(self, parents: Tensor) -> None:
         """Let every beam go on from what its parent has read.
@@ -94,11 +112,13 @@ class DecoderCache:
             for parent in row
         ]
         moved = [row for row, source in enumerate(sources) if source != row]
-        if moved:
-            source = parents.new_tensor([sources[row] for row in moved])
-            target = parents.new_tensor(moved)
-            for layer in self.layers:
-                layer.self_attn.copy_rows(source, target)
+        used = self.keys_values[..., : self.length, :].unbind(2)  # row by row
+        read = {sources[row] for row in moved}
+        # What is written over before it is read is put aside.
+        aside = {row: used[row].clone() for row in read.intersection(moved)}
+        for row in moved:
+            source = sources[row]
+            used[row].copy_(aside.get(source, used[source]))
 
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences only, in this order, with all their beams.
@@ -108,8 +128,8 @@ class DecoderCache:
         """
         beams = torch.arange(self.n_beams, device=sentences.device)
         rows = (sentences[:, None] * self.n_beams + beams).flatten()
+        self._replace(self.keys_values.index_select(2, rows))
         for layer in self.layers:
-            layer.self_attn.select(rows)
             layer.cross_attn.select(sentences)
         self.n_sentences = len(sentences)
 
@@ -125,3 +145,8 @@ class DecoderCache:
             )
         for layer in self.layers:
             layer.self_attn.length = length
+
+    def _replace(self, keys_values: Tensor) -> None:
+        self.keys_values = keys_values
+        for layer, part in zip(self.layers, keys_values, strict=True):
+            layer.self_attn.keys_values = part

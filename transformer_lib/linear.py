@@ -56,7 +56,9 @@ class FewRows:
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.weight, self.bias = weight, bias
+        self.out_features, self.in_features = weight.shape
         self.reordered = self.shares = self.bias_shares = None
+        self.most_rows = 0  # that are multiplied in shares
         if weight.device.type != "cpu" or weight.numel() < _WORTH_PACKING:
             return
         weight = weight.detach()
@@ -66,32 +68,32 @@ class FewRows:
         ):
             reorder = torch.ops.mkldnn._reorder_linear_weight
             self.reordered = reorder(weight, _PACKED_FOR)
-        n_threads = torch.get_num_threads()
-        if weight.dtype == torch.float32 and len(weight) % n_threads == 0:
-            self.shares = weight.unflatten(0, (n_threads, -1))
+        self.n_threads = torch.get_num_threads()
+        if weight.dtype == torch.float32 and len(weight) % self.n_threads == 0:
+            self.most_rows = _FEW_ROWS if weight.numel() <= _WORTH_SHARING else 1
+            self.shares = weight.unflatten(0, (self.n_threads, -1))
             if bias is not None:
-                self.bias_shares = bias.detach().view(n_threads, -1, 1)
+                self.bias_shares = bias.detach().view(self.n_threads, -1, 1)
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., in_features) -> (..., out_features)."""
         if torch.is_inference_mode_enabled():
-            n_rows = x.numel() // x.size(-1)
-            if self.shares is not None and (
-                n_rows == 1
-                or (n_rows <= _FEW_ROWS and self.weight.numel() <= _WORTH_SHARING)
-            ):
-                return self._multiply_shares(x)
+            n_rows = x.numel() // self.in_features
+            if n_rows <= self.most_rows:
+                return self._multiply_shares(x, n_rows)
             if self.reordered is not None:
                 return torch.ops.mkldnn._linear_pointwise(
                     x, self.reordered, self.bias, "none", [], ""
                 )
         return F.linear(x, self.weight, self.bias)
 
-    def _multiply_shares(self, x: Tensor) -> Tensor:
-        columns = x.flatten(0, -2).t().expand(len(self.shares), -1, -1)
+    def _multiply_shares(self, x: Tensor, n_rows: int) -> Tensor:
+        columns = x.reshape(n_rows, self.in_features).t()
+        columns = columns.expand(self.n_threads, -1, -1)
         if self.bias_shares is None:
-            product = self.shares @ columns
+            product = torch.bmm(self.shares, columns)
         else:
             product = torch.baddbmm(self.bias_shares, self.shares, columns)
         # (n_threads, out_features / n_threads, n_rows) -> (..., out_features)
-        return product.flatten(0, 1).t().contiguous().view(*x.shape[:-1], -1)
+        product = product.view(self.out_features, n_rows).t().contiguous()
+        return product.view(*x.shape[:-1], self.out_features)

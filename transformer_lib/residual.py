@@ -50,12 +50,13 @@ class LayerNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., d_model) -> (..., d_model). ValueError if the width is another."""
-        if x.size(-1) != self.gain.numel():
+        gain = self.gain
+        if x.size(-1) != gain.size(0):
             raise ValueError(
                 f"x has width {x.size(-1)}, but this layer norm was built for "
-                f"{self.gain.numel()}"
+                f"{gain.size(0)}"
             )
-        return F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.eps)
+        return F.layer_norm(x, gain.shape, gain, self.bias, self.eps)
 
 
 class SublayerConnection(nn.Module):

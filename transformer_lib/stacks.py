@@ -85,6 +85,7 @@ class Decoder(nn.Module):
         if cache is None:
             caches = [None] * len(self.layers)
         elif len(cache.layers) == len(self.layers):
+            cache.make_room(x.size(1))
             caches = cache.layers
         else:
             raise ValueError(

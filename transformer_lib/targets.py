@@ -157,12 +157,14 @@ class Constraints:
 @contextmanager
 def without_dropout(model: nn.Module) -> Iterator[None]:
     """Put a model into evaluation mode, and back into its own mode afterwards."""
-    was_training = model.training
+    if not model.training:
+        yield
+        return
     model.eval()
     try:
         yield
     finally:
-        model.train(was_training)
+        model.train()
 
 
 def _check_source(src: Tensor, pad_id: int) -> None:
