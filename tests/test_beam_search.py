@@ -22,6 +22,7 @@ from transformer_lib.beam_search import (
     beam_search,
     best_candidates,
     settle,
+    top_tokens,
 )
 from transformer_lib.decoding import greedy_decode
 from transformer_lib.model import Transformer
@@ -199,6 +200,22 @@ def test_best_candidates_are_those_of_all_log_probabilities() -> None:
     expected, places = every.sort(dim=1, descending=True)
     torch.testing.assert_close(found.log_probs, expected[:, :8])
     assert torch.equal(found.parents * 11 + found.tokens, places[:, :8])
+
+
+@pytest.mark.parametrize("vocab_size", [79, 80, 83, 800, 1007])
+@pytest.mark.parametrize("n", [1, 8, 40])
+def test_top_tokens_are_those_of_topk(vocab_size, n) -> None:
+    torch.manual_seed(n)
+    scores = torch.randn(3, 4, vocab_size)
+    scores[0, :, 5:] = -torch.inf  # as in a forced prefix
+    scores[1, 0, -3:] = 9.0 + torch.arange(3)  # beside the table
+    found, tokens = top_tokens(scores, n)
+    expected, places = scores.topk(n)
+    assert torch.equal(found, expected)
+    assert torch.equal(scores.gather(-1, tokens), expected)
+    possible = expected > -torch.inf
+    assert torch.equal(tokens[possible], places[possible])
+    assert all(len(set(row)) == n for row in tokens.flatten(0, 1).tolist())
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import torch
 from reference import EXACT
 from small_models import BOS, CONFIG, SRC, VOCAB, make_model
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_lib.cache import DecoderCache
 from transformer_lib.masks import causal_mask, padding_mask
@@ -138,21 +139,40 @@ def test_reordered_beams_equal_their_targets_read_at_once() -> None:
             torch.testing.assert_close(found[i * n_beams + j], expected[0, 4:], **EXACT)
 
 
-def test_beams_that_stay_are_not_copied(monkeypatch) -> None:
+def test_beams_that_stay_are_not_copied() -> None:
     model = make_model()
     cache = model.start_cache(SRC, n_beams=3)
     model.decode_next(draw_targets(12), cache)
-    copied = []
-    for layer in cache.layers:
-        monkeypatch.setattr(
-            layer.self_attn, "copy_rows", lambda *rows: copied.append(rows)
-        )
-    cache.reorder(torch.tensor([[0, 1, 2]] * 4))
-    assert copied == []
-    cache.reorder(torch.tensor([[0, 1, 2], [0, 0, 2], [0, 1, 2], [2, 1, 0]]))
-    assert len(copied) == 2  # layers
-    assert torch.equal(copied[0][0], torch.tensor([3, 11, 9]))
-    assert torch.equal(copied[0][1], torch.tensor([4, 9, 11]))
+    before = cache.keys_values.clone()
+    with _Copies() as copies:
+        cache.reorder(torch.tensor([[0, 1, 2]] * 4))
+    assert copies.n == 0
+    with _Copies() as copies:
+        cache.reorder(torch.tensor([[0, 1, 2], [0, 0, 2], [0, 1, 2], [2, 1, 0]]))
+    assert copies.n == 3  # rows 4, 9 and 11
+    sources = [0, 1, 2, 3, 3, 5, 6, 7, 8, 11, 10, 9]
+    used = (Ellipsis, slice(9), slice(None))
+    assert torch.equal(cache.keys_values[used], before[:, :, sources][used])
+
+
+class _Copies(TorchDispatchMode):
+    """Count what is copied over something that was there before."""
+
+    n = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.n += func is torch.ops.aten.copy_.default
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_layer_without_room_says_so() -> None:
+    model = make_model()
+    cache = model.start_cache(SRC)
+    model.decode_next(draw_targets(4, 9), cache)
+    x = torch.zeros(4, 24, CONFIG.d_model).double()
+    with pytest.raises(ValueError, match="room for 32 tokens, not 33"):
+        model.decoder.layers[0](x, cache=cache.layers[0])
+    assert cache.length == 9
 
 
 def test_sentences_that_are_left_go_on_as_before() -> None:

@@ -4,11 +4,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from small_models import make_model
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_lib import linear as module
 from transformer_lib.attention import MultiHeadAttention
-from transformer_lib.linear import Linear, linear, pack
+from transformer_lib.linear import FewRows, Linear
 from transformer_lib.packing import packed_weights
 
 CLOSE = {"rtol": 0, "atol": 1e-5}
@@ -16,40 +16,67 @@ CLOSE = {"rtol": 0, "atol": 1e-5}
 
 @pytest.fixture
 def any_size(monkeypatch) -> None:
-    """Let small matrices be packed too."""
-    monkeypatch.setattr(module, "_WORTH_PACKING", 1)
+    """Let no matrix be too small."""
+    monkeypatch.setattr(module, "_LARGE", 1)
 
 
-@pytest.mark.parametrize("shape", [(1, 5), (1, 1, 5), (2, 3, 5), (40, 5)])
+@pytest.mark.parametrize(
+    "shape", [(5,), (1, 5), (1, 1, 5), (2, 2, 5), (2, 3, 5), (40, 5)]
+)
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("d_out", [3, 5, 11])
-def test_results_are_those_of_pytorch(any_size, shape, bias, d_out) -> None:
+@pytest.mark.parametrize("d_out", [3, 4, 8])
+@pytest.mark.parametrize("huge", [1, 2**19])
+def test_results_are_those_of_pytorch(
+    any_size, monkeypatch, shape, bias, d_out, huge
+) -> None:
+    monkeypatch.setattr(module, "_HUGE", huge)
     torch.manual_seed(0)
     layer, x = Linear(5, d_out, bias=bias), torch.randn(shape)
+    if bias:
+        torch.nn.init.normal_(layer.bias)
     expected = F.linear(x, layer.weight, layer.bias)
     with torch.inference_mode():
         layer.pack()
-        assert layer.packed.is_mkldnn
-        torch.testing.assert_close(layer(x), expected, **CLOSE)
+        found = layer(x)
+    torch.testing.assert_close(found, expected, **CLOSE)
+    assert found.is_contiguous()
     layer.unpack()
     assert layer.packed is None
 
 
-def test_large_matrices_of_32_and_16_bits_are_packed_in_inference_mode() -> None:
-    large, small = torch.randn(256, 256), torch.randn(255, 256)
-    assert not pack(large).is_mkldnn
-    with torch.inference_mode():
-        assert pack(large).is_mkldnn
-        assert pack(large.bfloat16()).is_mkldnn
-        assert not pack(large.double()).is_mkldnn
-        assert not pack(small).is_mkldnn
+def ways(weight: Tensor, *numbers_of_rows: int) -> list[str]:
+    """How a matrix is multiplied by so many rows."""
+    found = []
+    for n_rows in numbers_of_rows:
+        packed = FewRows(weight, None)
+        with torch.inference_mode():
+            packed(torch.zeros(n_rows, weight.size(1), dtype=weight.dtype))
+        if vars(packed).get("reordered") is not None:
+            found.append("reordered")
+        else:
+            found.append("shares" if n_rows <= packed.most_shared else "F.linear")
+    return found
 
 
-def test_outside_inference_mode_a_packed_layer_is_pytorchs_bit_for_bit() -> None:
+def test_the_way_depends_on_size_rows_and_numbers(monkeypatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    small, large = torch.randn(254, 256), torch.randn(256, 256)
+    odd, huge = torch.randn(257, 256), torch.randn(1024, 1024)
+    assert ways(small, 1, 5) == ["F.linear", "F.linear"]
+    assert ways(large, 1, 4, 5) == ["shares", "shares", "reordered"]
+    assert ways(odd, 1, 5) == ["reordered", "reordered"]
+    assert ways(huge, 1, 2) == ["shares", "reordered"]
+    assert ways(large.bfloat16(), 1, 5) == ["reordered", "reordered"]
+    assert ways(large.double(), 1, 5) == ["F.linear", "F.linear"]
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 9])
+def test_outside_inference_mode_a_packed_layer_is_pytorchs_bit_for_bit(n_rows) -> None:
     torch.manual_seed(0)
-    layer, x = Linear(256, 1024), torch.randn(3, 256)
+    layer, x = Linear(256, 1024), torch.randn(n_rows, 256)
     with torch.inference_mode():
         layer.pack()
+        layer(x)
     product = layer(x)
     assert torch.equal(product, F.linear(x, layer.weight, layer.bias))
     product.sum().backward()
@@ -57,16 +84,17 @@ def test_outside_inference_mode_a_packed_layer_is_pytorchs_bit_for_bit() -> None
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_the_joint_projection_is_the_three_of_them(any_size, bias) -> None:
+@pytest.mark.parametrize("n_rows", [3, 30])
+def test_the_joint_projection_is_the_three_of_them(any_size, bias, n_rows) -> None:
     torch.manual_seed(0)
-    attention, x = MultiHeadAttention(8, 2, bias=bias), torch.randn(3, 1, 8)
+    attention, x = MultiHeadAttention(8, 2, bias=bias), torch.randn(n_rows, 1, 8)
     layers = (attention.q_proj, attention.k_proj, attention.v_proj)
     expected = torch.cat([layer(x) for layer in layers], dim=-1)
-    torch.testing.assert_close(linear(x, *attention.joint_projection()), expected)
+    torch.testing.assert_close(attention.joint_projection()(x), expected)
     with torch.inference_mode():
         attention.pack()
         assert attention.joint_projection() is attention.packed
-        joint = linear(x, *attention.joint_projection())
+        joint = attention.joint_projection()(x)
         torch.testing.assert_close(joint, expected, **CLOSE)
     attention.unpack()
     assert attention.packed is None

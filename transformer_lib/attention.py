@@ -214,9 +214,9 @@ def _open_is_faster(q: Tensor) -> bool:
     """
     if q.device.type != "cpu":
         return False
-    n_rows, _, n_queries, _ = q.shape
-    few_queries = n_rows >= 16 and n_queries <= 8 and not q.requires_grad
-    return few_queries or (q.dtype == torch.bfloat16 and q.requires_grad)
+    if q.requires_grad:
+        return q.dtype == torch.bfloat16
+    return q.size(0) >= 16 and q.size(2) <= 8
 
 
 def _check_sizes(query: Tensor, key: Tensor, value: Tensor) -> None:

@@ -30,7 +30,7 @@ class SelfAttentionCache:
 
     def __init__(self, attention: MultiHeadAttention, keys_values: Tensor) -> None:
         self.attention, self.keys_values, self.length = attention, keys_values, 0
-        self.project = attention.joint_projection()
+        self.in_proj, self.out_proj = attention.joint_projection(), attention.out_proj
 
     def attend(self, x: Tensor) -> Tensor:
         """Add the new tokens, and let them attend to all tokens up to themselves.
@@ -52,22 +52,22 @@ class SelfAttentionCache:
                 f"{self.keys_values.size(1)}"
             )
         start, length = self.length, self.length + n_new
-        if length > self.keys_values.size(3):
+        capacity = self.keys_values.size(3)
+        if length > capacity:
             raise ValueError(
-                f"the cache is full: it has room for {self.keys_values.size(3)} tokens, "
-                f"not for {length}"
+                f"the cache is full: it has room for {capacity} tokens, not {length}"
             )
         attention = self.attention
         # (n_rows, n_new, 3 * d_model) -> (3, n_rows, n_heads, n_new, d_head)
         shape = (n_rows, n_new, 3, attention.n_heads, attention.d_head)
-        joint = self.project(x).view(shape).permute(2, 0, 3, 1, 4)
+        joint = self.in_proj(x).view(shape).permute(2, 0, 3, 1, 4)
         self.length = length
         self.keys_values.narrow(3, start, n_new).copy_(joint[1:])
         keys, values = self.keys_values.narrow(3, 0, length).unbind()
         # A single new token is the last one: there is no future to be hidden from it.
         mask = causal_mask(length, x.device)[start:] if n_new > 1 else None
         output = attention.attend(joint[0], keys, values, mask)
-        return attention.out_proj(attention.join_heads(output))
+        return self.out_proj(attention.join_heads(output))
 
 
 class CrossAttentionCache:
@@ -89,6 +89,7 @@ class CrossAttentionCache:
         self, attention: MultiHeadAttention, memory: Tensor, mask: Tensor | None
     ) -> None:
         self.attention, self.mask = attention, mask
+        self.q_proj, self.out_proj = attention.q_proj, attention.out_proj
         projections = (attention.k_proj, attention.v_proj)
         self.keys_values = torch.stack(
             [attention.split_heads(projection(memory)) for projection in projections]
@@ -105,10 +106,10 @@ class CrossAttentionCache:
         """
         attention, (keys, values) = self.attention, self.keys_values
         # (n_rows, n_new, d_model) -> (batch, n_heads, n_beams * n_new, d_head)
-        query = attention.q_proj(x).reshape(len(keys), -1, attention.d_model)
+        query = self.q_proj(x).reshape(len(keys), -1, attention.d_model)
         query = attention.split_heads(query)
         output = attention.attend(query, keys, values, self.mask)
-        return attention.out_proj(attention.join_heads(output).reshape(x.shape))
+        return self.out_proj(attention.join_heads(output).reshape(x.shape))
 
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences only, in this order: (n_kept,), indices."""

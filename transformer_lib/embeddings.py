@@ -190,27 +190,34 @@ class Embeddings(nn.Module):
                 beyond the learned ones.
             TypeError: ids are not integers.
         """
-        check_ids(ids, self.tokens.num_embeddings)
+        check_ids(ids)
         if positions is None:
             position_vectors = self.positions.first(start + ids.size(1))[start:]
         else:
             position_vectors = self.positions(positions)
-        x = self.scale * self.tokens(ids) + position_vectors
+        x = self.scale * self._look_up(ids) + position_vectors
         return self.dropout(x if self.norm is None else self.norm(x))
 
+    def _look_up(self, ids: Tensor) -> Tensor:
+        try:
+            return self.tokens(ids)
+        except IndexError as error:
+            lowest, highest = (bound.item() for bound in ids.aminmax())
+            size = self.tokens.num_embeddings
+            raise ValueError(
+                f"id {lowest if lowest < 0 else highest} is outside the vocabulary of "
+                f"{size} tokens (0 to {size - 1})"
+            ) from error
 
-def check_ids(ids: Tensor, vocab_size: int) -> None:
-    """Refuse ids that no embedding has a row for.
 
-    Values are read on the CPU only: on an accelerator reading them would make it wait,
-    and its own lookup stops at a wrong id.
+def check_ids(ids: Tensor) -> None:
+    """Refuse what cannot be token ids, whatever the vocabulary.
 
     Args:
         ids: (batch, length)
-        vocab_size: number of rows.
 
     Raises:
-        ValueError: ids are not (batch, length), are empty, or lie outside the rows.
+        ValueError: ids are not (batch, length), or are empty.
         TypeError: ids are not integers.
     """
     if ids.is_floating_point() or ids.dtype == torch.bool:
@@ -224,13 +231,4 @@ def check_ids(ids: Tensor, vocab_size: int) -> None:
         raise ValueError(
             f"ids of shape {tuple(ids.shape)} are empty, but at least 1 sequence of "
             "at least 1 token is needed"
-        )
-    if ids.device.type != "cpu":
-        return
-    lowest, highest = (bound.item() for bound in ids.aminmax())
-    if lowest < 0 or highest >= vocab_size:
-        wrong = lowest if lowest < 0 else highest
-        raise ValueError(
-            f"id {wrong} is outside the vocabulary of {vocab_size} tokens "
-            f"(0 to {vocab_size - 1})"
         )

@@ -186,7 +186,9 @@ class DecoderLayer(nn.Module):
             TypeError: a mask is not boolean.
         """
         if cache is not None:
-            self._check_cache(cache, memory, src_mask, tgt_mask)
+            if not (memory is src_mask is tgt_mask is None):
+                raise ValueError("a cache stands for memory and masks: give it alone")
+            self._check_cache(cache)
             look_back, look_across = cache.self_attn.attend, cache.cross_attn.attend
         else:
             self._check_memory(x, memory)
@@ -202,9 +204,7 @@ class DecoderLayer(nn.Module):
         x = self.cross_attn_connection(x, look_across)
         return self.feed_forward_connection(x, self.feed_forward)
 
-    def _check_cache(self, cache: LayerCache, *replaced: Tensor | None) -> None:
-        if any(given is not None for given in replaced):
-            raise ValueError("a cache stands for memory and masks: give it alone")
+    def _check_cache(self, cache: LayerCache) -> None:
         made_for = (cache.self_attn.attention, cache.cross_attn.attention)
         if made_for != (self.self_attn, self.cross_attn):
             raise ValueError("the cache was made for another layer than this one")

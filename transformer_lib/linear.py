@@ -4,13 +4,16 @@ A step of a search multiplies one row, or a few, with all the matrices of the de
 What takes time is reading the matrices, not multiplying.
 """
 
+from functools import cached_property
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_PACKED_FOR = 32  # rows; the order that oneDNN chooses for them is good for 1 and 128
-_WORTH_PACKING = 2**16  # numbers in a matrix; a call of oneDNN costs as much as fewer
-_FEW_ROWS, _WORTH_SHARING = 4, 2**19  # up to so many rows and numbers, see FewRows
+_LARGE = 2**16  # numbers in a matrix; F.linear multiplies by fewer as fast as anything
+_HUGE = 2**19  # numbers; by more, one row is multiplied in shares, but not _FEW_ROWS
+_FEW_ROWS = 4
+_REORDERED_FOR = 32  # rows; the order that oneDNN chooses for them suits 1 and 128 too
 
 
 class Linear(nn.Linear):
@@ -39,11 +42,12 @@ class FewRows:
     F.linear reads the matrix at a fraction of the speed of memory. Two other ways reach
     more of it, and which one is best depends on the number of rows:
 
-    - One row, or up to four and a small matrix: every thread multiplies by a matrix of
-      its own, a share of the rows of W. MKL's batched product does so; its product of
-      a matrix and a vector does not.
-    - Otherwise, up to some hundred rows: W in the order in which oneDNN reads it, from
-      the first number to the last.
+    - One row, or up to four and a matrix that is not huge: the rows of W are divided
+      into shares, one for each thread and at least two, and multiplied as a batch of
+      matrices. MKL is twice as fast at this as at the product of one matrix and one
+      vector, with one thread as with two.
+    - More rows, up to some hundred: W in the order in which oneDNN reads it, from the
+      first number to the last.
 
     The sums are rounded otherwise. So it is done in `torch.inference_mode()` only,
     which the searches use: elsewhere the numbers are PyTorch's, bit for bit. See the
@@ -57,29 +61,37 @@ class FewRows:
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.weight, self.bias = weight, bias
         self.out_features, self.in_features = weight.shape
-        self.reordered = self.shares = self.bias_shares = None
-        self.most_rows = 0  # that are multiplied in shares
-        if weight.device.type != "cpu" or weight.numel() < _WORTH_PACKING:
-            return
-        weight = weight.detach()
-        if torch.backends.mkldnn.is_available() and weight.dtype in (
-            torch.float32,
-            torch.bfloat16,
+        self.is_large = weight.device.type == "cpu" and weight.numel() >= _LARGE
+        self.n_shares = max(2, torch.get_num_threads())
+        self.most_shared, self.bias_shares = 0, None  # rows of x
+        if (
+            self.is_large
+            and weight.dtype == torch.float32
+            and self.out_features % self.n_shares == 0
         ):
-            reorder = torch.ops.mkldnn._reorder_linear_weight
-            self.reordered = reorder(weight, _PACKED_FOR)
-        self.n_threads = torch.get_num_threads()
-        if weight.dtype == torch.float32 and len(weight) % self.n_threads == 0:
-            self.most_rows = _FEW_ROWS if weight.numel() <= _WORTH_SHARING else 1
-            self.shares = weight.unflatten(0, (self.n_threads, -1))
+            self.most_shared = _FEW_ROWS if weight.numel() <= _HUGE else 1
+            self.shares = weight.detach().unflatten(0, (self.n_shares, -1))
             if bias is not None:
-                self.bias_shares = bias.detach().view(self.n_threads, -1, 1)
+                self.bias_shares = bias.detach().view(self.n_shares, -1, 1)
+
+    @cached_property
+    def reordered(self) -> Tensor | None:
+        """The weight in oneDNN's order, made when it is first wanted."""
+        dtypes = (torch.float32, torch.bfloat16)
+        if not (
+            self.is_large
+            and self.weight.dtype in dtypes
+            and torch.backends.mkldnn.is_available()
+        ):
+            return None
+        reorder = torch.ops.mkldnn._reorder_linear_weight
+        return reorder(self.weight.detach(), _REORDERED_FOR)
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., in_features) -> (..., out_features)."""
         if torch.is_inference_mode_enabled():
             n_rows = x.numel() // self.in_features
-            if n_rows <= self.most_rows:
+            if n_rows <= self.most_shared:
                 return self._multiply_shares(x, n_rows)
             if self.reordered is not None:
                 return torch.ops.mkldnn._linear_pointwise(
@@ -89,11 +101,11 @@ class FewRows:
 
     def _multiply_shares(self, x: Tensor, n_rows: int) -> Tensor:
         columns = x.reshape(n_rows, self.in_features).t()
-        columns = columns.expand(self.n_threads, -1, -1)
+        columns = columns.expand(self.n_shares, -1, -1)
         if self.bias_shares is None:
             product = torch.bmm(self.shares, columns)
         else:
             product = torch.baddbmm(self.bias_shares, self.shares, columns)
-        # (n_threads, out_features / n_threads, n_rows) -> (..., out_features)
-        product = product.view(self.out_features, n_rows).t().contiguous()
-        return product.view(*x.shape[:-1], self.out_features)
+        # (n_shares, out_features / n_shares, n_rows) -> (out_features, n_rows)
+        product = product.view(self.out_features, n_rows)
+        return product.t().contiguous().view(*x.shape[:-1], self.out_features)

@@ -1,4 +1,4 @@
-"""A decoder made ready for its steps: matrices in the order that few rows want."""
+"""A decoder made ready for its steps, which multiply by few rows at a time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,8 +20,9 @@ def packed_weights(model: nn.Module) -> Iterator[None]:
             for src in batches:
                 greedy_decode(model, src, rules)
 
-    It takes as long as a few steps, and as much memory again as the weights. They must
-    not change meanwhile. See `linear.pack` for what is gained.
+    Weights must not change meanwhile. Where more than a few rows come, a matrix is put
+    into another order, which takes as long as a few steps and as much memory again.
+    See `linear.FewRows` for what is gained.
 
     Args:
         model: a `Transformer`, or another one made of decoder layers.
