@@ -17,13 +17,8 @@ from small_models import (
 )
 from torch import Tensor
 
-from transformer_lib.beam_search import (
-    Beam,
-    beam_search,
-    best_candidates,
-    settle,
-    top_tokens,
-)
+from transformer_lib.beam_search import beam_search, best_candidates, top_tokens
+from transformer_lib.beams import Beam, SentenceSearch, settle
 from transformer_lib.decoding import greedy_decode
 from transformer_lib.model import Transformer
 
@@ -216,6 +211,14 @@ def test_top_tokens_are_those_of_topk(vocab_size, n) -> None:
     possible = expected > -torch.inf
     assert torch.equal(tokens[possible], places[possible])
     assert all(len(set(row)) == n for row in tokens.flatten(0, 1).tolist())
+
+
+def test_only_the_best_candidates_can_end_a_target() -> None:
+    search = SentenceSearch([BOS], 0, make_rules(9), 2, 0.0, False)
+    search.advance([(-1.0, 0, EOS), (-2.0, 0, 4), (-3.0, 1, EOS), (-4.0, 1, 5)], 1)
+    assert [hypothesis.log_prob for hypothesis in search.hypotheses] == [-1.0]
+    assert [beam.ids for beam in search.beams] == [[BOS, 4], [BOS, 5]]
+    assert not search.done  # a second hypothesis is still wanted
 
 
 @pytest.mark.parametrize(
