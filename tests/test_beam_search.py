@@ -253,6 +253,14 @@ def test_the_widest_beam_works() -> None:
         assert len(n_best) == VOCAB
 
 
+def test_no_part_drops_out_and_each_gets_its_own_mode_back() -> None:
+    model, rules = make_model(8, dropout=0.9), make_rules()
+    expected = beam_search(model.eval(), SRC, rules)
+    part = model.decoder.layers[0].feed_forward_connection.dropout.train()
+    assert beam_search(model, SRC, rules) == expected
+    assert [each for each in model.modules() if each.training] == [part]
+
+
 def test_logits_that_are_no_numbers_are_an_error() -> None:
     model = make_model().train()
     with torch.no_grad():

@@ -244,6 +244,9 @@ def test_a_cache_that_cannot_be_made_or_cut_is_refused() -> None:
             )
     with pytest.raises(ValueError, match="0 layers has nothing to remember"):
         DecoderCache([], model.encode(SRC))
+    layers = [*model.decoder.layers, *make_model(n_heads=2).decoder.layers]
+    with pytest.raises(ValueError, match=r"as many heads, not \[2, 3\]"):
+        DecoderCache(layers, model.encode(SRC))
     cache = model.start_cache(SRC)
     for length in (-1, 1):
         with pytest.raises(ValueError, match=f"holds 0 tokens .* cut to {length}"):

@@ -40,7 +40,8 @@ class DecoderCache:
             every layer works on its part.
 
     Raises:
-        ValueError: n_beams or capacity is below 1, or there is no layer.
+        ValueError: n_beams or capacity is below 1, there is no layer, or layers differ
+            in their number of heads.
     """
 
     def __init__(
@@ -58,6 +59,9 @@ class DecoderCache:
             )
         if not layers:
             raise ValueError("a decoder of 0 layers has nothing to remember")
+        heads = {layer.self_attn.n_heads for layer in layers}
+        if len(heads) > 1:
+            raise ValueError(f"all layers need as many heads, not {sorted(heads)}")
         self.n_beams, self.n_sentences = n_beams, memory.size(0)
         if src_mask is not None and src_mask.all():
             src_mask = None  # attention without a mask is faster

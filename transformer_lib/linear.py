@@ -44,14 +44,13 @@ class FewRows:
 
     - One row, or up to four and a matrix that is not huge: the rows of W are divided
       into shares, one for each thread and at least two, and multiplied as a batch of
-      matrices. MKL is twice as fast at this as at the product of one matrix and one
-      vector, with one thread as with two.
+      matrices. MKL is faster at this than at the product of one matrix and one vector,
+      with a single thread too.
     - More rows, up to some hundred: W in the order in which oneDNN reads it, from the
       first number to the last.
 
     The sums are rounded otherwise. So it is done in `torch.inference_mode()` only,
-    which the searches use: elsewhere the numbers are PyTorch's, bit for bit. See the
-    page *Performance* for what is gained.
+    which the searches use: elsewhere the numbers are PyTorch's, bit for bit.
 
     Args:
         weight: (out_features, in_features); must not change any more.

@@ -22,7 +22,7 @@ def packed_weights(model: nn.Module) -> Iterator[None]:
 
     Weights must not change meanwhile. Where more than a few rows come, a matrix is put
     into another order, which takes as long as a few steps and as much memory again.
-    See `linear.FewRows` for what is gained.
+    See `linear.FewRows` for the two ways.
 
     Args:
         model: a `Transformer`, or another one made of decoder layers.

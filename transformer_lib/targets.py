@@ -158,15 +158,15 @@ class Constraints:
 
 @contextmanager
 def without_dropout(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, and back into its own mode afterwards."""
-    if not model.training:
-        yield
-        return
-    model.eval()
+    """Put all parts of a model into evaluation mode, and back into their own later."""
+    training = [part for part in model.modules() if part.training]
     try:
+        for part in training:
+            part.training = False
         yield
     finally:
-        model.train()
+        for part in training:
+            part.training = True
 
 
 def _check_source(src: Tensor, pad_id: int) -> None:
