@@ -61,11 +61,13 @@ def ways(weight: Tensor, *numbers_of_rows: int) -> list[str]:
 def test_the_way_depends_on_size_rows_and_numbers(monkeypatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     small, large = torch.randn(254, 256), torch.randn(256, 256)
-    odd, huge = torch.randn(257, 256), torch.randn(1024, 1024)
+    odd, wide = torch.randn(257, 256), torch.randn(128, 1024)
+    huge = torch.randn(2048, 512)
     assert ways(small, 1, 5) == ["F.linear", "F.linear"]
     assert ways(large, 1, 4, 5) == ["shares", "shares", "reordered"]
     assert ways(odd, 1, 5) == ["reordered", "reordered"]
     assert ways(huge, 1, 2) == ["shares", "reordered"]
+    assert ways(wide, 1, 2) == ["shares", "reordered"]
     assert ways(large.bfloat16(), 1, 5) == ["reordered", "reordered"]
     assert ways(large.double(), 1, 5) == ["F.linear", "F.linear"]
 

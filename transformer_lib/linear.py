@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 _LARGE = 2**16  # numbers in a matrix; F.linear multiplies by fewer as fast as anything
-_HUGE = 2**19  # numbers; by more, one row is multiplied in shares, but not _FEW_ROWS
-_FEW_ROWS = 4
+_FEW_ROWS = 4  # of x are multiplied in shares, unless the matrix is huge or wide;
+_HUGE = 2**19  # numbers in a matrix
+_WIDE = 512  # numbers in a row of it
 _REORDERED_FOR = 32  # rows; the order that oneDNN chooses for them suits 1 and 128 too
 
 
@@ -42,10 +43,10 @@ class FewRows:
     F.linear reads the matrix at a fraction of the speed of memory. Two other ways reach
     more of it, and which one is best depends on the number of rows:
 
-    - One row, or up to four and a matrix that is not huge: the rows of W are divided
-      into shares, one for each thread and at least two, and multiplied as a batch of
-      matrices. MKL is faster at this than at the product of one matrix and one vector,
-      with a single thread too.
+    - One row, or up to four and a matrix that is neither huge nor wide: the rows of W
+      are divided into shares, one for each thread and at least two, and multiplied as a
+      batch of matrices. MKL is faster at this than at the product of one matrix and one
+      vector, with a single thread too.
     - More rows, up to some hundred: W in the order in which oneDNN reads it, from the
       first number to the last.
 
@@ -55,20 +56,25 @@ class FewRows:
     Args:
         weight: (out_features, in_features); must not change any more.
         bias: (out_features,) or None.
+
+    Attributes:
+        is_slow: whether F.linear is slow with the matrix.
+        most_shared: rows of x, at most, that are multiplied in shares.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.weight, self.bias = weight, bias
         self.out_features, self.in_features = weight.shape
-        self.is_large = weight.device.type == "cpu" and weight.numel() >= _LARGE
+        self.is_slow = weight.device.type == "cpu" and weight.numel() >= _LARGE
         self.n_shares = max(2, torch.get_num_threads())
-        self.most_shared, self.bias_shares = 0, None  # rows of x
+        self.most_shared, self.bias_shares = 0, None
         if (
-            self.is_large
+            self.is_slow
             and weight.dtype == torch.float32
             and self.out_features % self.n_shares == 0
         ):
-            self.most_shared = _FEW_ROWS if weight.numel() <= _HUGE else 1
+            is_handy = weight.numel() <= _HUGE and self.in_features <= _WIDE
+            self.most_shared = _FEW_ROWS if is_handy else 1
             self.shares = weight.detach().unflatten(0, (self.n_shares, -1))
             if bias is not None:
                 self.bias_shares = bias.detach().view(self.n_shares, -1, 1)
@@ -78,7 +84,7 @@ class FewRows:
         """The weight in oneDNN's order, made when it is first wanted."""
         dtypes = (torch.float32, torch.bfloat16)
         if not (
-            self.is_large
+            self.is_slow
             and self.weight.dtype in dtypes
             and torch.backends.mkldnn.is_available()
         ):
