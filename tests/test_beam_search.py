@@ -17,6 +17,7 @@ from small_models import (
 )
 from torch import Tensor
 
+from transformer_lib import beam_search as module
 from transformer_lib.beam_search import beam_search, best_candidates, top_tokens
 from transformer_lib.beams import Beam, SentenceSearch, settle
 from transformer_lib.decoding import greedy_decode
@@ -199,7 +200,9 @@ def test_best_candidates_are_those_of_all_log_probabilities() -> None:
 
 @pytest.mark.parametrize("vocab_size", [79, 80, 83, 800, 1007])
 @pytest.mark.parametrize("n", [1, 8, 40])
-def test_top_tokens_are_those_of_topk(vocab_size, n) -> None:
+@pytest.mark.parametrize("few_scores", [0, 2**20])
+def test_top_tokens_are_those_of_topk(monkeypatch, few_scores, vocab_size, n) -> None:
+    monkeypatch.setattr(module, "_FEW_SCORES", few_scores)
     torch.manual_seed(n)
     scores = torch.randn(3, 4, vocab_size)
     scores[0, :, 5:] = -torch.inf  # as in a forced prefix

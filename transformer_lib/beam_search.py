@@ -16,6 +16,7 @@ from transformer_lib.targets import (
     without_dropout,
 )
 
+_FEW_SCORES = 2**16  # `topk` finds the best of so many as fast as anything
 _ROWS = 10  # of the table in `top_tokens`
 
 
@@ -133,7 +134,7 @@ def best_candidates(
 def top_tokens(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """Find the n highest scores and their tokens, as `topk` does, but in less time.
 
-    Lay the scores out as a table of ten rows. The n best are in the n columns with the
+    Lay many scores out as a table of ten rows. The n best are in the n columns with the
     highest maxima: if one were elsewhere, each of these columns would hold a score at
     least as high. So only maxima and a few columns have to be sorted.
 
@@ -146,7 +147,7 @@ def top_tokens(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """
     vocab_size = scores.size(-1)
     width = vocab_size // _ROWS
-    if width < 10 * n:
+    if scores.numel() < _FEW_SCORES or width < 10 * n:
         return scores.topk(n, dim=-1)
     table = scores[..., : _ROWS * width].unflatten(-1, (_ROWS, width))
     columns = table.amax(dim=-2).topk(n, dim=-1, sorted=False).indices  # (..., n)
