@@ -196,9 +196,9 @@ def table(result: Mapping[str, Any]) -> str:
     last = None
     for row in result["rows"]:
         setting = tuple(row[key] for key in keys)
-        if setting != last:
-            lines.append(f"{'':26}{'lower bound':29} {row['bound_ms']:9.3f}")
         label = "{:5} {:5} {:5} {:6}  ".format(*setting)
+        if setting != last:
+            lines.append(f"{label}{'lower bound':29} {row['bound_ms']:9.3f}")
         ratio = f"{row['ours_is']:6.2f} x"
         lines.append(f"{label}{row['library']:29} {row['ms_per_token']:9.3f} {ratio}")
         last = setting
