@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from small_run import (
     small_valid,
 )
 
-from transformer_lib import checkpoints
+from transformer_lib import checkpoints, runs
 from transformer_lib.checkpoints import list_checkpoints, load_checkpoint
 from transformer_lib.evaluation import nats_per_token
 from transformer_lib.lightning_module import StepLoader, TranslationModule
@@ -130,6 +131,18 @@ def test_a_full_disk_stops_the_run_and_keeps_the_last_checkpoint(
         small_fit(tmp_path)
     [kept] = list_checkpoints(tmp_path / "checkpoints")
     assert load_checkpoint(kept)["global_step"] == SAVE_EVERY
+
+
+def test_a_run_in_bfloat16_goes_on_as_if_it_had_not_stopped(
+    run, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(runs, "choose_precision", lambda wanted: "bf16-mixed")
+    whole = small_fit(tmp_path).state_dict()
+    shutil.rmtree(list_checkpoints(tmp_path / "checkpoints")[-1])
+    resumed = small_fit(tmp_path).state_dict()
+    assert all(torch.equal(resumed[name], whole[name]) for name in whole)
+    in_float32 = run[1].state_dict()
+    assert any(not torch.equal(in_float32[name], whole[name]) for name in whole)
 
 
 def test_dropout_of_a_batch_follows_from_its_number_alone() -> None:
