@@ -30,7 +30,7 @@ class SelfAttentionCache:
 
     def __init__(self, attention: MultiHeadAttention, keys_values: Tensor) -> None:
         self.attention, self.keys_values, self.length = attention, keys_values, 0
-        self.in_proj, self.out_proj = attention.joint_projection(), attention.out_proj
+        self.in_proj = attention.joint_projection()
 
     def attend(self, x: Tensor) -> Tensor:
         """Add the new tokens, and let them attend to all tokens up to themselves.
@@ -67,7 +67,7 @@ class SelfAttentionCache:
         # A single new token is the last one: there is no future to be hidden from it.
         mask = causal_mask(length, x.device)[start:] if n_new > 1 else None
         output = attention.attend(joint[0], keys, values, mask)
-        return self.out_proj(attention.join_heads(output))
+        return attention.out_proj(attention.join_heads(output))
 
 
 class CrossAttentionCache:
@@ -89,7 +89,6 @@ class CrossAttentionCache:
         self, attention: MultiHeadAttention, memory: Tensor, mask: Tensor | None
     ) -> None:
         self.attention, self.mask = attention, mask
-        self.q_proj, self.out_proj = attention.q_proj, attention.out_proj
         projections = (attention.k_proj, attention.v_proj)
         self.keys_values = torch.stack(
             [attention.split_heads(projection(memory)) for projection in projections]
@@ -106,10 +105,10 @@ class CrossAttentionCache:
         """
         attention, (keys, values) = self.attention, self.keys_values
         # (n_rows, n_new, d_model) -> (batch, n_heads, n_beams * n_new, d_head)
-        query = self.q_proj(x).reshape(len(keys), -1, attention.d_model)
+        query = attention.q_proj(x).reshape(len(keys), -1, attention.d_model)
         query = attention.split_heads(query)
         output = attention.attend(query, keys, values, self.mask)
-        return self.out_proj(attention.join_heads(output).reshape(x.shape))
+        return attention.out_proj(attention.join_heads(output).reshape(x.shape))
 
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences only, in this order: (n_kept,), indices."""

@@ -104,8 +104,6 @@ class Constraints:
             prefixes *= len(src)
         rows = [prefix + [_FREE] * (longest - len(prefix)) for prefix in prefixes]
         self.forced = src.new_tensor(rows).view(len(src), longest)
-        self.not_ever = src.new_tensor([self.pad_id])
-        self.not_early = src.new_tensor([self.pad_id, rules.eos_id])
         self.n_forced = [len(prefix) for prefix in prefixes]  # of each sentence
 
     def start(self, n_beams: int = 1) -> Tensor:
@@ -141,9 +139,9 @@ class Constraints:
             raise ValueError(
                 "the model's logits are not finite: its weights are broken"
             )
-        too_early = place < self.rules.min_len
-        never = self.not_early if too_early else self.not_ever
-        log_probs.index_fill_(-1, never, -torch.inf)
+        log_probs[..., self.pad_id] = -torch.inf
+        if place < self.rules.min_len:
+            log_probs[..., self.rules.eos_id] = -torch.inf
         if place <= self.forced.size(1):
             token = self.forced[:, place - 1]
             rows = (token != _FREE).nonzero()[:, 0]
