@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from decoders import LONGEST_SOURCE, Setting
 
-from transformer_lib.config import TransformerConfig
+from transformer_lib.model.config import TransformerConfig
 
 
 def fastest(work: Callable[[], Any], n: int = 20) -> float:

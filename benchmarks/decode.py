@@ -36,10 +36,12 @@ from interleaved import Contestant, Worker, describe_machine
 from quality import PRECISIONS, measure_quality
 from tqdm import tqdm
 
-from transformer_lib.config import TransformerConfig
 from transformer_lib.files import write_text
+from transformer_lib.model.config import TransformerConfig
 
-RESULTS = Path(__file__).parents[1] / "transformer_lib/results/decode_speed.json"
+RESULTS = (
+    Path(__file__).parents[1] / "transformer_lib/experiments/results/decode_speed.json"
+)
 OURS, PEER = "transformer_lib", "Hugging Face Marian"
 CONFIGS = {
     name: TransformerConfig(

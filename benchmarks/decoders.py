@@ -14,13 +14,13 @@ from recomputing import Recomputing, TorchRecomputing
 from torch import Tensor, nn
 from torch.ao.quantization import quantize_dynamic
 
-from transformer_lib.beam_search import beam_search
-from transformer_lib.config import TransformerConfig
-from transformer_lib.crosswalk import convert_weights
-from transformer_lib.decoding import greedy_decode
-from transformer_lib.model import Transformer
-from transformer_lib.packing import packed_weights
-from transformer_lib.targets import TargetRules
+from transformer_lib.convert.crosswalk import convert_weights
+from transformer_lib.fast.packing import packed_weights
+from transformer_lib.generation.beam_search import beam_search
+from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.transformer import Transformer
 
 BOS, EOS = 1, 2
 LONGEST_SOURCE = 20

@@ -4,10 +4,10 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from transformer_lib.config import TransformerConfig
-from transformer_lib.embeddings import Embeddings
-from transformer_lib.masks import causal_mask
-from transformer_lib.stacks import build_embeddings
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.embeddings import Embeddings
+from transformer_lib.model.masks import causal_mask
+from transformer_lib.model.transformer import build_embeddings
 
 
 class TorchTransformer(nn.Module):

@@ -5,12 +5,12 @@ from typing import Any
 import torch
 from decoders import change_precision
 
-from transformer_lib.data import pad_batch
-from transformer_lib.decoding import greedy_decode
-from transformer_lib.evaluation import bleu
-from transformer_lib.pretrained import MODELS, load
-from transformer_lib.score import load_corpus, read_recipe_of
-from transformer_lib.targets import TargetRules
+from transformer_lib.data.batches import pad_batch
+from transformer_lib.evaluation.scores import bleu
+from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.pretrained.translator import MODELS, load
+from transformer_lib.training.evaluate import load_corpus, read_recipe_of
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 # Those that come with the book.

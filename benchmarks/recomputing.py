@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.crosswalk import convert_weights
-from transformer_lib.masks import causal_mask, padding_mask
-from transformer_lib.model import Transformer
+from transformer_lib.convert.crosswalk import convert_weights
+from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.model.transformer import Transformer
 
 
 class Targets:

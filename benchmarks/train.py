@@ -20,13 +20,15 @@ from interleaved import Contestant, describe_machine, medians
 from peers import Marian, TorchTransformer
 from torch import nn
 
-from transformer_lib.batches import Batch, make_batch
-from transformer_lib.config import TransformerConfig
+from transformer_lib.data.batches import Batch, make_batch
 from transformer_lib.files import write_text
-from transformer_lib.model import Transformer
-from transformer_lib.training import batch_loss, make_optimizer, set_learning_rate
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.transformer import Transformer
+from transformer_lib.training.loop import batch_loss, make_optimizer, set_learning_rate
 
-RESULTS = Path(__file__).parents[1] / "transformer_lib/results/train_speed.json"
+RESULTS = (
+    Path(__file__).parents[1] / "transformer_lib/experiments/results/train_speed.json"
+)
 MODELS = {
     "transformer_lib": Transformer,
     "nn.Transformer": TorchTransformer,

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from transformer_lib.corpora.home_assistant import PAIRS_FILE
+from transformer_lib.data.corpora.home_assistant import PAIRS_FILE
 from transformer_lib.files import write_bytes
 
 RELEASE_SHA256 = "8167820cac4b8defe895fd2c36ac23402a445d1fe6028e8cde24caabb935282c"

@@ -19,8 +19,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from transformer_lib.corpora.reviews import REVIEWS_FILE, Review
-from transformer_lib.data import split_words
+from transformer_lib.data.corpora.reviews import REVIEWS_FILE, Review
+from transformer_lib.data.examples import split_words
 from transformer_lib.files import write_bytes
 
 RELEASE_SHA256 = "5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9"

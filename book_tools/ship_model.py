@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_lib.files import write_text
-from transformer_lib.pretrained import (
+from transformer_lib.pretrained.translator import (
     CONFIG,
     MODELS,
     SCORES,
@@ -21,9 +21,9 @@ from transformer_lib.pretrained import (
     WEIGHTS,
     load,
 )
-from transformer_lib.recipes import Recipe, make_recipe
-from transformer_lib.runs import LOG
-from transformer_lib.score import RECIPE, evaluate, name_search
+from transformer_lib.training.evaluate import RECIPE, evaluate, name_search
+from transformer_lib.training.recipe import Recipe, make_recipe
+from transformer_lib.training.runs import LOG
 
 MIB = 2**20
 FILES = (WEIGHTS, CONFIG, TOKENIZER, RECIPE, LOG)
@@ -89,7 +89,7 @@ An encoder-decoder Transformer that translates {direction}: \
 {training.batch_tokens:,} positions, seed {training.seed}; the weights are the mean of \
 the last {training.average} checkpoint(s).
 - {result["seconds"]:.0f} seconds on {machine}.
-- Again: `python -m transformer_lib.train --config {name}`. On another processor or \
+- Again: `python -m transformer_lib train --config {name}`. On another processor or \
 with another number of threads, sums are rounded otherwise and the weights differ.
 
 ## Scores
@@ -99,11 +99,11 @@ On {result["n_sentences"]:,} test sentences, with these weights:
 {searches}
 
 Validation: {result["valid_nats"]:.3f} nats per token, without smoothing.
-Again: `python -m transformer_lib.score {name}`.
+Again: `python -m transformer_lib score {name}`.
 
 ## Use
 
-`python -m transformer_lib.translate --model {name} "..."`. It has learned from the \
+`python -m transformer_lib translate --model {name} "..."`. It has learned from the \
 sentences above and from nothing else: made to be looked into, not to be relied on.
 """
 

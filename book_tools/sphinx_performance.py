@@ -22,7 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from book_tools.page_pieces import simple_table
 from book_tools.speed_plot import speed_plot
 
-RESULTS = Path(__file__).parents[1] / "transformer_lib/results"
+RESULTS = Path(__file__).parents[1] / "transformer_lib/experiments/results"
 OURS = "transformer_lib"
 RECOMPUTING = ("no cache", "nn.Transformer")
 MODELS = {"small": "Small model", "base": "The paper's base model"}

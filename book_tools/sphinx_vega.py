@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.util.fileutil import copy_asset
 from sphinx.writers.html5 import HTML5Translator
 
-from transformer_lib.chart_theme import theme_config
+from transformer_lib.charts.theme import theme_config
 
 MIME = re.compile(r"application/vnd\.vegalite\.v\d+\+json")
 VEGA = f"vega-{vl_convert.__version__}.js"

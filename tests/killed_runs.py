@@ -15,8 +15,9 @@ from pathlib import Path
 
 from small_run import N_STEPS, SAVE_EVERY, small_fit
 
-from transformer_lib import checkpoints, runs
-from transformer_lib.lightning_module import TranslationModule
+from transformer_lib.training import checkpoint as checkpoints
+from transformer_lib.training import runs
+from transformer_lib.training.trainer import TranslationModule
 
 
 def kill_in_call(owner: object, name: str, call: int) -> None:

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.attention import MultiHeadAttention
-from transformer_lib.layers import DecoderLayer, EncoderLayer, FeedForward
-from transformer_lib.residual import LayerNorm
+from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.model.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    LayerNorm,
+)
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}  # for float64
 

@@ -13,7 +13,7 @@ import torch
 from small_run import small_fit, small_model, small_recipe, small_steps
 from torch.optim import Optimizer
 
-from transformer_lib.lightning_module import StepLoader, TranslationModule
+from transformer_lib.training.trainer import StepLoader, TranslationModule
 
 
 class GradientModule(TranslationModule):

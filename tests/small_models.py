@@ -6,9 +6,9 @@ import torch
 from reference import draw_parameters
 from torch import Tensor
 
-from transformer_lib.config import TransformerConfig
-from transformer_lib.model import Transformer
-from transformer_lib.targets import TargetRules
+from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.transformer import Transformer
 
 PAD, BOS, EOS = 0, 1, 2
 VOCAB = 7

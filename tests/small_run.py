@@ -5,10 +5,10 @@ from pathlib import Path
 
 import torch
 
-from transformer_lib.batches import Batch, make_batch
-from transformer_lib.model import Transformer
-from transformer_lib.recipes import Recipe, make_recipe
-from transformer_lib.steps import Steps
+from transformer_lib.data.batches import Batch, make_batch
+from transformer_lib.data.steps import Steps
+from transformer_lib.model.transformer import Transformer
+from transformer_lib.training.recipe import Recipe, make_recipe
 
 N_STEPS, SAVE_EVERY, VOCAB = 8, 4, 12
 
@@ -54,7 +54,7 @@ def small_valid() -> list[Batch]:
 
 def small_fit(folder: Path, **training: float | str) -> Transformer:
     """Train, or go on with the run in the folder."""
-    from transformer_lib.runs import fit
+    from transformer_lib.training.runs import fit
 
     recipe = small_recipe(**training)
     model = small_model(recipe)

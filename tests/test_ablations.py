@@ -10,7 +10,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer_lib.ablation_runs import (
+from transformer_lib.data.corpora import ParallelCorpus
+from transformer_lib.data.steps import Steps
+from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib.experiments.ablation_runs import (
     means,
     plan_steps,
     read_results,
@@ -18,7 +21,7 @@ from transformer_lib.ablation_runs import (
     train_variant,
     write_results,
 )
-from transformer_lib.ablations import (
+from transformer_lib.experiments.ablations import (
     PAPER,
     VARIANTS,
     Plan,
@@ -26,11 +29,8 @@ from transformer_lib.ablations import (
     build,
     find_variant,
 )
-from transformer_lib.corpora import ParallelCorpus
-from transformer_lib.steps import Steps
-from transformer_lib.tokenizer import Tokenizer
-from transformer_lib.train import Data
-from transformer_lib.training import learning_rate
+from transformer_lib.training.loop import learning_rate
+from transformer_lib.training.translation import Data
 
 N_TOKENS = 30
 SRC = torch.tensor([[3, 5, 9, 7, 2], [4, 4, 2, 0, 0]])

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 import torch
 
-from transformer_lib.alignment import (
+from transformer_lib.evaluation.alignment import (
     alignment_error_rate,
     diagonal_links,
     links_from_weights,

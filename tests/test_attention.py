@@ -8,9 +8,13 @@ import torch.nn.functional as F
 from reference import EXACT, copy_attention, draw_parameters, gradients
 from torch import Tensor, nn
 
-from transformer_lib.attention import MultiHeadAttention, scaled_dot_product_attention
-from transformer_lib.masks import causal_mask, convert_mask
-from transformer_lib.recording import record_attention
+from transformer_lib.convert.masks import convert_mask
+from transformer_lib.interpret.recording import record_attention
+from transformer_lib.model.attention import (
+    MultiHeadAttention,
+    scaled_dot_product_attention,
+)
+from transformer_lib.model.masks import causal_mask
 
 BATCH, N_HEADS, Q_LEN, K_LEN, D_HEAD, D_VALUE = 2, 3, 5, 7, 11, 13
 D_MODEL = N_HEADS * D_HEAD

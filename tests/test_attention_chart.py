@@ -8,7 +8,7 @@ import pytest
 import torch
 import vl_convert
 
-from transformer_lib.attention_chart import (
+from transformer_lib.charts.attention import (
     SentenceMaps,
     head_type_explorer,
     sentence_explorer,

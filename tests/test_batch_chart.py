@@ -5,7 +5,7 @@ import re
 import pytest
 import vl_convert
 
-from transformer_lib.batch_chart import batch_explorer
+from transformer_lib.charts.batches import batch_explorer
 
 LENGTHS = [(3, 5), (7, 2), (4, 4), (6, 11), (5, 3)]
 PLANS = {"file": [[0, 1], [2, 3, 4]], "other": [[4, 0, 2], [3, 1]]}

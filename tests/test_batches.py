@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from transformer_lib.batches import (
+from transformer_lib.data.batches import (
     batch_plan,
     limit_lengths,
     make_batch,

@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 import vl_convert
 
-from transformer_lib.beam_chart import FATES, Branch, beam_tree
+from transformer_lib.charts.beams import FATES, Branch, beam_tree
 
 STEPS = [
     [Branch(("a",), -0.5, "kept"), Branch(("b",), -0.9, "kept"),

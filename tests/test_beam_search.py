@@ -17,11 +17,17 @@ from small_models import (
 )
 from torch import Tensor
 
-from transformer_lib import beam_search as module
-from transformer_lib.beam_search import beam_search, best_candidates, top_tokens
-from transformer_lib.beams import Beam, SentenceSearch, settle
-from transformer_lib.decoding import greedy_decode
-from transformer_lib.model import Transformer
+from transformer_lib.generation import beam_search as module
+from transformer_lib.generation.beam_search import (
+    Beam,
+    SentenceSearch,
+    beam_search,
+    best_candidates,
+    settle,
+    top_tokens,
+)
+from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.model.transformer import Transformer
 
 SEEDS = (8, 9, 12, 14)
 

@@ -8,9 +8,9 @@ import torch
 from test_hugging_face import make_ours, make_theirs
 from torch import Tensor
 
-from transformer_lib.beam_search import beam_search
-from transformer_lib.decoding import greedy_decode
-from transformer_lib.targets import TargetRules
+from transformer_lib.generation.beam_search import beam_search
+from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.greedy import greedy_decode
 
 PAD, BOS, EOS = 0, 1, 2
 MAX_LEN = 9

@@ -7,10 +7,10 @@ from small_models import BOS, CONFIG, SRC, VOCAB, make_model
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from transformer_lib.cache import DecoderCache
-from transformer_lib.masks import causal_mask, padding_mask
-from transformer_lib.model import Transformer
-from transformer_lib.recording import record_attention, record_hidden_states
+from transformer_lib.generation.incremental import DecoderCache
+from transformer_lib.interpret.recording import record_attention, record_hidden_states
+from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.model.transformer import Transformer
 
 VARIANTS = {
     "post-norm": {},

@@ -10,16 +10,16 @@ import pytest
 import torch
 import vl_convert
 
-from transformer_lib.cache_chart import (
+from transformer_lib.charts.cache import (
     BLOCKS,
     cache_explorer,
     record_cache,
     tokens_of_keys,
 )
-from transformer_lib.chart_parts import mime_bundle
-from transformer_lib.model import Transformer
-from transformer_lib.presets import PRESETS
-from transformer_lib.recording import record_attention
+from transformer_lib.charts.parts import mime_bundle
+from transformer_lib.interpret.recording import record_attention
+from transformer_lib.model.presets import PRESETS
+from transformer_lib.model.transformer import Transformer
 
 SMALL = {"src_vocab_size": 11, "tgt_vocab_size": 11, "d_model": 6, "n_heads": 2}
 SMALL |= {"d_ff": 10, "n_encoder_layers": 2, "n_decoder_layers": 3}

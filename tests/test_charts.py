@@ -21,10 +21,11 @@ import pytest
 import torch
 import vl_convert
 
-from transformer_lib import chart_parts, charts
-from transformer_lib.chart_theme import theme_config
-from transformer_lib.embeddings import sinusoid_table
-from transformer_lib.masks import causal_mask, padding_mask
+from transformer_lib.charts import explorers as charts
+from transformer_lib.charts import parts as chart_parts
+from transformer_lib.charts.theme import theme_config
+from transformer_lib.model.embeddings import sinusoid_table
+from transformer_lib.model.masks import causal_mask, padding_mask
 
 SOURCE = ["die", "Katze", "die"]  # a token twice, as in real sentences
 TARGET = ["<bos>", "cat"]

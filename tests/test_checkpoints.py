@@ -11,8 +11,8 @@ import pytest
 import torch
 from safetensors import SafetensorError
 
-from transformer_lib import checkpoints
-from transformer_lib.checkpoints import (
+from transformer_lib.training import checkpoint as checkpoints
+from transformer_lib.training.checkpoint import (
     keep_last,
     list_checkpoints,
     load_checkpoint,
@@ -117,7 +117,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import torch
-from transformer_lib import checkpoints
+from transformer_lib.training import checkpoint as checkpoints
 rename, left = checkpoints._rename, [int(sys.argv[2])]
 def kill(source, target):
     if left[0] == 0:

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_lib.checks import Feedback
-from transformer_lib.checks.attention import (
+from transformer_lib.exercises import Feedback
+from transformer_lib.exercises.attention import (
     check_repair,
     check_softmax,
     check_streaming,

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from transformer_lib.batches import batch_plan
-from transformer_lib.checks.batching import (
+from transformer_lib.data.batches import batch_plan
+from transformer_lib.exercises.batching import (
     check_merge,
     check_place,
     check_plan,

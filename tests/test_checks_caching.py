@@ -3,17 +3,17 @@
 import pytest
 import torch
 
-from transformer_lib.cache import DecoderCache
-from transformer_lib.checks.caching import (
+from transformer_lib.exercises.caching import (
     check_cache_size,
     check_draft,
     check_new_mask,
     check_reorder,
 )
-from transformer_lib.config import TransformerConfig
-from transformer_lib.decoding import next_logits
-from transformer_lib.masks import causal_mask
-from transformer_lib.model import Transformer
+from transformer_lib.generation.greedy import next_logits
+from transformer_lib.generation.incremental import DecoderCache
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.masks import causal_mask
+from transformer_lib.model.transformer import Transformer
 
 
 def cache_size(n_layers, d_model, n_sentences, n_beams, tgt_len, src_len):

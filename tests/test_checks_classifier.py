@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer_lib.accuracy import wilson_interval
-from transformer_lib.checks.classifier import (
+from transformer_lib.evaluation.accuracy import wilson_interval
+from transformer_lib.exercises.classifier import (
     check_attention_pool,
     check_energy_loss,
     check_interval,

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from transformer_lib.attention import scaled_dot_product_attention
-from transformer_lib.checks.decoder import (
+from transformer_lib.exercises.decoder import (
     check_alignment,
     check_incremental,
     check_pre_norm_layer,
     check_shift,
 )
-from transformer_lib.masks import causal_mask
+from transformer_lib.model.attention import scaled_dot_product_attention
+from transformer_lib.model.masks import causal_mask
 
 GRADERS = [check_shift, check_pre_norm_layer, check_alignment, check_incremental]
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_lib.checks.dialects import check_key, check_table, check_unpack
-from transformer_lib.crosswalk import convert_weights
-from transformer_lib.embeddings import sinusoid_table
+from transformer_lib.convert.crosswalk import convert_weights
+from transformer_lib.exercises.dialects import check_key, check_table, check_unpack
+from transformer_lib.model.embeddings import sinusoid_table
 
 GRADERS = [check_unpack, check_key, check_table]
 

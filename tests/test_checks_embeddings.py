@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.embeddings import (
+from transformer_lib.exercises.embeddings import (
     check_count,
     check_embed,
     check_positions,
     check_shift,
 )
-from transformer_lib.embeddings import sinusoid_table
+from transformer_lib.model.embeddings import sinusoid_table
 
 Embed = Callable[[Tensor, Tensor, int], Tensor]
 

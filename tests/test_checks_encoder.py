@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer_lib.checks.encoder import (
+from transformer_lib.exercises.encoder import (
     check_encoder_layer,
     check_feed_forward,
     check_hidden_states,

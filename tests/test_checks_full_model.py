@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from transformer_lib.checks.full_model import (
+from transformer_lib.exercises.full_model import (
     VOCABULARY,
     check_design,
     check_forward,
     check_parameter_count,
     check_writing_flops,
 )
-from transformer_lib.masks import causal_mask, padding_mask
-from transformer_lib.presets import PRESETS
+from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.model.presets import PRESETS
 
 GRADERS = [check_parameter_count, check_forward, check_writing_flops]
 

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from transformer_lib.checks.generation import (
+from transformer_lib.exercises.generation import (
     check_beam_step,
     check_cut,
     check_nucleus,
 )
-from transformer_lib.sampling import Lottery
+from transformer_lib.generation.sampling import Lottery
 
 
 def cut(ids, eos_id, pad_id):

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from transformer_lib.checks.masks import (
+from transformer_lib.convert.masks import convert_mask
+from transformer_lib.exercises.masks import (
     MISTAKES,
     check_diagnosis,
     check_packed_mask,
@@ -11,7 +12,7 @@ from transformer_lib.checks.masks import (
     check_translation,
     mystery_attention,
 )
-from transformer_lib.masks import causal_mask, convert_mask, padding_mask
+from transformer_lib.model.masks import causal_mask, padding_mask
 
 GRADERS = [check_target_mask, check_translation, check_packed_mask]
 DIAGNOSIS = dict(
@@ -181,7 +182,7 @@ def test_every_mystery_behaves_otherwise() -> None:
 
 
 def test_the_correct_mystery_is_the_library_s_attention() -> None:
-    from transformer_lib.attention import scaled_dot_product_attention
+    from transformer_lib.model.attention import scaled_dot_product_attention
 
     generator = torch.Generator().manual_seed(3)
     x = torch.randn(6, 4, generator=generator)

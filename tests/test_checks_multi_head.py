@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_lib.checks.multi_head import (
+from transformer_lib.exercises.multi_head import (
     check_multi_head,
     check_next_word,
     check_parameters,

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from transformer_lib.checks.quality import (
+from transformer_lib.exercises.quality import (
     check_bleu,
     check_clipped,
     check_paired,

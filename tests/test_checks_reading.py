@@ -3,8 +3,11 @@
 import pytest
 import torch
 
-from transformer_lib.alignment import alignment_error_rate, links_from_weights
-from transformer_lib.checks.reading import (
+from transformer_lib.evaluation.alignment import (
+    alignment_error_rate,
+    links_from_weights,
+)
+from transformer_lib.exercises.reading import (
     check_aligner,
     check_error_rate,
     check_previous_weight,

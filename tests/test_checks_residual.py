@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_lib.checks.residual import (
+from transformer_lib.exercises.residual import (
     check_connection,
     check_copied_gain,
     check_identity_start,
@@ -208,8 +208,8 @@ def test_wrong_starts_are_named(start, named) -> None:
 
 
 def test_the_quiet_start_leaves_a_layer_that_can_learn() -> None:
-    from transformer_lib.attention import MultiHeadAttention
-    from transformer_lib.layers import EncoderLayer, FeedForward
+    from transformer_lib.model.attention import MultiHeadAttention
+    from transformer_lib.model.layers import EncoderLayer, FeedForward
 
     torch.manual_seed(0)
     parts = MultiHeadAttention(6, 2), FeedForward(6, 11)

@@ -6,13 +6,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer_lib.checks.training import (
+from transformer_lib.exercises.training import (
     check_accumulation,
     check_plan,
     check_schedule,
     check_token_loss,
 )
-from transformer_lib.training import learning_rate
+from transformer_lib.training.loop import learning_rate
 
 GRADERS = [check_token_loss, check_schedule, check_accumulation, check_plan]
 

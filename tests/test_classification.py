@@ -8,18 +8,18 @@ import torch
 import torch.nn.functional as F
 from sklearn.metrics import accuracy_score, log_loss
 
-from transformer_lib.accuracy import Accuracy, wilson_interval
-from transformer_lib.classification import (
+from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib.evaluation.accuracy import Accuracy, wilson_interval
+from transformer_lib.model.classifier import EncoderClassifier
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.training.classification import (
     accuracy,
     encode_texts,
     label_batches,
     label_loss,
     train,
 )
-from transformer_lib.config import TransformerConfig
-from transformer_lib.model import EncoderClassifier
-from transformer_lib.recipes import ClassifierTraining
-from transformer_lib.tokenizer import Tokenizer
+from transformer_lib.training.recipe import ClassifierTraining
 
 WORDS = Tokenizer.from_words(["a very fine film", "a dull film"], lowercase=True)
 

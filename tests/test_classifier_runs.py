@@ -2,13 +2,14 @@
 
 import pytest
 
-from transformer_lib import classifier_runs, corpora
-from transformer_lib.classification import accuracy
-from transformer_lib.classifier import Classifier, load_classifier
-from transformer_lib.corpora import LabelledCorpus
-from transformer_lib.recipes import make_recipe, read_recipe
-from transformer_lib.runs import read_log
-from transformer_lib.train import main
+from transformer_lib.data import corpora
+from transformer_lib.data.corpora import LabelledCorpus
+from transformer_lib.pretrained.classifier import Classifier, load_classifier
+from transformer_lib.training import classifier_runs
+from transformer_lib.training.classification import accuracy
+from transformer_lib.training.recipe import make_recipe, read_recipe
+from transformer_lib.training.runs import read_log
+from transformer_lib.training.translation import main
 
 RECIPE = """
 [data]

@@ -5,10 +5,11 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 import torch
 
-from transformer_lib.config import TransformerConfig
-from transformer_lib.embeddings import sinusoid_table
-from transformer_lib.model import EncoderClassifier, Transformer, count_parameters
-from transformer_lib.presets import PRESETS
+from transformer_lib.model.classifier import EncoderClassifier
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.embeddings import sinusoid_table
+from transformer_lib.model.presets import PRESETS
+from transformer_lib.model.transformer import Transformer, count_parameters
 
 CONFIG = TransformerConfig(src_vocab_size=10, tgt_vocab_size=10)
 

@@ -8,19 +8,25 @@ import torch.nn.functional as F
 from reference import EXACT, draw_parameters
 from torch import nn
 
-from transformer_lib import crosswalk, crosswalk_names
-from transformer_lib.attention import MultiHeadAttention
-from transformer_lib.config import TransformerConfig
-from transformer_lib.crosswalk import DIALECTS, WEIGHTS, convert_weights, read_rows
-from transformer_lib.crosswalk_lookup import (
+from transformer_lib.convert import crosswalk
+from transformer_lib.convert import names as crosswalk_names
+from transformer_lib.convert.crosswalk import (
+    DIALECTS,
+    WEIGHTS,
+    convert_weights,
+    read_rows,
+)
+from transformer_lib.convert.lookup import (
     check_name,
     find_parts,
     look_up,
     own_things,
 )
-from transformer_lib.masks import causal_mask, padding_mask
-from transformer_lib.model import Transformer
-from transformer_lib.recording import record_attention, record_hidden_states
+from transformer_lib.interpret.recording import record_attention, record_hidden_states
+from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.model.transformer import Transformer
 
 CONFIG = TransformerConfig(
     src_vocab_size=13,

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from transformer_lib.data import SENTENCE_PAIRS, Vocabulary, pad_batch, split_words
+from transformer_lib.data.batches import pad_batch
+from transformer_lib.data.examples import SENTENCE_PAIRS, Vocabulary, split_words
 
 
 def test_words_and_punctuation_are_split() -> None:

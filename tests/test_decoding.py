@@ -17,11 +17,11 @@ from small_models import (
 from test_model import make_reference
 from torch import Tensor
 
-from transformer_lib.decoding import greedy_decode, source_attention
-from transformer_lib.masks import causal_mask
-from transformer_lib.model import Transformer
-from transformer_lib.recording import record_attention
-from transformer_lib.targets import Hypothesis
+from transformer_lib.generation.constraints import Hypothesis
+from transformer_lib.generation.greedy import greedy_decode, source_attention
+from transformer_lib.interpret.recording import record_attention
+from transformer_lib.model.masks import causal_mask
+from transformer_lib.model.transformer import Transformer
 
 SEEDS = (8, 9, 12, 14)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 import vl_convert
 
-from transformer_lib.depth_chart import depth_explorer
+from transformer_lib.charts.depth import depth_explorer
 
 DEPTHS = (2, 5)
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_lib.difference_chart import (
+from transformer_lib.charts.dialects import (
     HABITS,
     SMALLEST,
     difference_explorer,
     take_over,
 )
-from transformer_lib.model import Transformer
-from transformer_lib.presets import PRESETS
+from transformer_lib.model.presets import PRESETS
+from transformer_lib.model.transformer import Transformer
 
 SRC, TGT_IN = torch.tensor([[3, 4, 2, 0]]), torch.tensor([[1, 5, 6]])
 

@@ -10,14 +10,14 @@ import torch
 from reference import EXACT, draw_parameters
 from torch import Tensor, nn
 
-from transformer_lib.attention import MultiHeadAttention
-from transformer_lib.config import TransformerConfig
-from transformer_lib.layers import DecoderLayer, EncoderLayer, FeedForward
-from transformer_lib.masks import causal_mask, padding_mask
-from transformer_lib.model import EncoderClassifier, Transformer
-from transformer_lib.presets import PRESETS
-from transformer_lib.recording import record_attention, record_hidden_states
-from transformer_lib.stacks import Decoder, Encoder
+from transformer_lib.interpret.recording import record_attention, record_hidden_states
+from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.model.classifier import EncoderClassifier
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.layers import DecoderLayer, EncoderLayer, FeedForward
+from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.model.presets import PRESETS
+from transformer_lib.model.transformer import Decoder, Encoder, Transformer
 
 SMALL = {"d_model": 6, "n_heads": 3, "d_ff": 10, "n_encoder_layers": 2,
          "n_decoder_layers": 3, "dropout": 0.0, "attention_dropout": 0.0,

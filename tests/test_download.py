@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from file_server import serving
 
-from transformer_lib.corpora import download
-from transformer_lib.corpora.download import cache_folder, fetch
+from transformer_lib.data.corpora import download
+from transformer_lib.data.corpora.download import cache_folder, fetch
 
 CONTENT = random.Random(0).randbytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

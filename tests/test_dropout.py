@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from transformer_lib.dropout import Dropout, dropout
+from transformer_lib.fast.dropout import Dropout, dropout
 
 N = 1_000_000
 

@@ -8,9 +8,8 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.batches import Batch, make_batch
-from transformer_lib.config import TransformerConfig
-from transformer_lib.evaluation import (
+from transformer_lib.data.batches import Batch, make_batch
+from transformer_lib.evaluation.scores import (
     bleu,
     chrf,
     exact_share,
@@ -18,7 +17,8 @@ from transformer_lib.evaluation import (
     nats_per_token,
     word_overlap,
 )
-from transformer_lib.model import Transformer
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.transformer import Transformer
 
 HYPOTHESES = [
     "Der Hund sieht die Katze.",

@@ -7,8 +7,8 @@ from importlib import import_module
 import pytest
 import torch
 
-from transformer_lib import checks
-from transformer_lib.checks.feedback import (
+from transformer_lib import exercises as checks
+from transformer_lib.exercises.feedback import (
     NOT_ATTEMPTED,
     call,
     check_tensor,

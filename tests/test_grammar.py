@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from transformer_lib.corpora.grammar import Example, explain, generate, translate
-from transformer_lib.corpora.grammar.verbs import VERBS
-from transformer_lib.corpora.grammar.words import ADJECTIVES, NOUNS
-from transformer_lib.data import split_words
+from transformer_lib.data.corpora.grammar import Example, explain, generate, translate
+from transformer_lib.data.corpora.grammar.verbs import VERBS
+from transformer_lib.data.corpora.grammar.words import ADJECTIVES, NOUNS
+from transformer_lib.data.examples import split_words
 
 # Translated by hand.
 SENTENCES = {

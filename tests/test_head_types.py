@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_lib.head_types import (
+from transformer_lib.interpret.head_types import (
     count_types,
     head_type,
     positional_relations,
@@ -14,7 +14,7 @@ from transformer_lib.head_types import (
     relation_from_rule,
     relation_weight,
 )
-from transformer_lib.masks import causal_mask
+from transformer_lib.model.masks import causal_mask
 
 Q_REAL = torch.tensor([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], dtype=torch.bool)
 K_REAL = torch.tensor([[1, 1, 1], [1, 1, 0]], dtype=torch.bool)

@@ -6,9 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_lib.attention import MultiHeadAttention
-from transformer_lib.config import TransformerConfig
-from transformer_lib.heads import (
+from transformer_lib.interpret.interventions import (
     edit_weights,
     equal_weights,
     named_attentions,
@@ -16,8 +14,10 @@ from transformer_lib.heads import (
     shuffled_weights,
     without_head,
 )
-from transformer_lib.model import Transformer
-from transformer_lib.recording import record_attention
+from transformer_lib.interpret.recording import record_attention
+from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.transformer import Transformer
 
 CONFIG = TransformerConfig(
     src_vocab_size=13, tgt_vocab_size=13, d_model=6, n_heads=3, d_ff=10,

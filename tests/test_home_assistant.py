@@ -8,15 +8,15 @@ import zipfile
 import pytest
 
 from book_tools import extract_home_assistant as extraction
-from transformer_lib.corpora import home_assistant, load
-from transformer_lib.corpora.home_assistant import (
+from transformer_lib.data.corpora import home_assistant, load
+from transformer_lib.data.corpora.home_assistant import (
     PAIRS_FILE,
     last_part,
     part_of,
     read_entries,
 )
-from transformer_lib.corpora.parallel import PARTS
-from transformer_lib.evaluation import word_overlap
+from transformer_lib.data.corpora.parallel import PARTS
+from transformer_lib.evaluation.scores import word_overlap
 
 BY_COMPONENT, AT_RANDOM = (
     load(name) for name in ("home-assistant", "home-assistant-random")

@@ -10,11 +10,11 @@ import torch
 import transformers
 from torch import Tensor
 
-from transformer_lib.config import TransformerConfig
-from transformer_lib.crosswalk import convert_weights
-from transformer_lib.masks import causal_mask, padding_mask
-from transformer_lib.model import Transformer
-from transformer_lib.recording import record_attention, record_hidden_states
+from transformer_lib.convert.crosswalk import convert_weights
+from transformer_lib.interpret.recording import record_attention, record_hidden_states
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.model.transformer import Transformer
 
 CLOSE = {"rtol": 0.0, "atol": 1e-5}  # float32
 SRC = torch.tensor([[3, 5, 12, 7, 2], [4, 4, 2, 0, 0]])

@@ -7,8 +7,8 @@ import tarfile
 import pytest
 from file_server import serving
 
-from transformer_lib.corpora import imdb
-from transformer_lib.corpora.imdb import load_imdb, read_archive
+from transformer_lib.data.corpora import imdb
+from transformer_lib.data.corpora.imdb import load_imdb, read_archive
 
 FILES = {
     f"aclImdb/{part}/{kind}/{number}_{stars}.txt": (

@@ -18,17 +18,17 @@ import transformers
 from reference import EXACT
 from torch import Tensor, nn
 
-from transformer_lib.beam_search import beam_search
-from transformer_lib.decoding import greedy_decode
-from transformer_lib.embeddings import sinusoid_table
-from transformer_lib.interop import (
+from transformer_lib.convert.models import (
     from_fairseq,
     from_fsmt,
     from_marian,
     from_torch,
 )
-from transformer_lib.model import Transformer
-from transformer_lib.targets import TargetRules
+from transformer_lib.generation.beam_search import beam_search
+from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.model.embeddings import sinusoid_table
+from transformer_lib.model.transformer import Transformer
 
 CLOSE = {"rtol": 0.0, "atol": 1e-5}  # float32
 PAD = {"marian": 12, "fsmt": 1}

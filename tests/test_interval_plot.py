@@ -3,8 +3,8 @@
 import pytest
 from matplotlib import pyplot as plt
 
-from transformer_lib.accuracy import Accuracy
-from transformer_lib.interval_plot import plot_intervals
+from transformer_lib.evaluation.accuracy import Accuracy
+from transformer_lib.plots.intervals import plot_intervals
 
 ROWS = {"first": Accuracy(80, 100), "second": Accuracy(7, 10)}
 

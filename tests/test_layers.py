@@ -12,9 +12,10 @@ from reference import (
 )
 from torch import Tensor, nn
 
-from transformer_lib.attention import MultiHeadAttention
-from transformer_lib.layers import DecoderLayer, EncoderLayer, FeedForward
-from transformer_lib.masks import causal_mask, convert_mask, padding_mask
+from transformer_lib.convert.masks import convert_mask
+from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.model.layers import DecoderLayer, EncoderLayer, FeedForward
+from transformer_lib.model.masks import causal_mask, padding_mask
 
 BATCH, SRC_LEN, TGT_LEN, D_MODEL, N_HEADS, D_FF = 2, 7, 5, 12, 3, 17
 SRC_IDS = torch.tensor([[1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 0, 0, 0]])

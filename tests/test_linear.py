@@ -6,10 +6,10 @@ import torch.nn.functional as F
 from small_models import make_model
 from torch import Tensor, nn
 
-from transformer_lib import linear as module
-from transformer_lib.attention import MultiHeadAttention
-from transformer_lib.linear import FewRows, Linear
-from transformer_lib.packing import packed_weights
+from transformer_lib.fast import linear as module
+from transformer_lib.fast.linear import FewRows, Linear
+from transformer_lib.fast.packing import packed_weights
+from transformer_lib.model.attention import MultiHeadAttention
 
 CLOSE = {"rtol": 0, "atol": 1e-5}
 

@@ -6,11 +6,13 @@ from typing import get_args
 import pytest
 import torch
 
-from transformer_lib.masks import (
+from transformer_lib.convert.masks import (
     MaskConvention,
+    convert_mask,
+)
+from transformer_lib.model.masks import (
     causal_mask,
     check_mask,
-    convert_mask,
     padding_mask,
 )
 

@@ -15,10 +15,12 @@ from reference import (
 )
 from torch import nn
 
-from transformer_lib.config import TransformerConfig
-from transformer_lib.masks import causal_mask, padding_mask
-from transformer_lib.model import (
+from transformer_lib.model.classifier import (
     EncoderClassifier,
+)
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.model.transformer import (
     Transformer,
     count_parameters,
     initialize,

@@ -10,11 +10,11 @@ import pytest
 import torch
 import vl_convert
 
-from transformer_lib.chart_parts import mime_bundle
-from transformer_lib.model import Transformer
-from transformer_lib.model_chart import model_explorer
-from transformer_lib.model_flow import model_boxes, record_flow
-from transformer_lib.presets import PRESETS
+from transformer_lib.charts.model import model_explorer
+from transformer_lib.charts.model_flow import model_boxes, record_flow
+from transformer_lib.charts.parts import mime_bundle
+from transformer_lib.model.presets import PRESETS
+from transformer_lib.model.transformer import Transformer
 
 SMALL = {"src_vocab_size": 11, "tgt_vocab_size": 11, "d_model": 6, "n_heads": 2}
 SMALL |= {"d_ff": 10, "n_encoder_layers": 2, "n_decoder_layers": 3}

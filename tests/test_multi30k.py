@@ -9,9 +9,9 @@ import pytest
 from file_server import serving
 
 from book_tools.toc import ROOT
-from transformer_lib.corpora import load, multi30k
-from transformer_lib.corpora.download import checksum
-from transformer_lib.corpora.multi30k import SHA256, load_multi30k
+from transformer_lib.data.corpora import load, multi30k
+from transformer_lib.data.corpora.download import checksum
+from transformer_lib.data.corpora.multi30k import SHA256, load_multi30k
 
 PLACE = os.environ.get("TRANSFORMER_LIB_MULTI30K") or (
     ROOT.parent / "shared" / "data" / "multi30k"

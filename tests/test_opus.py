@@ -14,8 +14,8 @@ import pytest
 import torch
 import transformers
 
-from transformer_lib import opus
-from transformer_lib.recording import record_attention
+from transformer_lib.convert import opus_mt as opus
+from transformer_lib.interpret.recording import record_attention
 
 WORDS = [
     "</s>",

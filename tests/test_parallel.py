@@ -4,9 +4,9 @@ import gzip
 
 import pytest
 
-from transformer_lib.corpora import NAMES, load
-from transformer_lib.corpora.grammar import generate
-from transformer_lib.corpora.parallel import ParallelCorpus, read_lines
+from transformer_lib.data.corpora import NAMES, load
+from transformer_lib.data.corpora.grammar import generate
+from transformer_lib.data.corpora.parallel import ParallelCorpus, read_lines
 
 FILES = {
     "train.en": "one\ntwo\nthree\n",

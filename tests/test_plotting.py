@@ -9,7 +9,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from transformer_lib import plotting
+from transformer_lib import plots as plotting
 
 matplotlib.use("Agg")
 

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 import torch
 
-from transformer_lib.pooling import Pool, Pooling
+from transformer_lib.model.classifier import Pool, Pooling
 
 LENGTHS, D_MODEL = (3, 5, 1), 7
 

@@ -7,13 +7,15 @@ import sys
 import pytest
 import torch
 
-from transformer_lib import pretrained, score, translate
-from transformer_lib.config import TransformerConfig
-from transformer_lib.decoding import greedy_decode
-from transformer_lib.model import Transformer
-from transformer_lib.pretrained import MODELS, Translator, load
-from transformer_lib.targets import TargetRules
-from transformer_lib.tokenizer import Tokenizer
+from transformer_lib import pretrained
+from transformer_lib.cli import translate
+from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.transformer import Transformer
+from transformer_lib.pretrained.translator import MODELS, Translator, load
+from transformer_lib.training import evaluate as score
 
 TEXTS = ["the cat sleeps", "die Katze schläft", "a dog sees the old man today"]
 

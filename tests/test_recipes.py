@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from transformer_lib.config import TransformerConfig
-from transformer_lib.recipes import (
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.training.recipe import (
     CONFIGS,
     difference,
     make_recipe,

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_lib.config import TransformerConfig
-from transformer_lib.model import Transformer
-from transformer_lib.recording import record_attention, record_hidden_states
+from transformer_lib.interpret.recording import record_attention, record_hidden_states
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.transformer import Transformer
 
 CONFIG = TransformerConfig(
     src_vocab_size=13, tgt_vocab_size=13, d_model=6, n_heads=3, d_ff=10,

@@ -5,7 +5,7 @@ import torch
 from reference import EXACT, copy_norm, draw_parameters, gradients
 from torch import nn
 
-from transformer_lib.residual import LayerNorm, SublayerConnection, layer_norm
+from transformer_lib.model.layers import LayerNorm, SublayerConnection, layer_norm
 
 SHAPE = (2, 5, 7)
 

@@ -10,10 +10,10 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from book_tools import extract_reviews as extraction
-from transformer_lib.corpora import load_labelled
-from transformer_lib.corpora.labelled import LabelledCorpus
-from transformer_lib.corpora.parallel import PARTS
-from transformer_lib.corpora.reviews import (
+from transformer_lib.data.corpora import load_labelled
+from transformer_lib.data.corpora.labelled import LabelledCorpus
+from transformer_lib.data.corpora.parallel import PARTS
+from transformer_lib.data.corpora.reviews import (
     REVIEWS_FILE,
     Review,
     label,

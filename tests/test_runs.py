@@ -16,18 +16,19 @@ from small_run import (
     small_valid,
 )
 
-from transformer_lib import checkpoints, runs
-from transformer_lib.checkpoints import list_checkpoints, load_checkpoint
-from transformer_lib.evaluation import nats_per_token
-from transformer_lib.lightning_module import StepLoader, TranslationModule
-from transformer_lib.model import Transformer
-from transformer_lib.runs import choose_precision, fit, read_log
-from transformer_lib.training import (
+from transformer_lib.evaluation.scores import nats_per_token
+from transformer_lib.model.transformer import Transformer
+from transformer_lib.training import checkpoint as checkpoints
+from transformer_lib.training import runs
+from transformer_lib.training.checkpoint import list_checkpoints, load_checkpoint
+from transformer_lib.training.loop import (
     learning_rate,
     make_optimizer,
     set_learning_rate,
     train_step,
 )
+from transformer_lib.training.runs import choose_precision, fit, read_log
+from transformer_lib.training.trainer import StepLoader, TranslationModule
 
 
 @pytest.fixture(scope="module")

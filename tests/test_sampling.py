@@ -6,8 +6,8 @@ import pytest
 import torch
 from small_models import EOS, SRC, constant_model, make_model, make_rules
 
-from transformer_lib.decoding import greedy_decode
-from transformer_lib.sampling import Lottery, sample
+from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.generation.sampling import Lottery, sample
 
 PROBABILITIES = torch.tensor([[0.5, 0.25, 0.125, 0.125]]).double()
 LOGITS = PROBABILITIES.log() + 3.0  # any constant may be added

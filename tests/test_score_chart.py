@@ -6,9 +6,9 @@ import matplotlib.pyplot as plt
 import pytest
 import vl_convert
 
-from transformer_lib.evaluation import Score
-from transformer_lib.score_chart import score_explorer
-from transformer_lib.spread_plot import plot_spread
+from transformer_lib.charts.scores import score_explorer
+from transformer_lib.evaluation.scores import Score
+from transformer_lib.plots.spread import plot_spread
 
 
 def score(name: str, value: float, spread: float = 3.0, n: int = 7) -> Score:

@@ -10,10 +10,10 @@ import torch
 from reference import EXACT
 from small_run import N_STEPS, small_fit, small_model, small_recipe, small_steps
 
-from transformer_lib.batches import Batch
-from transformer_lib.lightning_module import TranslationModule
-from transformer_lib.runs import read_log
-from transformer_lib.training import batch_loss
+from transformer_lib.data.batches import Batch
+from transformer_lib.training.loop import batch_loss
+from transformer_lib.training.runs import read_log
+from transformer_lib.training.trainer import TranslationModule
 
 HERE = Path(__file__).parent
 

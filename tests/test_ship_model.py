@@ -1,8 +1,8 @@
 """A shipped run is a folder that loads, with a card that says what was measured."""
 
 from book_tools.ship_model import DATA, write_card
-from transformer_lib import corpora
-from transformer_lib.recipes import CONFIGS, TrainingRecipe, read_recipe
+from transformer_lib.data import corpora
+from transformer_lib.training.recipe import CONFIGS, TrainingRecipe, read_recipe
 
 RESULT = {
     "n_parameters": 715_648,
@@ -28,8 +28,8 @@ def test_the_card_says_what_was_measured_and_how_to_do_it_again() -> None:
         "On 1,000 test sentences",
         "61 seconds on two cores",
         f"seed {recipe.training.seed};",
-        "python -m transformer_lib.train --config grammar",
-        "python -m transformer_lib.score grammar",
+        "python -m transformer_lib train --config grammar",
+        "python -m transformer_lib score grammar",
     ):
         assert part in card
 

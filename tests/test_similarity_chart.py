@@ -7,7 +7,7 @@ import pytest
 import torch
 import vl_convert
 
-from transformer_lib.similarity_chart import similarity_explorer
+from transformer_lib.charts.similarity import similarity_explorer
 
 TOKENS = ["the", "cat", "the"]  # a token twice, as in real sentences
 

@@ -6,8 +6,8 @@ from itertools import islice
 import pytest
 from small_run import small_pairs
 
-from transformer_lib.batches import batch_plan
-from transformer_lib.steps import Step, Steps
+from transformer_lib.data.batches import batch_plan
+from transformer_lib.data.steps import Step, Steps
 
 # Sources one token longer than targets, so that the two can't be mixed up.
 PAIRS = [([4, *src], tgt) for src, tgt in small_pairs()]

@@ -4,10 +4,10 @@ import pytest
 import torch
 from small_models import EOS, PAD, SRC, make_model, make_rules
 
-from transformer_lib.beam_search import beam_search
-from transformer_lib.decoding import greedy_decode
-from transformer_lib.sampling import Lottery, sample
-from transformer_lib.targets import Constraints
+from transformer_lib.generation.beam_search import beam_search
+from transformer_lib.generation.constraints import Constraints
+from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.generation.sampling import Lottery, sample
 
 
 def draw(model, src, rules):

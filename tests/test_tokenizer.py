@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from transformer_lib.corpora.grammar import generate
-from transformer_lib.data import SENTENCE_PAIRS, Vocabulary, split_words
-from transformer_lib.tokenizer import Tokenizer
+from transformer_lib.data.corpora.grammar import generate
+from transformer_lib.data.examples import SENTENCE_PAIRS, Vocabulary, split_words
+from transformer_lib.data.tokenizer import Tokenizer
 
 TEXTS = [sentence for pair in SENTENCE_PAIRS for sentence in pair]
 STRANGE = [

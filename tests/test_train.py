@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from transformer_lib import corpora, score
-from transformer_lib.pretrained import load
-from transformer_lib.recipes import read_recipe
-from transformer_lib.runs import read_log
-from transformer_lib.train import main, prepare
+from transformer_lib.data import corpora
+from transformer_lib.pretrained.translator import load
+from transformer_lib.training import evaluate as score
+from transformer_lib.training.recipe import read_recipe
+from transformer_lib.training.runs import read_log
+from transformer_lib.training.translation import main, prepare
 
 RECIPE = """
 [data]

@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from reference import EXACT, draw_parameters
 from torch import Tensor
 
-from transformer_lib.batches import Batch
-from transformer_lib.config import TransformerConfig
-from transformer_lib.model import Transformer
-from transformer_lib.training import (
+from transformer_lib.data.batches import Batch
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.transformer import Transformer
+from transformer_lib.training.loop import (
     batch_loss,
     label_smoothed_loss,
     learning_rate,

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.config import TransformerConfig
-from transformer_lib.model import Transformer
-from transformer_lib.weights import average_tensors, load_weights
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.state_dict import average_tensors, load_weights
+from transformer_lib.model.transformer import Transformer
 
 
 def make_model(vocab_size: int = 7, seed: int = 0) -> Transformer:

@@ -1,39 +1,59 @@
-"""The encoder-decoder Transformer in small modules, read in this order.
+"""The encoder-decoder Transformer, in packages by role.
 
-config      sizes and choices: TransformerConfig
-presets     the paper's two models and those of the source documents
-data        example sentences, words to ids, padded batches
-masks       padding_mask, causal_mask, and a translator between conventions
-linear      PyTorch's linear layer, faster for a decoding step
-attention   scaled_dot_product_attention, MultiHeadAttention
-attention_cache, cache   keys and values that a decoder remembers
-residual    layer norm and the residual connection it belongs to
-layers      FeedForward, EncoderLayer, DecoderLayer
-embeddings  tokens and positions to vectors
-stacks      Encoder, Decoder, and how a configuration becomes one
-pooling     one vector for a whole text
-model       Transformer, EncoderClassifier
-recording   record_attention, record_hidden_states
+model         what the book builds: attention, layers, the whole Transformer
+data          sentences, tokens, batches, corpora
+training      loss, schedule, loop, runs that survive being interrupted
+generation    greedy search, beam search, sampling, and their cache
+fast          everything that exists for speed; without it all works, slower
+evaluation    BLEU, chrF and accuracy with intervals, word alignment
+interpret     recording attention, changing it
+pretrained    the shipped models: `load("multi30k-de-en").translate([...])`
+convert       other people's weights, names and masks
+plots charts  still pictures, interactive ones
+exercises     graders
+experiments   one choice of the paper undone at a time
+cli           python -m transformer_lib translate | train | score
 
-corpora     sentences to learn from: generated, shipped, or fetched
-tokenizer   words or subwords to ids and back
-batches     sentences of like length side by side
-training    loss, learning rate, one step, the loop
-steps       what each step of a long run learns from
-recipes     everything that decides a run, in one file
-checkpoints the state of a run on disk, whole or not at all
-runs        a run in a folder, on any device (lightning_module), resumed
-packing     weights in the order that a decoding step reads fastest
-targets     what a written target must keep to, and what is found
-classifier  an encoder that judges (accuracy, classification, classifier_runs)
-decoding    greedy search, one token at a time
-beam_search several targets side by side, the best kept
-sampling    tokens drawn by lot
-evaluation  BLEU and chrF, with signatures and intervals
-pretrained  the shipped models; the commands are train, translate and score
-interop     other people's weights in our model; opus fetches those of OPUS-MT
-
-plotting    static figures, one theme
-charts      interactive figures
-checks      graders for the exercises
+The names below are the public interface; each is imported when it is first used.
 """
+
+from importlib import import_module
+from typing import Any
+
+_WHERE = {
+    "model.attention": "MultiHeadAttention scaled_dot_product_attention",
+    "model.classifier": "EncoderClassifier Pool",
+    "model.config": "TransformerConfig",
+    "model.embeddings": "Embeddings PositionalEncoding sinusoid_table",
+    "model.layers": "DecoderLayer EncoderLayer FeedForward LayerNorm SublayerConnection layer_norm",
+    "model.masks": "causal_mask padding_mask",
+    "model.presets": "PRESETS",
+    "model.transformer": "Decoder Encoder Transformer count_parameters",
+    "data.batches": "pad_batch",
+    "data.examples": "SENTENCE_PAIRS Vocabulary split_words",
+    "data.tokenizer": "Tokenizer",
+    "training.loop": "label_smoothed_loss learning_rate",
+    "generation.beam_search": "beam_search",
+    "generation.constraints": "Hypothesis TargetRules",
+    "generation.greedy": "greedy_decode",
+    "generation.sampling": "Lottery sample",
+    "interpret.recording": "record_attention record_hidden_states",
+    "pretrained.translator": "Translator load",
+    "pretrained.classifier": "Classifier load_classifier",
+}
+_HOME = {name: module for module, names in _WHERE.items() for name in names.split()}
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name's module when the name is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names beside what is loaded already."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""Interactive charts of the pages, with still pictures for everywhere else."""

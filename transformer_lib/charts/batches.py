@@ -1,0 +1,118 @@
+"""A chart of batches as rectangles: what of them is sentences, what is padding."""
+
+from collections.abc import Mapping, Sequence
+
+import altair
+
+from transformer_lib.charts.parts import finish, select, slider, split_field
+
+WIDTH, HEIGHT = 230, 170  # pixels of a panel; fits a phone
+
+Plan = Sequence[Sequence[int]]
+
+
+def batch_explorer(
+    plans: Mapping[str, Plan],
+    lengths: Sequence[tuple[int, int]],
+    n_batches: int = 8,
+) -> altair.VConcatChart:
+    """Choose a side and a batch; see its rows and the padding behind them.
+
+    Each plan has a panel. The axes are the same for all, so areas can be compared.
+
+    Args:
+        plans: name -> row numbers of each batch, as `batches.batch_plan` returns them.
+        lengths: source and target length of each pair, in tokens.
+        n_batches: so many batches of each plan can be chosen, evenly spread over it.
+
+    Raises:
+        ValueError: no plan, or a plan has fewer than n_batches batches.
+    """
+    if not plans:
+        raise ValueError("at least 1 plan is needed, but got 0")
+    rows = []
+    for name, plan in plans.items():
+        if not 1 <= n_batches <= len(plan):
+            raise ValueError(f"{n_batches} batches, but plan {name!r} has {len(plan)}")
+        for number in range(n_batches):
+            place = (2 * number + 1) * len(plan) // (2 * n_batches)
+            for side, language in enumerate(("source", "target")):
+                sizes = [lengths[row][side] for row in plan[place]]
+                filled = len(sizes) * max(sizes)
+                rows.append(
+                    {
+                        "plan": name,
+                        "side": language,
+                        "batch": number + 1,
+                        "place": place + 1,
+                        "lengths": " ".join(map(str, sizes)),
+                        "longest": max(sizes),
+                        "padding": round(1 - sum(sizes) / filled, 3),
+                    }
+                )
+    columns = max(row["longest"] for row in rows)
+    lines = max(len(row["lengths"].split()) for row in rows)
+    panels = [_panel(name, columns, lines) for name in plans]
+    chart = altair.vconcat(*panels, data=altair.Data(values=rows))
+    params = [
+        select("side", ["source", "target"]),
+        slider("batch", "batch", 1, n_batches, 1 + n_batches // 2),
+    ]
+    headings = {
+        "plan": "plan",
+        "side": "side",
+        "place": "batch of the plan",
+        "lengths": "lengths of its rows",
+        "padding": "padding, a fraction",
+    }
+    return finish(chart, params, headings)
+
+
+def _panel(name: str, columns: int, lines: int) -> altair.LayerChart:
+    """Draw the chosen batch of one plan."""
+    base = altair.Chart(width=WIDTH, height=HEIGHT).transform_filter(
+        f"datum.plan == '{name}' && datum.side == side && datum.batch == batch"
+    )
+    return altair.layer(_rows(base, columns, lines), _share(base)).properties(
+        title=name
+    )
+
+
+def _rows(base: altair.Chart, columns: int, lines: int) -> altair.Chart:
+    """Draw each row as its tokens and, behind them, its padding."""
+    chart = split_field(base, "lengths", " ", "number", "k").transform_calculate(
+        row="datum.k + 1",
+        top="datum.k + 0.5",
+        bottom="datum.k + 1.5",
+        kinds="['token', 'padding']",
+    )
+    chart = chart.transform_flatten(["kinds"]).transform_calculate(
+        left="datum.kinds == 'token' ? 0 : toNumber(datum.number)",
+        right="datum.kinds == 'token' ? toNumber(datum.number) : datum.longest",
+        count="datum.right - datum.left",
+    )
+    across = altair.Scale(domain=[0, columns], nice=False)
+    down = altair.Scale(domain=[lines + 0.5, 0.5], nice=False)
+    return chart.mark_rect(stroke="#8896A5", strokeWidth=0.3).encode(
+        x=altair.X("left:Q", title="position", scale=across).axis(grid=False),
+        x2="right:Q",
+        y=altair.Y("top:Q", title="row of the batch", scale=down).axis(grid=False),
+        y2="bottom:Q",
+        color=altair.Color("kinds:N", title=None)
+        .scale(domain=["token", "padding"])
+        .legend(orient="top"),
+        tooltip=[
+            altair.Tooltip("row:Q"),
+            altair.Tooltip("kinds:N", title="kind"),
+            altair.Tooltip("count:Q", title="positions"),
+        ],
+    )
+
+
+def _share(base: altair.Chart) -> altair.Chart:
+    """Write into the free corner which share of the rectangle is padding."""
+    return (
+        base.transform_calculate(label="format(datum.padding, '.0%') + ' padding'")
+        .mark_text(align="right", baseline="bottom", fontSize=12)
+        .encode(x=altair.value(WIDTH - 4), y=altair.value(HEIGHT - 4), text="label:N")
+    )

@@ -1,0 +1,241 @@
+"""What a decoder's cache holds while it writes: step through time, layers and heads.
+
+Every number comes from a real model that decodes a real sentence, one token a step.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import altair
+import torch
+from torch import Tensor
+
+from transformer_lib.charts.parts import (
+    finish,
+    fixed,
+    join_numbers,
+    select,
+    slider,
+    split_field,
+)
+from transformer_lib.charts.positions import BLUE, ORANGE
+from transformer_lib.generation.incremental import DecoderCache
+from transformer_lib.interpret.recording import record_attention
+from transformer_lib.model.transformer import Transformer
+
+WIDTH, ROW, BARS, LABEL = 176, 15, 44, 62  # pixels
+GRAY, CLEAR = "#768594", "rgba(128,128,128,0)"
+BLOCKS = {"self_attn": "self-attention", "cross_attn": "cross-attention"}
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What one attention block has kept when all tokens are read.
+
+    Attributes:
+        layer: number of the decoder layer, from 0.
+        block: "self_attn" or "cross_attn".
+        keys_values: (2, n_heads, k_len, d_head)
+        weights: (n_heads, n_steps, k_len), what each step's query gave to each entry;
+            0 for entries that were not there yet.
+    """
+
+    layer: int
+    block: str
+    keys_values: Tensor
+    weights: Tensor
+
+
+def record_cache(model: Transformer, src: Tensor, tgt_in: Tensor) -> list[Entries]:
+    """Decode with a cache, one token a step, and copy what is in it.
+
+    Args:
+        model: in evaluation mode.
+        src: (1, src_len), ids.
+        tgt_in: (1, n_steps), ids of the tokens that are read.
+
+    Returns:
+        Two entries for each layer: self-attention, then cross-attention.
+
+    Raises:
+        ValueError: more than one sentence, or a model that drops out.
+    """
+    for name, ids in (("src", src), ("tgt_in", tgt_in)):
+        if ids.dim() != 2 or len(ids) != 1:
+            raise ValueError(f"{name} must hold 1 sentence, not {tuple(ids.shape)}")
+    if model.training:
+        raise ValueError("the model is in training mode; call model.eval() first")
+    n_steps = tgt_in.size(1)
+    maps: dict[tuple[int, str], list[Tensor]] = {}
+    with torch.no_grad():
+        cache = model.start_cache(src)
+        for token in tgt_in.split(1, dim=1):
+            with record_attention(model.decoder) as weights:
+                model.decode_next(token, cache)
+            for name, row in weights.items():  # (1, n_heads, 1, k_len)
+                _, layer, block = name.split(".")
+                maps.setdefault((int(layer), block), []).append(row[0, :, 0])
+    found = []
+    for layer, kept in enumerate(cache.layers):
+        for block in BLOCKS:
+            rows = maps[layer, block]
+            k_len = rows[-1].size(-1)
+            weights = torch.zeros(model.config.n_heads, n_steps, k_len)
+            for step, row in enumerate(rows):
+                weights[:, step, : row.size(-1)] = row
+            stored = getattr(kept, block).keys_values[:, 0, :, :k_len].clone()
+            found.append(Entries(layer, block, stored, weights))
+    return found
+
+
+def tokens_of_keys(model: Transformer, cache: DecoderCache) -> Tensor:
+    """Tell which tokens a cache has read, from the keys of its first layer.
+
+    There a key depends on its token and position alone. So every token is projected
+    at every position, and the nearest key tells.
+
+    Args:
+        model: whose cache it is.
+        cache: that has read at least 1 token.
+
+    Returns:
+        (n_rows, length), ids.
+
+    Raises:
+        ValueError: a key belongs to no token at its position.
+    """
+    layer, length = model.decoder.layers[0], cache.length
+    every = torch.arange(model.config.tgt_vocab_size)[:, None].expand(-1, length)
+    x = model.tgt_embeddings(every)
+    if layer.self_attn_connection.norm_first:
+        x = layer.self_attn_connection.norm(x)
+    keys = layer.self_attn.split_heads(layer.self_attn.k_proj(x))
+    kept = cache.layers[0].self_attn.keys_values[0, :, :, :length]
+    kept, keys = (each.permute(2, 0, 1, 3).flatten(2) for each in (kept, keys))
+    gaps, tokens = torch.cdist(kept, keys).min(dim=-1)  # (length, n_rows)
+    if (gaps > 1e-3 * keys.norm(dim=-1).max()).any():
+        raise ValueError("a key in the cache belongs to no token at its position")
+    return tokens.T
+
+
+def cache_explorer(
+    model: Transformer,
+    src: Tensor,
+    tgt_in: Tensor,
+    tokens: tuple[Sequence[str], Sequence[str]],
+) -> altair.VConcatChart:
+    """Step through decoding: what is kept, what is new, and what the query reads.
+
+    Args:
+        model: in evaluation mode.
+        src: (1, src_len), ids.
+        tgt_in: (1, n_steps), ids of the tokens that are read.
+        tokens: src_len and n_steps names.
+
+    Raises:
+        ValueError: another count of names, or what `record_cache` refuses.
+    """
+    sides = (("source", src, tokens[0]), ("target", tgt_in, tokens[1]))
+    for side, ids, names in sides:
+        if len(names) != ids.size(-1):
+            raise ValueError(f"{ids.size(-1)} {side} ids, but {len(names)} names")
+    rows, limit = [], 0.0
+    for entries in record_cache(model, src, tgt_in):
+        limit = max(limit, entries.keys_values.abs().max().item())
+        names = tokens[1] if entries.block == "self_attn" else tokens[0]
+        for head, (keys, values) in enumerate(entries.keys_values.transpose(0, 1)):
+            for place, name in enumerate(names):
+                row = {"layer": f"{entries.layer}", "block": BLOCKS[entries.block]}
+                row |= {"head": head, "place": place, "token": name}
+                row["keys"] = join_numbers(keys[place])
+                row["values"] = join_numbers(values[place])
+                row["weights"] = join_numbers(entries.weights[head, :, place])
+                rows.append(row)
+
+    n_steps = tgt_in.size(1)
+    params = [
+        fixed("read", list(tokens[1])),
+        fixed("source", list(tokens[0])),
+        slider("step", "step", 0, n_steps - 1, min(3, n_steps - 1)),
+        select("layer", [f"{number}" for number in range(len(model.decoder.layers))]),
+        slider("head", "head", 0, model.config.n_heads - 1),
+        select("part", ["keys", "values"]),
+    ]
+    upper = (
+        "['step ' + step + ' reads ' + read[step] + ' at position ' + step, "
+        "'self-attention: ' + step + ' kept, 1 new, ' + "
+        f"({n_steps - 1} - step) + ' free']"
+    )
+    lower = f"['cross-attention: {len(tokens[0])} kept since the start, none new']"
+    chart = altair.vconcat(
+        _panel("self-attention", n_steps, limit, upper),
+        _panel("cross-attention", len(tokens[0]), limit, lower),
+        data=altair.Data(values=rows),
+        spacing=18,
+    )
+    headings = {name: name for name in ("layer", "block", "head", "place", "token")}
+    headings |= {"keys": "key", "values": "value"}
+    headings["weights"] = "weight it gets, step by step"
+    return finish(chart, params, headings)
+
+
+def _panel(block: str, n_places: int, limit: float, title: str) -> altair.HConcatChart:
+    """One block's entries as a heat map, and the weights they get as bars."""
+    shown, newest = f"datum.block == '{block}'", "false"
+    names, free = "source[datum.value]", "false"
+    if block == "self-attention":
+        shown += " && datum.place <= step"
+        newest = "datum.place == step"
+        names, free = "read[datum.value]", "datum.value > step"
+    kept = (
+        altair.Chart(height=ROW * n_places)
+        .transform_filter(f"datum.layer == layer && datum.head == head && {shown}")
+        .transform_calculate(
+            numbers="part == 'keys' ? datum.keys : datum.values",
+            weight="toNumber(split(datum.weights, ' ')[step])",
+        )
+    )
+    axis = altair.Axis(
+        labelExpr=f"{free} ? '(free)' : {names}",
+        ticks=False,
+        minExtent=LABEL,
+        labelLimit=LABEL,
+    )
+    places = altair.Y("place:O", title=None, axis=axis)
+    places = places.scale(domain=list(range(n_places)))
+    cells = split_field(kept.properties(width=WIDTH), "numbers", " ", "number", "k")
+    cells = cells.transform_calculate(value="toNumber(datum.number)")
+    heat = cells.mark_rect().encode(
+        x=altair.X("k:O", title="feature").axis(labels=False, ticks=False),
+        y=places,
+        color=altair.Color("value:Q", title="key or value")
+        .scale(domain=[-limit, 0, limit], range=[ORANGE, CLEAR, BLUE])
+        .legend(orient="bottom", gradientLength=160, format=".1f"),
+        stroke=altair.when(newest)
+        .then(altair.value(ORANGE))
+        .otherwise(altair.value(GRAY)),
+        strokeWidth=altair.when(newest)
+        .then(altair.value(1))
+        .otherwise(altair.value(0.2)),
+        tooltip=[
+            altair.Tooltip("token:N"),
+            altair.Tooltip("k:O", title="feature"),
+            altair.Tooltip("value:Q", format=".3~f"),
+        ],
+    )
+    bars = (
+        kept.properties(width=BARS)
+        .mark_bar(color=BLUE)
+        .encode(
+            x=altair.X("weight:Q", title="weight")
+            .scale(domain=[0, 1])
+            .axis(values=[0, 1], grid=False),
+            y=places.axis(None),
+            tooltip=[
+                altair.Tooltip("token:N"),
+                altair.Tooltip("weight:Q", format=".3~f"),
+            ],
+        )
+    )
+    heading = altair.Title(altair.ExprRef(title), anchor="start", offset=8)
+    return altair.hconcat(heat, bars, spacing=6, title=heading)

@@ -1,0 +1,82 @@
+"""A chart of positional encodings; chapters import it from transformer_lib.charts."""
+
+import altair
+from numpy.typing import ArrayLike
+
+from transformer_lib.charts.parts import finish, join_numbers, slider, split_field
+from transformer_lib.plots.heatmaps import as_array
+
+BLUE, ORANGE = "#2E86C1", "#D2691E"  # both stand out from white and from black
+
+
+def position_explorer(table: ArrayLike) -> altair.VConcatChart:
+    """See positional encodings as curves, and compare a position with all others.
+
+    Args:
+        table: (n_positions, d_model), d_model even.
+
+    Raises:
+        ValueError: wrong rank, or an odd d_model.
+    """
+    array = as_array(table, 2, "table")
+    n_positions, d_model = array.shape
+    if d_model % 2:
+        raise ValueError(f"d_model must be even to form pairs, not {d_model}")
+    dots = array @ array.T  # (n_positions, n_positions)
+    rows = [
+        {"position": p, "values": join_numbers(array[p]), "dots": join_numbers(dots[p])}
+        for p in range(n_positions)
+    ]
+    params = [
+        slider("pair", "pair of dimensions", 0, d_model // 2 - 1),
+        slider("chosen", "position", 0, n_positions - 1, n_positions // 2),
+    ]
+    positions = altair.Scale(domain=[-0.5, n_positions - 0.5], nice=False)
+    view = altair.Chart(width=240, height=130)
+    at_chosen = view.transform_filter("datum.position == chosen")
+
+    x = altair.X("position:Q", title="position", scale=positions).axis(grid=False)
+    bound = float(abs(array).max())
+    legend = altair.Legend(
+        orient="top",
+        labelExpr="'dimension ' + (2 * pair + (datum.value == 'odd' ? 1 : 0))",
+    )
+    curves = (
+        view.transform_calculate(
+            even="toNumber(split(datum.values, ' ')[2 * pair])",
+            odd="toNumber(split(datum.values, ' ')[2 * pair + 1])",
+        )
+        .transform_fold(["even", "odd"], as_=["dimension", "value"])
+        .mark_line()
+        .encode(
+            x=x,
+            y=altair.Y("value:Q").scale(domain=[-bound, bound]),
+            color=altair.Color("dimension:N", title=None, legend=legend).scale(
+                range=[BLUE, ORANGE]
+            ),
+            strokeDash=altair.StrokeDash("dimension:N", title=None, legend=legend),
+        )
+    )
+    marker = at_chosen.mark_rule(strokeWidth=1.5).encode(x=x)
+    bars = (
+        split_field(at_chosen, "dots", " ", "number", "k")
+        .transform_calculate(dot="toNumber(datum.number)")
+        .mark_bar(color=BLUE, width=max(1, 200 // n_positions))
+        .encode(
+            x=altair.X("k:Q", title="other position", scale=positions).axis(grid=False),
+            y=altair.Y("dot:Q", title="dot product").scale(
+                domain=[min(0.0, float(dots.min())), float(dots.max())]
+            ),
+            tooltip=[
+                altair.Tooltip("k:Q", title="position"),
+                altair.Tooltip("dot:Q", title="dot product"),
+            ],
+        )
+    )
+    chart = altair.vconcat(curves + marker, bars, data=altair.Data(values=rows))
+    headings = {
+        "position": "position",
+        "values": "values of dimensions 0, 1, …",
+        "dots": "dot products with positions 0, 1, …",
+    }
+    return finish(chart, params, headings)

@@ -1,0 +1,45 @@
+"""A chart of the paper's learning rate for every width and length of warm-up."""
+
+import altair
+
+from transformer_lib.charts.parts import finish, select, slider
+
+N_POINTS = 80
+
+
+def schedule_explorer(n_steps: int = 20_000) -> altair.LayerChart:
+    """Choose a width and a warm-up; see the learning rate of every step (equation 3).
+
+    Args:
+        n_steps: where the horizontal axis ends; at least 80.
+
+    Raises:
+        ValueError: n_steps is below 80.
+    """
+    if n_steps < N_POINTS:
+        raise ValueError(f"n_steps must be at least {N_POINTS}, not {n_steps}")
+    stride = n_steps // N_POINTS
+    rows = [{"step": number * stride or 1} for number in range(N_POINTS + 1)]
+    formula = (
+        "pow(toNumber(d_model), -0.5) * "
+        "min(pow(datum.step, -0.5), datum.step * pow(warmup, -1.5))"
+    )
+    points = altair.Chart(
+        altair.Data(values=rows), width=240, height=180
+    ).transform_calculate(rate=formula)
+    x = altair.X("step:Q", title="step").axis(tickCount=4, grid=False)
+    y = altair.Y("rate:Q", title="learning rate").axis(format=".1e", tickCount=5)
+    tooltip = [
+        altair.Tooltip("step:Q"),
+        altair.Tooltip("rate:Q", title="learning rate", format=".2e"),
+    ]
+    line = points.mark_line(point=True).encode(
+        x=x, y=y, color=altair.value("#2E86C1"), tooltip=tooltip
+    )
+    peak = points.transform_filter(f"abs(datum.step - warmup) <= {stride} / 2")
+    rule = peak.mark_rule(strokeDash=[4, 4]).encode(x=x)
+    params = [
+        select("d_model", ["256", "512", "1024"], "512"),
+        slider("warmup", "warm-up steps", 500, 10_000, 4_000),
+    ]
+    return finish(altair.layer(rule, line), params, {"step": "step"})

@@ -1,0 +1,33 @@
+"""The command that measures: `python -m transformer_lib score grammar`.
+
+It translates the test sentences of a model's corpus and prints the scores; without a
+name it does so for every shipped model. The scores of the model cards come from here.
+A corpus that does not come with the book is downloaded, or read from a folder of yours.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from transformer_lib.pretrained.translator import load, shipped_models
+from transformer_lib.training.evaluate import describe, evaluate, read_recipe_of
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read the command line, measure, and print the scores."""
+    parser = argparse.ArgumentParser(
+        prog="python -m transformer_lib score",
+        description="Measure shipped models, or others by their folder.",
+    )
+    parser.add_argument("model", nargs="*", help="default: all shipped models")
+    options = parser.parse_args(arguments)
+    failures = []
+    for name in options.model or shipped_models():
+        try:
+            result = evaluate(load(name), read_recipe_of(name), sys.stderr.isatty())
+        except (ValueError, OSError) as error:
+            failures.append(f"{name} was not measured: {error}")
+        else:
+            sys.stdout.write(f"{name}\n{describe(result)}\n")
+    if failures:
+        sys.exit("error: " + "\n".join(failures))

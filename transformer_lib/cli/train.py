@@ -1,0 +1,78 @@
+"""The command that trains: `python -m transformer_lib train --config grammar`.
+
+Without an argument it trains on the sentences inside the package. It needs no network
+and no accelerator, uses one where there is one, and goes on with `--resume` where it
+was cut off. `torchrun --nproc-per-node 4 -m transformer_lib train ...` shares the work.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformer_lib.fast.allocator import keep_freed_memory
+from transformer_lib.files import write_text
+from transformer_lib.pretrained.translator import SCORES
+from transformer_lib.training import classifier_runs
+from transformer_lib.training.evaluate import describe, evaluate
+from transformer_lib.training.recipe import ClassifierTraining, Recipe, read_recipe
+from transformer_lib.training.translation import is_first_process, prepare, train
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read the command line, train, and print the scores."""
+    options = _parser().parse_args(arguments)
+    folder = Path(options.out or f"runs/{Path(options.config).stem}")
+    progress = sys.stderr.isatty() and not options.quiet and is_first_process()
+    keep_freed_memory()
+    try:
+        recipe = read_recipe(options.config)
+        classify = isinstance(recipe.training, ClassifierTraining)
+        run = _train_classifier if classify else _train_translator
+        seconds, scores = run(recipe, folder, options.resume, progress)
+    except (ValueError, TypeError, OSError) as error:
+        sys.exit(f"error: {error}")
+    if is_first_process():
+        sys.stdout.write(f"{folder}: trained in {seconds:.0f} seconds\n{scores}")
+
+
+def _train_translator(
+    recipe: Recipe, folder: Path, resume: bool, progress: bool
+) -> tuple[float, str]:
+    data = prepare(recipe)
+    begun = time.perf_counter()
+    translator = train(recipe, data, folder, resume, progress)
+    seconds = time.perf_counter() - begun
+    if not is_first_process():
+        return seconds, ""
+    result = {**evaluate(translator, recipe, progress), "seconds": seconds}
+    write_text(folder / SCORES, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
+    return seconds, describe(result)
+
+
+def _train_classifier(
+    recipe: Recipe, folder: Path, resume: bool, progress: bool
+) -> tuple[float, str]:
+    data = classifier_runs.prepare(recipe)
+    begun = time.perf_counter()
+    classifier = classifier_runs.fit(recipe, data, folder, resume, progress)
+    return time.perf_counter() - begun, classifier_runs.describe(classifier, data)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m transformer_lib train", description=__doc__.split("\n\n")[0]
+    )
+    parser.add_argument(
+        "--config",
+        default="home-assistant",
+        help="name of a shipped recipe, or a TOML file (default: %(default)s)",
+    )
+    parser.add_argument("--out", help="folder of the run (default: runs/NAME)")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the run in the folder"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress bar")
+    return parser

@@ -1,0 +1,41 @@
+"""The command that translates: `python -m transformer_lib translate "Ein Hund rennt."`.
+
+The shipped models are in the folder `models`; the default one translates German into
+English and has learned from captions of pictures. Without a sentence it reads standard
+input, one sentence a line.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from transformer_lib.pretrained.translator import DEFAULT, load
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read the command line, translate, and print one translation a line."""
+    options = _parser().parse_args(arguments)
+    sentences = options.sentence or [line.rstrip("\n") for line in sys.stdin]
+    try:
+        translations = load(options.model).translate(sentences, options.beams)
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")
+    for translation in translations:
+        sys.stdout.write(translation + "\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m transformer_lib translate",
+        description="Translate sentences with a shipped model or one of your own.",
+    )
+    parser.add_argument("sentence", nargs="*", help="default: lines of standard input")
+    parser.add_argument(
+        "--model",
+        default=DEFAULT,
+        help="name of a shipped model, or the folder of a run (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--beams", type=int, default=4, help="1 for greedy search (default: 4)"
+    )
+    return parser

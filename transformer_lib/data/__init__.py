@@ -1,0 +1,1 @@
+"""Sentences, tokens and batches."""

@@ -1,0 +1,222 @@
+"""Batches of sentence pairs: alike in length, bounded in tokens, the same every time.
+
+Which sentences share a batch is planned first, as lists of row numbers; tensors are
+made from the plan one batch at a time. A plan depends on its arguments alone, so a run
+that was interrupted finds its place again: the same seed, the same epoch, the same
+position in the plan.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+Ids = Sequence[int]
+TooLong = Literal["refuse", "skip", "cut"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentence pairs as the model reads them and as the loss judges them.
+
+    Attributes:
+        src: (batch, src_len), source ids with <eos>, padded on the right.
+        tgt_in: (batch, tgt_len), <bos> and the target: what the decoder reads.
+        tgt_out: (batch, tgt_len), the target and <eos>: what it must predict there.
+        n_tokens: real tokens of tgt_out, padding not counted.
+    """
+
+    src: Tensor
+    tgt_in: Tensor
+    tgt_out: Tensor
+    n_tokens: int
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """Return the same batch on another device."""
+        moved = (t.to(device) for t in (self.src, self.tgt_in, self.tgt_out))
+        return Batch(*moved, self.n_tokens)
+
+
+def make_batch(pairs: Sequence[tuple[Ids, Ids]], *, bos_id: int, pad_id: int) -> Batch:
+    """Pad pairs of ids into tensors and shift the targets by one.
+
+    Args:
+        pairs: (source, target), both ending with <eos>.
+        bos_id: what the decoder reads first.
+        pad_id: what fills the rest of a row.
+
+    Raises:
+        ValueError: there is no pair, or a side is empty.
+    """
+    src = pad_batch([src for src, _ in pairs], pad_id)
+    tgt_out = pad_batch([tgt for _, tgt in pairs], pad_id)
+    tgt_in = pad_batch([[bos_id, *tgt[:-1]] for _, tgt in pairs], pad_id)
+    return Batch(src, tgt_in, tgt_out, sum(len(tgt) for _, tgt in pairs))
+
+
+def batch_plan(
+    lengths: Sequence[tuple[int, int]],
+    max_tokens: int,
+    seed: int | None = None,
+    epoch: int = 0,
+    bucket: bool = True,
+) -> list[list[int]]:
+    """Say which pairs share a batch; every pair is in exactly one.
+
+    Args:
+        lengths: source and target length of each pair, in tokens.
+        max_tokens: bound for rows times the longest side, padding counted: what a
+            batch needs of memory.
+        seed: shuffles pairs of equal length and the order of batches; None for none.
+        epoch: another order for every epoch under one seed.
+        bucket: put pairs of like length together. Without it, pairs are taken as they
+            come, and much of a batch is padding.
+
+    Returns:
+        Row numbers of each batch, none of them empty.
+
+    Raises:
+        ValueError: there is no pair, or one is longer than max_tokens alone.
+    """
+    if not lengths:
+        raise ValueError("a plan needs at least 1 pair, but got 0")
+    rng = random.Random(f"{seed} {epoch}")  # text seeds alike on every machine
+    order = list(range(len(lengths)))
+    if seed is not None:
+        rng.shuffle(order)
+    if bucket:  # a stable sort: pairs of equal length stay shuffled
+        order.sort(key=lambda row: (max(lengths[row]), min(lengths[row])))
+    plan: list[list[int]] = []
+    longest = 0
+    for row in order:
+        longest = max(longest, *lengths[row])
+        if not plan or (len(plan[-1]) + 1) * longest > max_tokens:
+            longest = max(lengths[row])
+            if longest > max_tokens:
+                raise ValueError(
+                    f"pair {row + 1} has {longest} tokens, more than max_tokens "
+                    f"{max_tokens}; limit_lengths skips or cuts such pairs"
+                )
+            plan.append([])
+        plan[-1].append(row)
+    if seed is not None:
+        rng.shuffle(plan)
+    return plan
+
+
+def token_batches(
+    pairs: Sequence[tuple[Ids, Ids]],
+    max_tokens: int,
+    *,
+    bos_id: int,
+    pad_id: int,
+    seed: int | None = None,
+    epoch: int = 0,
+) -> Iterator[Batch]:
+    """Yield one epoch of batches: bucketed and shuffled, or in file order.
+
+    Args:
+        pairs: (source, target), both ending with <eos>.
+        max_tokens: bound for rows times the longest side of a batch.
+        bos_id: what the decoder reads first.
+        pad_id: what fills the rest of a row.
+        seed: the order of training; None keeps the order of the file.
+        epoch: another order for every epoch under one seed.
+
+    Raises:
+        ValueError: there is no pair, a side is empty, or one exceeds max_tokens.
+    """
+    lengths = [(len(src), len(tgt)) for src, tgt in pairs]
+    for rows in batch_plan(lengths, max_tokens, seed, epoch, bucket=seed is not None):
+        yield make_batch([pairs[row] for row in rows], bos_id=bos_id, pad_id=pad_id)
+
+
+def padding_share(
+    plan: Sequence[Sequence[int]], lengths: Sequence[tuple[int, int]]
+) -> float:
+    """Return which share of all positions is padding, a fraction, both sides together.
+
+    Args:
+        plan: row numbers of each batch.
+        lengths: source and target length of each pair.
+    """
+    real = padded = 0
+    for rows in plan:
+        for side in (0, 1):
+            sizes = [lengths[row][side] for row in rows]
+            real += sum(sizes)
+            padded += len(sizes) * max(sizes)
+    return 1 - real / padded
+
+
+def limit_lengths(
+    pairs: Sequence[tuple[list[int], list[int]]],
+    max_len: int,
+    too_long: TooLong = "refuse",
+) -> tuple[list[tuple[list[int], list[int]]], list[int]]:
+    """Deal with sentences that are longer than the model allows.
+
+    Args:
+        pairs: (source, target), both ending with <eos>, in the order of the file.
+        max_len: most tokens of a side, <eos> counted.
+        too_long: "refuse" raises and names the first; "skip" leaves such pairs out;
+            "cut" keeps the first max_len - 1 tokens and the last, <eos>.
+
+    Returns:
+        The pairs that fit, and the line numbers, from 1, of those that did not.
+
+    Raises:
+        ValueError: a pair is too long and to be refused, nothing is left, max_len is
+            below 2, or too_long is unknown.
+    """
+    if too_long not in get_args(TooLong):
+        raise ValueError(f"too_long is one of {get_args(TooLong)}, not {too_long!r}")
+    if max_len < 2:
+        raise ValueError(f"max_len must be at least 2, not {max_len}")
+    fitting, lines = [], []
+    for line, (src, tgt) in enumerate(pairs, start=1):
+        if max(len(src), len(tgt)) > max_len:
+            if too_long == "refuse":
+                name, ids = ("source", src) if len(src) > max_len else ("target", tgt)
+                raise ValueError(
+                    f"line {line}: the {name} has {len(ids)} tokens, more than max_len "
+                    f"{max_len}; skip or cut it"
+                )
+            lines.append(line)
+            if too_long == "skip":
+                continue
+            src, tgt = _cut(src, max_len), _cut(tgt, max_len)
+        fitting.append((src, tgt))
+    if not fitting:
+        raise ValueError(f"none of {len(pairs)} pairs fits into max_len {max_len}")
+    return fitting, lines
+
+
+def _cut(ids: list[int], max_len: int) -> list[int]:
+    return ids if len(ids) <= max_len else [*ids[: max_len - 1], ids[-1]]
+
+
+def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:
+    """Put sequences of different length into one tensor, padded on the right.
+
+    Args:
+        sequences: lists of ids, none of them empty.
+        pad_id: what fills the rest of a row.
+
+    Returns:
+        (batch, longest), int64.
+
+    Raises:
+        ValueError: there is no sequence, or one of them is empty.
+    """
+    if not sequences:
+        raise ValueError("a batch needs at least 1 sequence, but got 0")
+    for number, sequence in enumerate(sequences):
+        if len(sequence) == 0:
+            raise ValueError(f"sequence {number} of the batch is empty")
+    longest = max(len(sequence) for sequence in sequences)
+    rows = [list(ids) + [pad_id] * (longest - len(ids)) for ids in sequences]
+    return torch.tensor(rows)

@@ -1,0 +1,65 @@
+"""Multi30k: 29,000 captions of pictures, English and German.
+
+The corpus on which teaching code reports BLEU (Elliott et al. 2016). Its publishers
+allow non-commercial research and education and give no open license, so none of its
+text is part of this project: it is downloaded once, or read from a folder.
+"""
+
+import os
+from pathlib import Path
+
+from transformer_lib.data.corpora.download import cache_folder, fetch
+from transformer_lib.data.corpora.parallel import ParallelCorpus
+
+ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
+SHA256 = {
+    "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
+    "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+    "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
+    "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+    "test_2016_flickr.de.gz": (
+        "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8"
+    ),
+    "test_2016_flickr.en.gz": (
+        "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9"
+    ),
+    "test_2017_flickr.de.gz": (
+        "a2c89666db00c495cd8513b9d708d5a3acc205d7de312ef2bf5fb7ebc1540aee"
+    ),
+    "test_2017_flickr.en.gz": (
+        "76a444ee25172e72695cddb13ae4a3bda59430617be88e0bb46b60504f054074"
+    ),
+}
+TESTS = ("test_2016_flickr", "test_2017_flickr")
+
+
+def load_multi30k(
+    folder: str | Path | None = None,
+    test: str = "test_2016_flickr",
+    progress: bool = False,
+) -> ParallelCorpus:
+    """Return the corpus, English to German.
+
+    Args:
+        folder: where the published files are (`train.en.gz`, or unpacked `train.en`,
+            and so on). If None: the folder that the variable TRANSFORMER_LIB_MULTI30K
+            names, else the cache, filled by a download of 1.3 MB the first time.
+        test: which of the published test sets, "test_2016_flickr", on which most
+            figures are reported, or "test_2017_flickr".
+        progress: show a bar for each file that is downloaded.
+
+    Raises:
+        FileNotFoundError: the folder lacks a file; which one.
+        ConnectionError: a download fails; the next call goes on from there.
+        ValueError: test is unknown, or a file is not what it should be.
+    """
+    if test not in TESTS:
+        raise ValueError(f"test must be one of {', '.join(TESTS)}, not {test!r}")
+    parts = ("train", "val", test)
+    folder = folder or os.environ.get("TRANSFORMER_LIB_MULTI30K")
+    if not folder:
+        folder = cache_folder() / "multi30k"
+        for part in parts:
+            for name in (f"{part}.en.gz", f"{part}.de.gz"):
+                fetch(f"{ADDRESS}/{name}", SHA256[name], folder / name, progress)
+    return ParallelCorpus.from_folder(folder, "multi30k", parts=parts)

@@ -1,0 +1,235 @@
+"""Subword tokens: text to ids and back, without losing a character.
+
+The vocabulary is learned by byte-pair encoding, as in the paper (section 5.1): start
+from single bytes, join the most frequent neighboring pair, and again, until the
+vocabulary is full. Bytes rather than letters, so that no text is unknown: a letter
+never seen in training is two to four byte tokens, and decoding returns it exactly.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+
+from transformer_lib.data.examples import BOS, EOS, PAD, UNK
+from transformer_lib.files import write_text
+
+SPECIAL = (PAD, BOS, EOS, UNK)
+N_BYTES = 256
+
+
+class Tokenizer:
+    """Text to ids and back; made by `train`, `from_words`, `from_json` or `load`.
+
+    A token is a piece of a word together with the space before it, and a space is put
+    before the text, so that a word has the same token everywhere in a sentence.
+
+    Attributes:
+        pad_id, bos_id, eos_id, unk_id: 0, 1, 2, 3, as in `data.Vocabulary`.
+    """
+
+    pad_id, bos_id, eos_id, unk_id = range(4)
+
+    def __init__(self, engine: tokenizers.Tokenizer) -> None:
+        found = [engine.id_to_token(number) for number in range(4)]
+        if found != list(SPECIAL):
+            raise ValueError(f"ids 0 to 3 must be {list(SPECIAL)}, but are {found}")
+        # The text "<eos>" in a sentence is five characters, not the end of it.
+        engine.encode_special_tokens = True
+        self._engine = engine
+
+    @classmethod
+    def train(cls, texts: Iterable[str], vocab_size: int) -> "Tokenizer":
+        """Learn a byte-pair encoding.
+
+        Args:
+            texts: sentences of all languages that share the vocabulary.
+            vocab_size: number of tokens; 4 special ones and 256 bytes among them.
+                Fewer come out if the texts have no pair left to join.
+
+        Raises:
+            ValueError: vocab_size is below 260, or there is no text.
+        """
+        if vocab_size < len(SPECIAL) + N_BYTES:
+            raise ValueError(
+                f"vocab_size must be at least {len(SPECIAL) + N_BYTES} "
+                f"(4 special tokens and 256 bytes), not {vocab_size}"
+            )
+        engine = _engine(models.BPE())
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocab_size,
+            special_tokens=list(SPECIAL),
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False,
+        )
+        engine.train_from_iterator(_some(texts), trainer)
+        return cls(engine)
+
+    @classmethod
+    def from_words(
+        cls,
+        texts: Iterable[str],
+        vocab_size: int = 1_000_000,
+        lowercase: bool = False,
+    ) -> "Tokenizer":
+        """Give every word and punctuation mark of the texts one token, no pieces.
+
+        Any other word is unk_id and lost: for texts with a closed vocabulary, or texts
+        that are only read.
+
+        Args:
+            texts: where the words come from.
+            vocab_size: most tokens, 4 special ones among them; the most frequent words
+                are taken.
+            lowercase: read "The" as "the".
+
+        Raises:
+            ValueError: there is no text, or vocab_size leaves no word.
+        """
+        if vocab_size <= len(SPECIAL):
+            raise ValueError(
+                f"vocab_size must be above 4 (special tokens), not {vocab_size}"
+            )
+        engine = _engine(models.WordLevel(unk_token=UNK))
+        if lowercase:
+            engine.normalizer = normalizers.Sequence(
+                [normalizers.Lowercase(), engine.normalizer]
+            )
+        trainer = trainers.WordLevelTrainer(
+            vocab_size=vocab_size, special_tokens=list(SPECIAL), show_progress=False
+        )
+        engine.train_from_iterator(_some(texts), trainer)
+        return cls(engine)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Tokenizer":
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: the text is no tokenizer, or its special tokens are others.
+        """
+        try:
+            engine = tokenizers.Tokenizer.from_str(text)
+        except Exception as error:  # the package raises plain Exception
+            raise ValueError(f"not a tokenizer in JSON: {error}") from None
+        return cls(engine)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Tokenizer":
+        """Read a file that `save` wrote.
+
+        Raises:
+            ValueError: the file is no tokenizer; its name is in the message.
+        """
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def to_json(self) -> str:
+        """Return everything as text, the format of the `tokenizers` package."""
+        return self._engine.to_str()
+
+    def save(self, path: str | Path) -> None:
+        """Write to a file, whole or not at all."""
+        write_text(Path(path), self.to_json())
+
+    def __len__(self) -> int:
+        return self._engine.get_vocab_size()
+
+    def encode(self, text: str, bos: bool = False, eos: bool = True) -> list[int]:
+        """Return the text's ids.
+
+        Args:
+            text: one sentence.
+            bos: begin with bos_id.
+            eos: end with eos_id.
+
+        Raises:
+            TypeError: text is no string.
+            ValueError: the text is empty, only white space, or no valid Unicode.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a string, not {text!r}")
+        if not text.strip():
+            raise ValueError(f"a sentence needs at least 1 word, but got {text!r}")
+        text.encode("utf-8")  # refuses half of a surrogate pair and says where
+        ids = self._engine.encode(text).ids
+        return [self.bos_id] * bos + ids + [self.eos_id] * eos
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of the ids, without special tokens.
+
+        Bytes that are no character, which a model may write, become U+FFFD.
+
+        Raises:
+            ValueError: an id is outside the vocabulary.
+        """
+        return self._engine.decode(self._checked(ids), skip_special_tokens=True)
+
+    def tokens(self, ids: Iterable[int], space: str = "▁") -> list[str]:
+        """Return one readable label for each id, for the axes of a picture.
+
+        Args:
+            ids: of this vocabulary; special ones are shown too.
+            space: what stands for the space before a word; "" leaves plain words.
+
+        Raises:
+            ValueError: an id is outside the vocabulary.
+        """
+        return [self._label(number, space) for number in self._checked(ids)]
+
+    def _label(self, number: int, space: str) -> str:
+        token = self._engine.id_to_token(number)
+        if number < len(SPECIAL):
+            return token
+        raw = bytes(_BYTE_OF[letter] for letter in token)
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:  # a part of a character: show its bytes
+            return "".join(f"<{byte:02X}>" for byte in raw)
+        return space + text[1:] if text.startswith(" ") else text
+
+    def _checked(self, ids: Iterable[int]) -> list[int]:
+        ids = [int(number) for number in ids]
+        for number in ids:
+            if not 0 <= number < len(self):
+                raise ValueError(
+                    f"id {number} is outside the vocabulary of {len(self)} tokens"
+                )
+        return ids
+
+
+def _engine(model: models.Model) -> tokenizers.Tokenizer:
+    """Split before spaces and punctuation; put a space before the text and drop it."""
+    engine = tokenizers.Tokenizer(model)
+    engine.normalizer = normalizers.Prepend(" ")
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    engine.decoder = decoders.Sequence(
+        [decoders.ByteLevel(), decoders.Strip(content=" ", left=1, right=0)]
+    )
+    return engine
+
+
+def _some(texts: Iterable[str]) -> list[str]:
+    """Return the texts as a list, at least one."""
+    texts = list(texts)
+    if not any(text.strip() for text in texts):
+        raise ValueError(f"training needs text, but got {len(texts)} empty sentences")
+    return texts
+
+
+def _byte_letters() -> dict[str, int]:
+    """Return the byte that each letter of a byte-level vocabulary stands for.
+
+    Bytes that print as a Latin-1 character stand for themselves; the others, in order,
+    are the characters from U+0100 on. (The convention of GPT-2.)
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(N_BYTES) if byte not in printable]
+    letters = {chr(byte): byte for byte in printable}
+    return letters | {chr(0x100 + i): byte for i, byte in enumerate(others)}
+
+
+_BYTE_OF = _byte_letters()

@@ -1,0 +1,191 @@
+"""How good are translations? Scores with their signature and their uncertainty.
+
+BLEU and chrF come from sacrebleu, so that they can be compared with those of others: a
+score is worth nothing without its signature, which says how it was computed.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from sacrebleu.metrics import BLEU, CHRF
+
+from transformer_lib.data.batches import Batch
+from transformer_lib.data.examples import split_words
+from transformer_lib.generation.greedy import without_dropout
+from transformer_lib.model.transformer import Transformer
+from transformer_lib.training.loop import batch_loss
+
+
+@dataclass(frozen=True)
+class Score:
+    """A corpus score, from 0 to 100.
+
+    Attributes:
+        name: "BLEU", say.
+        value: the score of the corpus.
+        low, high: bounds of the 95 % interval: how far the score would go had other
+            sentences of the same kind been translated. The value itself if no
+            bootstrap was asked for.
+        signature: how it was computed, sacrebleu's notation.
+        n_sentences: number of sentences.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    signature: str
+    n_sentences: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} {self.value:.1f} (95 % interval {self.low:.1f} to "
+            f"{self.high:.1f}, {self.n_sentences} sentences, {self.signature})"
+        )
+
+
+def bleu(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    lowercase: bool = False,
+    n_bootstrap: int = 1000,
+) -> Score:
+    """Score translations by the runs of 1 to 4 words they share with references.
+
+    Args:
+        hypotheses: translations, as plain text: sacrebleu cuts them into words itself.
+        references: what a person wrote, one for each.
+        lowercase: ignore case, which gives higher scores than people usually report.
+        n_bootstrap: times the test sentences are drawn anew for the interval; 0 for
+            no interval.
+
+    Raises:
+        ValueError: the lists differ in length or are empty.
+    """
+    return _score(BLEU(lowercase=lowercase), hypotheses, references, n_bootstrap)
+
+
+def chrf(
+    hypotheses: Sequence[str], references: Sequence[str], n_bootstrap: int = 1000
+) -> Score:
+    """Score translations by the runs of 1 to 6 letters they share with references.
+
+    Half a word right counts half, which is kinder to languages with many endings.
+    Arguments and errors are those of `bleu`.
+    """
+    return _score(CHRF(), hypotheses, references, n_bootstrap)
+
+
+def exact_share(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Return the share of translations that are the reference, letter by letter."""
+    _check_pairs(hypotheses, references)
+    pairs = zip(hypotheses, references, strict=True)
+    return sum(mine == right for mine, right in pairs) / len(references)
+
+
+def nats_per_token(model: Transformer, batches: Iterable[Batch]) -> float:
+    """Return the model's mean surprise at the right next token, without smoothing.
+
+    0 is certainty, log(tgt_vocab_size) a blind guess; its exponential is called
+    perplexity.
+
+    Raises:
+        ValueError: there is no token to predict.
+    """
+    total, n_tokens = 0.0, 0
+    with torch.no_grad(), without_dropout(model):
+        for batch in batches:
+            total += batch_loss(model, batch, smoothing=0.0).item()
+            n_tokens += batch.n_tokens
+    if n_tokens == 0:
+        raise ValueError("there is no token to predict in these batches")
+    return total / n_tokens
+
+
+def group_by(
+    values: Sequence[float], bounds: Sequence[float]
+) -> list[tuple[str, list[int]]]:
+    """Sort sentences into groups, by length or by overlap, to score each by itself.
+
+    Args:
+        values: a number for each sentence.
+        bounds: where a new group starts, rising: [10, 20] makes three groups.
+
+    Returns:
+        For each group that has members: its name, "10 to below 20", and the places of
+        its sentences.
+
+    Raises:
+        ValueError: bounds are missing or do not rise.
+    """
+    if not bounds or any(low >= high for low, high in pairwise(bounds)):
+        raise ValueError(f"bounds must rise, but are {list(bounds)}")
+    names = [f"below {bounds[0]:g}"]
+    names += [f"{low:g} to below {high:g}" for low, high in pairwise(bounds)]
+    names.append(f"{bounds[-1]:g} and above")
+    groups = np.searchsorted(bounds, values, side="right")
+    places = [np.flatnonzero(groups == number).tolist() for number in range(len(names))]
+    return [(name, found) for name, found in zip(names, places, strict=True) if found]
+
+
+def word_overlap(sentences: Sequence[str], training: Sequence[str]) -> list[float]:
+    """Say how much of each sentence one single training sentence already has.
+
+    A model can be right about a sentence it has all but seen. Scores of sentences with
+    a high and with a low overlap tell such memory from skill.
+
+    Args:
+        sentences: test sentences.
+        training: sentences of the same language that the model has learned from.
+
+    Returns:
+        For each sentence the largest share of its different words that is found in one
+        training sentence, from 0 to 1; case is ignored.
+
+    Raises:
+        ValueError: a test sentence holds no word, or there is no training sentence.
+    """
+    if not training:
+        raise ValueError("overlap with 0 training sentences has no meaning")
+    rows: dict[str, list[int]] = {}  # of each word: the sentences that have it
+    for row, sentence in enumerate(training):
+        for word in set(split_words(sentence.lower())):
+            rows.setdefault(word, []).append(row)
+    arrays = {word: np.array(found) for word, found in rows.items()}
+    shares = []
+    for sentence in sentences:
+        words = set(split_words(sentence.lower()))
+        if not words:
+            raise ValueError(f"a sentence needs at least 1 word, but got {sentence!r}")
+        known = [arrays[word] for word in words if word in arrays]
+        most = np.bincount(np.concatenate(known)).max() if known else 0
+        shares.append(float(most) / len(words))
+    return shares
+
+
+def _score(
+    metric: BLEU | CHRF,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    n_bootstrap: int,
+) -> Score:
+    _check_pairs(hypotheses, references)
+    options = {"n_bootstrap": n_bootstrap} if n_bootstrap else {}
+    result = metric.corpus_score(list(hypotheses), [list(references)], **options)
+    low = high = result.score
+    if n_bootstrap:
+        mean, half = float(result._mean), float(result._ci)
+        low, high = mean - half, mean + half
+    signature = str(metric.get_signature())
+    return Score(result.name, result.score, low, high, signature, len(references))
+
+
+def _check_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    if len(hypotheses) != len(references) or not references:
+        raise ValueError(
+            f"{len(hypotheses)} translations and {len(references)} references: there "
+            "must be as many, and at least 1"
+        )

@@ -1,0 +1,10 @@
+"""Graders for the exercises: each `check_…(answer)` says what to do next.
+
+There is one module for each chapter. A grader returns a `Feedback`, which a notebook
+shows as a sentence: the exercise is not attempted yet, what the mistake is, or why the
+answer is right.
+"""
+
+from transformer_lib.exercises.feedback import Feedback
+
+__all__ = ["Feedback"]

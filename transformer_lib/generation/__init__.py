@@ -1,0 +1,1 @@
+"""From a source sentence to the target: searches, sampling, and their cache."""

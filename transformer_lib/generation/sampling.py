@@ -1,0 +1,93 @@
+"""Sampling: the next token drawn by lot, from the model's probabilities or sharper."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transformer_lib.generation.constraints import Hypothesis, TargetRules
+from transformer_lib.generation.greedy import decode
+from transformer_lib.model.transformer import Transformer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lottery:
+    """How logits become the probabilities that a token is drawn with.
+
+    Attributes:
+        temperature: what logits are divided by. Below 1, likely tokens get likelier;
+            above, all get more alike.
+        top_k: only so many of the likeliest tokens are left; all if None.
+        top_p: only the likeliest tokens are left that together have at least this
+            probability, the fewest of them (Holtzman et al. 2020).
+
+    Raises:
+        ValueError: a value with which nothing can be drawn.
+    """
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what leaves nothing to draw."""
+        if not 0 < self.temperature < float("inf"):
+            raise ValueError(
+                f"temperature must be above 0 and finite, not {self.temperature}; "
+                "greedy_decode is what temperature 0 would be"
+            )
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k must be at least 1, not {self.top_k}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """(n_rows, vocab_size) -> (n_rows, vocab_size): each row sums to 1.
+
+        Temperature comes first, then top_k, then top_p, which counts what is left as 1.
+        """
+        logits = logits / self.temperature
+        if self.top_k is not None and self.top_k < logits.size(1):
+            last = logits.topk(self.top_k).values[:, -1:]  # the least likely that stays
+            logits = logits.masked_fill(logits < last, -torch.inf)
+        probabilities = logits.softmax(dim=1)
+        if self.top_p < 1:
+            sorted_, tokens = probabilities.sort(dim=1, descending=True)
+            likelier = sorted_.cumsum(dim=1) - sorted_  # sum of all before each token
+            kept = sorted_.masked_fill(likelier >= self.top_p, 0.0)
+            probabilities = torch.zeros_like(kept).scatter(1, tokens, kept)
+            probabilities = probabilities / probabilities.sum(dim=1, keepdim=True)
+        return probabilities
+
+
+def sample(
+    model: Transformer,
+    src: Tensor,
+    rules: TargetRules,
+    lottery: Lottery,
+    generator: torch.Generator,
+) -> list[Hypothesis]:
+    """Let the model draw its tokens by lot.
+
+    Args:
+        model: in either mode; it decodes without dropout.
+        src: (batch, src_len), source ids, padded with the config's pad_id. A sentence
+            that is repeated is translated as often, in different words.
+        rules: what the targets must keep to.
+        lottery: the probabilities that tokens are drawn with.
+        generator: the source of chance, on the device of the model; the same seed gives
+            the same targets for the same batch.
+
+    Returns:
+        One hypothesis for each sentence. Its log_prob is what the model itself gives
+        it, whatever the lottery.
+
+    Raises:
+        ValueError: as for `greedy_decode`.
+    """
+
+    def draw(log_probs: Tensor) -> Tensor:  # which are logits too, minus a constant
+        probabilities = lottery.probabilities(log_probs)
+        return torch.multinomial(probabilities, 1, generator=generator)[:, 0]
+
+    return decode(model, src, rules, draw)

@@ -1,0 +1,165 @@
+"""Reach into attention while a model runs: change weights, measure values.
+
+Both work from outside: inside the `with` block, single attentions of the model average
+in another way. Afterwards the model is itself again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from transformer_lib.model.attention import (
+    MultiHeadAttention,
+    scaled_dot_product_attention,
+)
+
+Edit = Callable[[Tensor, Tensor], Tensor]
+Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
+
+
+@contextmanager
+def edit_weights(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
+    """Let attention average with other weights than its own inside the `with` block.
+
+    ```python
+    with edit_weights(model, {"encoder.layers.0.self_attn": without_head(3)}):
+        logits = model(src, tgt_in)
+    ```
+
+    `record_attention` inside the block records the weights that are used.
+
+    Args:
+        model: in evaluation mode, as dropout on the weights is left out.
+        edits: for each attention, by its name in the model, a function of its weights
+            and of what its mask allows, both (batch, n_heads, q_len, k_len), that
+            returns the weights to use. Rows need not sum to 1. It may change the
+            weights in place: they are a copy.
+
+    Raises:
+        ValueError: there is no attention of this name, or an edit returns another
+            shape.
+    """
+    attentions = dict(named_attentions(model))
+    for name in edits:
+        if name not in attentions:
+            known = ", ".join(attentions) or "none"
+            raise ValueError(f"no attention is named {name!r}; there are: {known}")
+    with _attending({attentions[n]: _edited(attentions[n], edits[n]) for n in edits}):
+        yield
+
+
+def without_head(*heads: int) -> Edit:
+    """Prune heads: with all their weights at 0 they add nothing to the output."""
+
+    def edit(weights: Tensor, allowed: Tensor) -> Tensor:
+        weights[:, list(heads)] = 0.0
+        return weights
+
+    return edit
+
+
+def equal_weights(*heads: int) -> Edit:
+    """Let heads give every key they may attend to the same weight."""
+
+    def edit(weights: Tensor, allowed: Tensor) -> Tensor:
+        n_keys = allowed.sum(dim=-1, keepdim=True).clamp(min=1)
+        weights[:, list(heads)] = (allowed / n_keys)[:, list(heads)].to(weights)
+        return weights
+
+    return edit
+
+
+def shuffled_weights(*heads: int, seed: int = 0) -> Edit:
+    """Give each query of some heads its own weights in a random order.
+
+    The keys that the mask hides stay hidden.
+    """
+
+    def edit(weights: Tensor, allowed: Tensor) -> Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        chance = torch.rand(weights.shape, generator=generator).to(weights.device)
+        # Ranks among the allowed keys: one by place, one by chance.
+        by_chance = chance.masked_fill(~allowed, 2.0).argsort(dim=-1)
+        by_place = (~allowed).long().argsort(dim=-1, stable=True)
+        mixed = weights.scatter(-1, by_place, weights.gather(-1, by_chance))
+        weights[:, list(heads)] = mixed[:, list(heads)]
+        return weights
+
+    return edit
+
+
+@contextmanager
+def record_value_norms(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Collect how long a vector each key would add, were its weight 1.
+
+    A head's output is a sum over keys: weight times W^O_h (W^V_h x + b^V_h). The norm
+    of what the weight multiplies tells how much there is to be had (Kobayashi and
+    others 2020, "Attention is Not Only a Weight", section 2.2).
+
+    Args:
+        model: any module that holds MultiHeadAttention.
+
+    Yields:
+        A dictionary, filled while the model runs: for each attention, by its name,
+        the norms of its latest pass, (batch, n_heads, k_len).
+    """
+    norms: dict[str, Tensor] = {}
+
+    def measured(name: str, attention: MultiHeadAttention) -> Attend:
+        attend = attention.attend
+
+        def measure(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+            # The columns of each head: (d_model, n_heads, d_head)
+            columns = attention.out_proj.weight.unflatten(1, (v.size(1), v.size(3)))
+            added = torch.einsum("bhkd,ohd->bhko", v, columns)
+            norms[name] = added.norm(dim=-1).detach()
+            return attend(q, k, v, mask)
+
+        return measure
+
+    with _attending({a: measured(name, a) for name, a in named_attentions(model)}):
+        yield norms
+
+
+def named_attentions(model: nn.Module) -> Iterator[tuple[str, MultiHeadAttention]]:
+    """Yield the attentions of a model with their names, in the order of its parts."""
+    for name, module in model.named_modules():
+        if isinstance(module, MultiHeadAttention):
+            yield name, module
+
+
+def _edited(attention: MultiHeadAttention, edit: Edit) -> Attend:
+    """Return attention in the open, with edited weights."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        _, weights = scaled_dot_product_attention(q, k, v, mask)
+        allowed = torch.ones_like(weights, dtype=torch.bool)
+        edited = edit(weights, allowed if mask is None else allowed & mask)
+        if edited.shape != allowed.shape:
+            raise ValueError(
+                f"weights have shape {tuple(allowed.shape)}, but the edit returned "
+                f"{tuple(edited.shape)}"
+            )
+        if attention.on_weights is not None:
+            attention.on_weights(edited)
+        return edited @ v
+
+    return attend
+
+
+@contextmanager
+def _attending(replaced: Mapping[MultiHeadAttention, Attend]) -> Iterator[None]:
+    """Replace the method `attend` of single attentions."""
+    before = {attention: vars(attention).get("attend") for attention in replaced}
+    try:
+        for attention, attend in replaced.items():
+            attention.attend = attend
+        yield
+    finally:
+        for attention, attend in before.items():
+            if attend is None:
+                del attention.attend
+            else:
+                attention.attend = attend

@@ -1,0 +1,1 @@
+"""What the book builds, and nothing else: torch is all it imports."""

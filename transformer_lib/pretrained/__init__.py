@@ -1,0 +1,1 @@
+"""Models as they are kept and used: weights, configuration and tokenizer."""

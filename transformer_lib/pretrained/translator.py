@@ -1,0 +1,194 @@
+"""Models as they are kept and used: weights, configuration and tokenizer together.
+
+model.safetensors    the weights, in half precision
+config.json          fields of TransformerConfig
+tokenizer.json       text to ids and back
+scores.json          what was measured, of shipped models
+README.md            the model card: data, terms, scores, how it was made
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from transformer_lib.data.batches import pad_batch
+from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib.fast.packing import packed_weights
+from transformer_lib.files import write_bytes, write_text
+from transformer_lib.generation.beam_search import beam_search
+from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.state_dict import load_weights
+from transformer_lib.model.transformer import Transformer
+
+MODELS = Path(__file__).parent / "models"
+WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
+SCORES = "scores.json"
+DEFAULT = "multi30k-de-en"
+
+
+@dataclass(frozen=True)
+class Translator:
+    """A model with the tokenizer of both its languages.
+
+    Attributes:
+        model: the Transformer.
+        tokenizer: text to ids and back.
+
+    Raises:
+        ValueError: the model has another number of tokens than the tokenizer.
+    """
+
+    model: Transformer
+    tokenizer: Tokenizer
+
+    def __post_init__(self) -> None:
+        """Refuse a vocabulary that does not fit."""
+        config, n_tokens = self.model.config, len(self.tokenizer)
+        if not config.src_vocab_size == config.tgt_vocab_size == n_tokens:
+            raise ValueError(
+                f"the tokenizer has {n_tokens} tokens, but the model "
+                f"{config.src_vocab_size} and {config.tgt_vocab_size}"
+            )
+
+    def translate(
+        self,
+        sentences: Sequence[str],
+        n_beams: int = 1,
+        batch_tokens: int = 4096,
+        extra_len: int = 50,
+        progress: bool = False,
+    ) -> list[str]:
+        """Translate sentences, in batches of like length.
+
+        Args:
+            sentences: in the source language.
+            n_beams: targets kept by beam search; 1 is greedy search, which is faster.
+            batch_tokens: source tokens in a batch, padding counted.
+            extra_len: tokens by which a translation may be longer than its source, as
+                in section 6.1 of the paper.
+            progress: show a progress bar.
+
+        Returns:
+            One translation each, in the order given.
+
+        Raises:
+            ValueError: a sentence holds no word, or is longer than the model allows;
+                its number, from 1, is in the message.
+        """
+        ids = [self._encode(i, text) for i, text in enumerate(sentences, start=1)]
+        order = sorted(range(len(ids)), key=lambda row: len(ids[row]), reverse=True)
+        translations = [""] * len(ids)
+        with (
+            tqdm(total=len(ids), disable=not progress, unit="sentence") as bar,
+            torch.inference_mode(),
+            packed_weights(self.model),
+        ):
+            while order:
+                rows = order[: max(1, batch_tokens // len(ids[order[0]]))]
+                order = order[len(rows) :]
+                for row, text in zip(
+                    rows,
+                    self._decode([ids[row] for row in rows], n_beams, extra_len),
+                    strict=True,
+                ):
+                    translations[row] = text
+                bar.update(len(rows))
+        return translations
+
+    def _encode(self, number: int, text: str) -> list[int]:
+        try:
+            ids = self.tokenizer.encode(text.strip())
+        except ValueError as error:
+            raise ValueError(f"sentence {number}: {error}") from None
+        most = self.model.config.max_len
+        if len(ids) > most:
+            raise ValueError(
+                f"sentence {number} has {len(ids)} tokens, but the model takes at most "
+                f"{most}"
+            )
+        return ids
+
+    def _decode(self, rows: list[list[int]], n_beams: int, extra_len: int) -> list[str]:
+        tokenizer, config = self.tokenizer, self.model.config
+        device = self.model.lm_head.weight.device
+        src = pad_batch(rows, config.pad_id).to(device)
+        max_len = min(src.size(1) + extra_len, config.max_len)
+        rules = TargetRules(
+            bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id, max_len=max_len
+        )
+        if n_beams == 1:
+            best = greedy_decode(self.model, src, rules)
+        else:
+            best = [found[0] for found in beam_search(self.model, src, rules, n_beams)]
+        return [tokenizer.decode(hypothesis.ids) for hypothesis in best]
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model, in half precision, each file whole or not at all."""
+        folder = Path(folder)
+        weights: dict[str, Tensor] = {
+            name: parameter.detach().half().contiguous()
+            for name, parameter in self.model.named_parameters()  # tied ones once
+        }
+        write_bytes(folder / WEIGHTS, save(weights))
+        config = json.dumps(asdict(self.model.config), indent=1)
+        write_text(folder / CONFIG, config + "\n")
+        self.tokenizer.save(folder / TOKENIZER)
+
+
+def shipped_models() -> list[str]:
+    """Return the names of the models that come with the book, in alphabetical order."""
+    return sorted(path.parent.name for path in MODELS.glob(f"*/{CONFIG}"))
+
+
+def find(name: str | Path) -> Path:
+    """Return the folder of a shipped model, or the given folder of another.
+
+    Raises:
+        FileNotFoundError: there is no such model; the message lists those there are.
+    """
+    folder = MODELS / name if (MODELS / name).is_dir() else Path(name)
+    if not (folder / CONFIG).is_file():
+        raise FileNotFoundError(
+            f"{name} is no folder with a {CONFIG}, and no shipped model; these are: "
+            f"{', '.join(shipped_models()) or 'none'}"
+        )
+    return folder
+
+
+def load(name: str | Path) -> Translator:
+    """Read a model, ready to translate on the CPU in single precision.
+
+    Args:
+        name: of a shipped model, or the path of a folder.
+
+    Raises:
+        FileNotFoundError: there is no such model; the message lists those there are.
+        ValueError: a file is damaged, or the weights do not fit the configuration.
+    """
+    folder = find(name)
+    config = _read_config(folder / CONFIG)
+    try:
+        weights = load_file(folder / WEIGHTS)
+    except SafetensorError as error:
+        raise ValueError(
+            f"{folder / WEIGHTS} is truncated or damaged: {error}"
+        ) from None
+    model = Transformer(config)
+    load_weights(model, weights, str(folder / WEIGHTS))
+    return Translator(model.eval(), Tokenizer.load(folder / TOKENIZER))
+
+
+def _read_config(path: Path) -> TransformerConfig:
+    try:
+        return TransformerConfig(**json.loads(path.read_text(encoding="utf-8")))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} describes no model: {error}") from None

@@ -1,0 +1,1 @@
+"""Loss, schedule, loop, and runs that survive being interrupted."""
