@@ -1,8 +1,9 @@
 """The command that trains: `python -m transformer_lib train --config grammar`.
 
 Without an argument it trains on the sentences inside the package. It needs no network
-and no accelerator, uses one where there is one, and goes on with `--resume` where it
-was cut off. `torchrun --nproc-per-node 4 -m transformer_lib train ...` shares the work.
+and no accelerator, but uses an accelerator if there is one. `--resume` continues a run
+that was interrupted. `torchrun --nproc-per-node 4 -m transformer_lib train ...` shares
+the work among processes.
 """
 
 import argparse
@@ -63,7 +64,8 @@ def _train_classifier(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib train", description=__doc__.split("\n\n")[0]
+        prog="python -m transformer_lib train",
+        description="Train a translator or a classifier as a recipe says.",
     )
     parser.add_argument(
         "--config",
@@ -72,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--out", help="folder of the run (default: runs/NAME)")
     parser.add_argument(
-        "--resume", action="store_true", help="go on with the run in the folder"
+        "--resume", action="store_true", help="continue the run in the folder"
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress bar")
     return parser
