@@ -10,7 +10,7 @@ import torch
 import transformer_lib
 from transformer_lib.cli import translate
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.config import TransformerConfig
@@ -60,7 +60,7 @@ def test_translations_come_in_the_order_of_the_sentences() -> None:
     assert together == [translator.translate([text])[0] for text in TEXTS]
     assert len(set(together)) > 1  # otherwise any order would do
     src = torch.tensor([translator.tokenizer.encode(TEXTS[0])])
-    rules = TargetRules(bos_id=1, eos_id=2, max_len=20)
+    rules = GenerationConfig(bos_id=1, eos_id=2, max_len=20)
     [hypothesis] = greedy_decode(translator.model, src, rules)
     assert together[0] == translator.tokenizer.decode(hypothesis.ids)
 

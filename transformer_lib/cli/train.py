@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer_lib.fast.allocator import keep_freed_memory
+from transformer_lib.acceleration import keep_freed_memory
 from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import SCORES
 from transformer_lib.training import classifier_runs

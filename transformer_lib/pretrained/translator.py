@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import nn
@@ -20,11 +19,11 @@ from tqdm.auto import tqdm
 
 from transformer_lib.data.batches import pad_batch
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.fast.packing import packed_weights
 from transformer_lib.files import write_bytes, write_text
 from transformer_lib.generation.beam_search import beam_search
-from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.constraints import GenerationConfig, without_dropout
 from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.generation.incremental import Decoding, make_decoder
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.state_dict import load_weights
 from transformer_lib.model.transformer import Transformer
@@ -89,15 +88,17 @@ class Translator:
         translations = [""] * len(ids)
         with (
             tqdm(total=len(ids), disable=not progress, unit="sentence") as bar,
-            torch.inference_mode(),
-            packed_weights(self.model),
+            without_dropout(self.model),
         ):
+            decoder = make_decoder(self.model)  # once for all batches
             while order:
                 rows = order[: max(1, batch_tokens // len(ids[order[0]]))]
                 order = order[len(rows) :]
                 for row, text in zip(
                     rows,
-                    self._decode([ids[row] for row in rows], n_beams, extra_len),
+                    self._decode(
+                        [ids[row] for row in rows], n_beams, extra_len, decoder
+                    ),
                     strict=True,
                 ):
                     translations[row] = text
@@ -117,18 +118,22 @@ class Translator:
             )
         return ids
 
-    def _decode(self, rows: list[list[int]], n_beams: int, extra_len: int) -> list[str]:
-        tokenizer, config = self.tokenizer, self.model.config
-        device = self.model.lm_head.weight.device
-        src = pad_batch(rows, config.pad_id).to(device)
-        max_len = min(src.size(1) + extra_len, config.max_len)
-        rules = TargetRules(
-            bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id, max_len=max_len
+    def _decode(
+        self, rows: list[list[int]], n_beams: int, extra_len: int, decoder: Decoding
+    ) -> list[str]:
+        tokenizer, most = self.tokenizer, self.model.config.max_len
+        device = next(self.model.parameters()).device
+        src = pad_batch(rows, self.model.config.pad_id).to(device)
+        config = GenerationConfig(
+            bos_id=tokenizer.bos_id,
+            eos_id=tokenizer.eos_id,
+            max_len=[min(len(ids) + extra_len, most) for ids in rows],
         )
         if n_beams == 1:
-            best = greedy_decode(self.model, src, rules)
+            best = greedy_decode(self.model, src, config, decoder)
         else:
-            best = [found[0] for found in beam_search(self.model, src, rules, n_beams)]
+            found = beam_search(self.model, src, config, n_beams, decoder=decoder)
+            best = [hypotheses[0] for hypotheses in found]
         return [tokenizer.decode(hypothesis.ids) for hypothesis in best]
 
     def save(self, folder: str | Path) -> None:

@@ -162,12 +162,10 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
     """Score a batch with the right words before each position given; nats, summed.
 
     That the model reads the reference and not its own words is called teacher forcing.
-    Padding is left out before the output matrix, the largest of a small model.
     """
     pad_id = model.config.pad_id
     real = batch.tgt_out != pad_id
-    features = model.features(batch.src, batch.tgt_in)[real]  # (n_tokens, d_model)
-    logits = model.lm_head(features)  # (n_tokens, tgt_vocab_size)
+    logits = model(batch.src, batch.tgt_in)[real]  # (n_tokens, tgt_vocab_size)
     return label_smoothed_loss(logits, batch.tgt_out[real], pad_id, smoothing)
 
 
