@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+from torch import nn
 
 import transformer_lib
 from transformer_lib.cli import translate
@@ -63,6 +64,28 @@ def test_translations_come_in_the_order_of_the_sentences() -> None:
     rules = GenerationConfig(bos_id=1, eos_id=2, max_len=20)
     [hypothesis] = greedy_decode(translator.model, src, rules)
     assert together[0] == translator.tokenizer.decode(hypothesis.ids)
+
+
+@pytest.mark.parametrize("n_beams", [1, 3])
+def test_a_translation_that_does_not_end_is_as_long_alone_as_among_others(
+    n_beams,
+) -> None:
+    translator = make_translator()
+    translator.model.lm_head = endless(translator.model.lm_head)
+    together = translator.translate(TEXTS, n_beams, extra_len=3)
+    alone = [translator.translate([text], n_beams, extra_len=3)[0] for text in TEXTS]
+    assert together == alone
+    lengths = [len(translator.tokenizer.encode(text, eos=False)) for text in together]
+    assert lengths == [4 + 3, 4 + 3, 8 + 3]  # source and its eos, and 3 more
+
+
+def endless(lm_head: nn.Linear) -> nn.Linear:
+    """Return a layer that never scores eos, or anything else special, highest."""
+    changed = nn.Linear(lm_head.in_features, lm_head.out_features)
+    with torch.no_grad():
+        changed.weight.copy_(lm_head.weight)
+        changed.bias.zero_()[:4] = -1e4
+    return changed
 
 
 def test_no_sentences_have_no_translations() -> None:
