@@ -1,9 +1,8 @@
 """The command that trains: `python -m transformer_lib train --config grammar`.
 
 Without an argument it trains on the sentences inside the package. It needs no network
-and no accelerator, but uses an accelerator if there is one. `--resume` continues a run
-that was interrupted. `torchrun --nproc-per-node 4 -m transformer_lib train ...` shares
-the work among processes.
+and no accelerator, uses one where there is one, and goes on with `--resume` where it
+was cut off. `torchrun --nproc-per-node 4 -m transformer_lib train ...` shares the work.
 """
 
 import argparse
@@ -74,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--out", help="folder of the run (default: runs/NAME)")
     parser.add_argument(
-        "--resume", action="store_true", help="continue the run in the folder"
+        "--resume", action="store_true", help="go on with the run in the folder"
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress bar")
     return parser
