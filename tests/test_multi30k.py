@@ -9,12 +9,12 @@ import pooch
 import pytest
 from file_server import serving
 
-from book_tools.toc import ROOT
 from transformer_lib.data.corpora import load, multi30k
+from transformer_lib.data.corpora.download import cache_folder
 from transformer_lib.data.corpora.multi30k import SHA256, load_multi30k
 
-PLACE = os.environ.get("TRANSFORMER_LIB_MULTI30K") or (
-    ROOT.parent / "shared" / "data" / "multi30k"
+PUBLISHED = Path(
+    os.environ.get("TRANSFORMER_LIB_MULTI30K") or cache_folder() / "multi30k"
 )
 FILES = {
     name: gzip.compress(f"{name[:-3]} one\n{name[:-3]} two\n".encode())
@@ -106,11 +106,11 @@ def test_an_unknown_test_set_is_refused() -> None:
         load_multi30k(test="test")
 
 
-@pytest.mark.skipif(not Path(PLACE).is_dir(), reason=f"no Multi30k in {PLACE}")
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason=f"no Multi30k in {PUBLISHED}")
 def test_the_published_files_have_the_checksums_and_sizes() -> None:
     for name, sha256 in SHA256.items():
-        assert pooch.file_hash(Path(PLACE) / name) == sha256
+        assert pooch.file_hash(PUBLISHED / name) == sha256
     for test in multi30k.TESTS:
-        corpus = load_multi30k(PLACE, test)
+        corpus = load_multi30k(PUBLISHED, test)
         sizes = [len(corpus.train), len(corpus.valid), len(corpus.test)]
         assert sizes == [29_000, 1_014, 1_000]

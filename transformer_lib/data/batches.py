@@ -1,9 +1,8 @@
 """Batches of sentence pairs: similar in length, bounded in tokens, repeatable.
 
 Which sentences share a batch is planned first, as lists of row numbers; tensors are
-made from the plan one batch at a time. A plan depends on its arguments alone, so a run
-that was interrupted finds its place again: the same seed, the same epoch, the same
-position in the plan.
+made from the plan one batch at a time. A plan depends on its arguments alone, so an
+interrupted run can continue: the same seed and epoch give the same plan.
 """
 
 import random
@@ -169,7 +168,7 @@ def limit_lengths(
         The pairs that fit, and the line numbers, from 1, of those that did not.
 
     Raises:
-        ValueError: a pair is too long and to be refused, nothing is left, max_len is
+        ValueError: a pair is too long and none may be, nothing is left, max_len is
             below 2, or too_long is unknown.
     """
     if too_long not in get_args(TooLong):

@@ -49,8 +49,8 @@ def load_imdb(
     """
     archive = archive or os.environ.get("TRANSFORMER_LIB_IMDB")
     if not archive:
-        place = cache_folder() / "imdb" / "aclImdb_v1.tar.gz"
-        archive = fetch(ADDRESS, SHA256, place, progress)
+        into = cache_folder() / "imdb" / "aclImdb_v1.tar.gz"
+        archive = fetch(ADDRESS, SHA256, into, progress)
     parts = read_archive(Path(archive), progress)
     # In the order of checksums, the classes are mixed and a tenth is a fair sample.
     train = sorted(parts["train"], key=lambda row: _checksum(row[0]))
@@ -112,8 +112,8 @@ def read_archive(path: Path, progress: bool = False) -> dict[str, list[Labelled]
 
 def _refuse_way_out(path: Path, name: str) -> None:
     """Refuse names that no honest archive has; nothing is written here in any case."""
-    place = PurePosixPath(name)
-    if place.is_absolute() or ".." in place.parts:
+    member = PurePosixPath(name)
+    if member.is_absolute() or ".." in member.parts:
         raise ValueError(f"{path}: {name!r} leads out of the archive; it is not safe")
 
 
