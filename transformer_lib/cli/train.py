@@ -63,7 +63,8 @@ def _train_classifier(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib train", description=__doc__.split("\n\n")[0]
+        prog="python -m transformer_lib train",
+        description="Train a translator or a classifier as a recipe says.",
     )
     parser.add_argument(
         "--config",

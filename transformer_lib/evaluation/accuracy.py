@@ -8,7 +8,7 @@ Z_95 = 1.959964  # standard deviations on either side that hold 95 % of a normal
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How many texts were judged right, and how sure that makes us.
+    """How many texts were classified correctly, and how sure that makes us.
 
     Attributes:
         n_right, n_texts: counts.
