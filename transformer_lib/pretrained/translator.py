@@ -193,6 +193,8 @@ def config_from(fields: dict[str, Any]) -> TransformerConfig:
         TypeError: a field is unknown or of another type.
         ValueError: a value is out of range.
     """
+    if not isinstance(fields, dict):
+        raise TypeError(f"expected the fields of a configuration, not {fields!r}")
     if fields.get("sinusoids") == "paper":  # there is no other kind any more
         fields = {name: value for name, value in fields.items() if name != "sinusoids"}
     return TransformerConfig(**fields)
