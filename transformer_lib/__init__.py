@@ -25,7 +25,9 @@ _WHERE = {
     "model.classifier": "EncoderClassifier Pool",
     "model.config": "TransformerConfig",
     "model.embeddings": "Embeddings PositionalEncoding sinusoid_table",
-    "model.layers": "DecoderLayer EncoderLayer FeedForward LayerNorm SublayerConnection layer_norm",
+    "model.layers": (
+        "DecoderLayer EncoderLayer FeedForward LayerNorm SublayerConnection layer_norm"
+    ),
     "model.masks": "causal_mask padding_mask",
     "model.presets": "PRESETS",
     "model.transformer": "Decoder Encoder Transformer count_parameters",

@@ -16,11 +16,11 @@ from transformer_lib.data.batches import pad_batch
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.generation.greedy import without_dropout
 from transformer_lib.model.classifier import EncoderClassifier
-from transformer_lib.model.config import TransformerConfig
 from transformer_lib.pretrained.translator import (
     CONFIG,
     TOKENIZER,
     WEIGHTS,
+    config_from,
     load_weights_into,
     save_model,
 )
@@ -122,7 +122,7 @@ def load_classifier(folder: str | Path) -> Classifier:
     folder = Path(folder)
     try:
         content = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        config, classes = TransformerConfig(**content["model"]), content["classes"]
+        config, classes = config_from(content["model"]), content["classes"]
         model = EncoderClassifier(config, len(classes), content["pooling"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(

@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
@@ -180,9 +181,23 @@ def load(name: str | Path) -> Translator:
 
 def _read_config(path: Path) -> TransformerConfig:
     try:
-        return TransformerConfig(**json.loads(path.read_text(encoding="utf-8")))
+        return config_from(json.loads(path.read_text(encoding="utf-8")))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} describes no model: {error}") from None
+
+
+def config_from(fields: dict[str, Any]) -> TransformerConfig:
+    """Make a configuration of what was stored, also by version 0.1.
+
+    Raises:
+        TypeError: a field is unknown or of another type.
+        ValueError: a value is out of range.
+    """
+    if not isinstance(fields, dict):
+        raise TypeError(f"expected the fields of a configuration, not {fields!r}")
+    if fields.get("sinusoids") == "paper":  # there is no other kind any more
+        fields = {name: value for name, value in fields.items() if name != "sinusoids"}
+    return TransformerConfig(**fields)
 
 
 def save_model(
