@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from transformer_lib.data.batches import pad_batch
+from transformer_lib.data.texts import encode_texts
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.files import write_bytes, write_text
 from transformer_lib.generation.greedy import without_dropout
@@ -22,7 +23,6 @@ from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.state_dict import load_weights
 from transformer_lib.pretrained.translator import CONFIG, TOKENIZER, WEIGHTS
-from transformer_lib.training.classification import encode_texts
 
 
 @dataclass(frozen=True)
