@@ -26,7 +26,7 @@ from tqdm.auto import tqdm
 from transformer_lib.data.steps import BatchStream
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.fast import for_training
-from transformer_lib.files import write_text
+from transformer_lib.files import remove_leftovers, write_text
 from transformer_lib.model.state_dict import average_tensors
 from transformer_lib.pretrained.translator import TOKENIZER
 from transformer_lib.training.checkpoint import (
@@ -169,6 +169,7 @@ def claim(
             )
     elif tokenizer is not None:
         tokenizer.save(tokenizer_file)
+    remove_leftovers(folder)
     if not recipe_file.exists():
         write_text(recipe_file, recipe_text(recipe))
 
