@@ -4,7 +4,6 @@ Every run is a process of its own, forked from this one, which has imported ever
 and computed nothing. Prints one line of JSON for each run that was killed.
 """
 
-import functools
 import json
 import os
 import random
@@ -13,6 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def kill_in_call(owner: object, name: str, call: int) -> None:
     """Replace a function by one that kills its process when called the nth time."""
     function, calls = getattr(owner, name), []
 
-    @functools.wraps(function)
+    @wraps(function)
     def killing(*args: object, **kwargs: object) -> object:
         calls.append(name)
         if len(calls) == call:
@@ -117,12 +117,12 @@ def main(folder: Path) -> None:
         *((runs, "keep_last", n + 1) for n in range(n_saves)),
     ]
     tries = {
-        f"{name}-{call}": functools.partial(killed_in, owner=owner, name=name, call=call)
+        f"{name}-{call}": partial(killed_in, owner=owner, name=name, call=call)
         for owner, name, call in places
     }
     rng = random.Random(0)
     for number in range(N_RANDOM):
-        moment = functools.partial(killed_after, seconds=rng.uniform(0.0, duration))
+        moment = partial(killed_after, seconds=rng.uniform(0.0, duration))
         tries[f"moment-{number}"] = moment
     for name, kill in tries.items():
         run = folder / name

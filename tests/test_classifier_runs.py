@@ -7,7 +7,6 @@ from transformer_lib.data import corpora
 from transformer_lib.data.corpora import LabelledCorpus
 from transformer_lib.evaluation.accuracy import accuracy
 from transformer_lib.pretrained.classifier import Classifier, load_classifier
-from transformer_lib.training import classification
 from transformer_lib.training.classification import new_model, prepare
 from transformer_lib.training.lightning_trainer import LightningTrainer
 from transformer_lib.training.recipe import read_recipe

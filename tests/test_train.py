@@ -90,7 +90,9 @@ def test_a_run_is_not_overwritten_but_resumed(run) -> None:
 
 def test_another_recipe_or_vocabulary_is_refused(run, tmp_path) -> None:
     options = ["--out", str(run / "run"), "--quiet", "--resume"]
-    with pytest.raises(SystemExit, match="error: the run in .* was started with another"):
+    with pytest.raises(
+        SystemExit, match="error: the run in .* was started with another"
+    ):
         main(["--config", write_recipe(tmp_path, warmup=5), *options])
     tokenizer = run / "run" / "tokenizer.json"
     text = tokenizer.read_text()
