@@ -127,7 +127,7 @@ def test_several_processes_are_refused(tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("pooling", ["max", "attention"])
-def test_a_saved_classifier_answers_as_before(tmp_path, pooling) -> None:
+def test_a_saved_classifier_classifies_as_before(tmp_path, pooling) -> None:
     recipe = read_recipe(write_recipe(tmp_path, pooling=pooling))
     data = prepare(recipe)
     model = new_model(recipe, data)
@@ -135,25 +135,27 @@ def test_a_saved_classifier_answers_as_before(tmp_path, pooling) -> None:
     classifier.save(tmp_path / "saved")
     twin = load_classifier(tmp_path / "saved")
     texts = ["dull film", "a fine song", "a fine film with a dull plot"]
-    for mine, other in zip(classifier.judge(texts), twin.judge(texts), strict=True):
+    for mine, other in zip(
+        classifier.classify(texts), twin.classify(texts), strict=True
+    ):
         assert mine.probability == pytest.approx(other.probability, abs=2e-3)
         assert mine.label == other.label
 
 
-def test_a_judgment_says_what_was_not_read(tmp_path) -> None:
+def test_a_classification_says_what_was_not_read(tmp_path) -> None:
     recipe = read_recipe(write_recipe(tmp_path))
     data = prepare(recipe)
     model = new_model(recipe, data)
-    judge = Classifier(model, data.tokenizer, data.corpus.classes).judge
-    short, long, unknown, other = judge(
+    classify = Classifier(model, data.tokenizer, data.corpus.classes).classify
+    short, long, unknown, other = classify(
         ["dull film", "dull film film film film", "oboe zither", "zither oboe"]
     )
-    assert (short.was_cut, long.was_cut) == (False, True)
+    assert (short.was_truncated, long.was_truncated) == (False, True)
     assert (short.n_unknown, unknown.n_unknown) == (0, 2)
     assert unknown == other  # nothing tells them apart
     assert 0.5 <= unknown.probability <= 1
     with pytest.raises(ValueError, match="text 2: a sentence needs at least 1 word"):
-        judge(["dull film", " "])
+        classify(["dull film", " "])
 
 
 def test_classes_and_vocabulary_must_fit(tmp_path) -> None:

@@ -1,8 +1,9 @@
 """The command that trains: `python -m transformer_lib train --config grammar`.
 
 Without an argument it trains on the sentences inside the package. It needs no network
-and no accelerator, uses one where there is one, and an interrupted run resumes
-with `--resume`. `torchrun --nproc-per-node 4 -m transformer_lib train ...` shares the work.
+and no accelerator, and uses one where there is one. With `--resume` it resumes a run
+that was interrupted. `torchrun --nproc-per-node 4 -m transformer_lib train ...` shares
+the work.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer_lib.fast.allocator import keep_freed_memory
+from transformer_lib.acceleration import keep_freed_memory
 from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import SCORES
 from transformer_lib.training import classification
@@ -64,7 +65,8 @@ def _train_classifier(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib train", description=__doc__.split("\n\n")[0]
+        prog="python -m transformer_lib train",
+        description="Train a translator or a classifier as a recipe says.",
     )
     parser.add_argument(
         "--config",

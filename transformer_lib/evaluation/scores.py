@@ -56,7 +56,7 @@ def bleu(
     """Score translations by the runs of 1 to 4 words they share with references.
 
     Args:
-        hypotheses: translations, as plain text: sacrebleu cuts them into words itself.
+        hypotheses: translations as plain text; sacrebleu splits them into words.
         references: what a person wrote, one for each.
         lowercase: ignore case, which gives higher scores than people usually report.
         n_bootstrap: times the test sentences are drawn anew for the interval; 0 for
@@ -79,7 +79,7 @@ def chrf(
     return _score(CHRF(), hypotheses, references, n_bootstrap)
 
 
-def exact_share(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Return the share of translations that are the reference, letter by letter."""
     _check_pairs(hypotheses, references)
     pairs = zip(hypotheses, references, strict=True)
@@ -125,8 +125,8 @@ def group_by(
         bounds: where a new group starts, rising: [10, 20] makes three groups.
 
     Returns:
-        For each group that has members: its name, "10 to below 20", and the places of
-        its sentences.
+        For each group that has members: its name, "10 to below 20", and the positions
+        of its sentences in values.
 
     Raises:
         ValueError: bounds are missing or do not rise.
@@ -137,8 +137,12 @@ def group_by(
     names += [f"{low:g} to below {high:g}" for low, high in pairwise(bounds)]
     names.append(f"{bounds[-1]:g} and above")
     groups = np.searchsorted(bounds, values, side="right")
-    places = [np.flatnonzero(groups == number).tolist() for number in range(len(names))]
-    return [(name, found) for name, found in zip(names, places, strict=True) if found]
+    positions = [
+        np.flatnonzero(groups == number).tolist() for number in range(len(names))
+    ]
+    return [
+        (name, found) for name, found in zip(names, positions, strict=True) if found
+    ]
 
 
 def word_overlap(sentences: Sequence[str], training: Sequence[str]) -> list[float]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from transformer_lib.acceleration import for_training
 from transformer_lib.data.steps import Steps
-from transformer_lib.evaluation.scores import chrf, exact_share, nats_per_token
+from transformer_lib.evaluation.scores import chrf, exact_match, nats_per_token
 from transformer_lib.experiments.ablations import SIZES, Plan, Variant, build
-from transformer_lib.fast import for_training
 from transformer_lib.files import write_text
 from transformer_lib.model.state_dict import average_tensors
 from transformer_lib.model.transformer import Transformer, count_parameters
@@ -95,7 +95,7 @@ def run(
     sources, references = zip(*data.corpus.test[: plan.n_test], strict=True)
     said = Translator(model, data.tokenizer).translate(sources)
     return {
-        "exact": exact_share(said, references),
+        "exact": exact_match(said, references),
         "chrf": chrf(said, references, n_bootstrap=0).value,
         "valid_nats": nats_per_token(model, data.valid),
         "n_parameters": count_parameters(model),

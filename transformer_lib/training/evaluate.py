@@ -8,7 +8,7 @@ from typing import Any
 from transformer_lib.data import corpora
 from transformer_lib.data.batches import token_batches
 from transformer_lib.data.corpora import ParallelCorpus
-from transformer_lib.evaluation.scores import bleu, chrf, exact_share, nats_per_token
+from transformer_lib.evaluation.scores import bleu, chrf, exact_match, nats_per_token
 from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained.translator import Translator, find
 from transformer_lib.training.recipe import Recipe, read_stored_recipe
@@ -65,7 +65,7 @@ def score_translations(
         chrf(translations, references),
     ]
     return {
-        "exact": exact_share(translations, references),
+        "exact": exact_match(translations, references),
         "scores": [asdict(score) for score in scores],
         "text": [str(score) for score in scores],
     }

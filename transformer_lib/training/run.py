@@ -23,9 +23,9 @@ from torch import nn
 from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
+from transformer_lib.acceleration import for_training
 from transformer_lib.data.steps import BatchStream
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.fast import for_training
 from transformer_lib.files import remove_leftovers, write_text
 from transformer_lib.model.state_dict import average_tensors
 from transformer_lib.pretrained.translator import TOKENIZER
@@ -96,7 +96,11 @@ def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
         OSError: the disk is full, for example. What was saved before is still there.
     """
     # Imported here: Lightning takes seconds, and only a run needs it.
-    from transformer_lib.training.lightning_trainer import LightningTrainer, make_fabric
+    from transformer_lib.training.lightning_trainer import (
+        LightningTrainer,
+        fabric_dtype,
+        make_fabric,
+    )
 
     folder, training = Path(folder), job.recipe.training
     if is_first_process():
@@ -108,32 +112,35 @@ def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
     steps = job.steps.starting_at(state["step"] + 1, rank, n_processes)
     steps = islice(steps, job.n_steps - state["step"])
 
-    model = for_training(job.model)
+    fabric = make_fabric(training.precision)
+    model = for_training(job.model.to(fabric.device), fabric_dtype(fabric))
     trainer = LightningTrainer(
         model,
         job.make_optimizer(model),
         job.loss,
         job.rate,
         job.max_norm,
-        fabric=make_fabric(training.precision),
+        fabric=fabric,
         seed=training.seed,
     )
     if saved:
         trainer.load_state_dict(state)
-    device = trainer.fabric.device
-    on_device = ([batch.to(device) for batch in batches] for batches in steps)
     log = Log(folder, trainer.n_steps)
-    bar = tqdm(initial=trainer.n_steps, total=job.n_steps, disable=not progress)
-    with bar:
-        for loss in trainer.run(on_device):
-            step = trainer.n_steps
-            log.write(step, train_nats=loss, rate=job.rate(step))
-            bar.update()
-            if step % job.save_every == 0:
-                # The line comes first: a run that is resumed here has it.
-                log.write(step, **job.measure(trainer.model))
-                _save(folder, trainer.state_dict(), keep=job.average)
-    trainer.fabric.barrier()  # the others wait for what the first process writes
+    on_device = ([batch.to(fabric.device) for batch in batches] for batches in steps)
+    losses = tqdm(
+        trainer.run(on_device),
+        initial=trainer.n_steps,
+        total=job.n_steps,
+        disable=not progress,
+    )
+    for loss in losses:
+        step = trainer.n_steps
+        log.write(step, train_nats=loss, rate=job.rate(step))
+        if step % job.save_every == 0:
+            # The line comes first: a run that is resumed here has it.
+            log.write(step, **job.measure(trainer.model))
+            _save(folder, trainer.state_dict(), keep=job.average)
+    fabric.barrier()  # the others wait for what the first process writes
     last = list_checkpoints(folder / CHECKPOINTS)[-job.average :]
     states = [load_checkpoint(path)["model"] for path in last]
     model.load_state_dict(average_tensors(states))

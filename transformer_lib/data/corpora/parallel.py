@@ -12,7 +12,7 @@ PARTS = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class ParallelCorpus:
-    """Sentences and their translations: to learn from, to tune on, to be judged by.
+    """Sentences and their translations: to train on, to tune on, to test on.
 
     Attributes:
         name: what it is called in logs and messages.
