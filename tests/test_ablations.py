@@ -3,7 +3,6 @@
 import importlib.util
 import math
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -29,7 +28,7 @@ from transformer_lib.experiments.ablations import (
     build,
     find_variant,
 )
-from transformer_lib.training.loop import learning_rate
+from transformer_lib.training.schedule import learning_rate
 from transformer_lib.training.translation import Data
 
 N_TOKENS = 30
@@ -110,7 +109,7 @@ def make_data() -> Data:
     ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
     rows = [(tokenizer.encode(s), tokenizer.encode(t)) for s, t in pairs]
     steps = Steps(rows, 40, 1, 0, **ids)
-    batches = [step.batches[0][1] for step in islice(steps.starting_at(1), 1)]
+    batches = next(steps.starting_at(1))
     return Data(corpus, tokenizer, steps, batches, [])
 
 
@@ -120,7 +119,7 @@ SMALL = Plan(steps=6, max_tokens=40, warmup=4, average=2, every=2, n_test=3)
 def test_without_warm_up_the_rate_starts_at_its_peak(monkeypatch) -> None:
     rates = []
     monkeypatch.setattr(
-        "transformer_lib.ablation_runs.set_learning_rate",
+        "transformer_lib.training.loop.set_learning_rate",
         lambda optimizer, rate: rates.append(rate),
     )
     data = make_data()
@@ -133,7 +132,7 @@ def test_without_warm_up_the_rate_starts_at_its_peak(monkeypatch) -> None:
     assert rates[6:] == [max(usual)] * 4 + usual[4:]
 
 
-def test_a_run_is_repeated_by_its_seed_and_judged() -> None:
+def test_a_run_is_repeated_by_its_seed_and_measured() -> None:
     data, variant = make_data(), replace(VARIANTS[0], smoothing=0.0)
     one, same, other = (run(variant, data, seed, SMALL) for seed in (1, 1, 2))
     assert one == same
@@ -162,7 +161,7 @@ def load_script():
     return script
 
 
-def test_the_command_goes_on_where_it_was_cut_off(tmp_path, monkeypatch) -> None:
+def test_the_command_resumes_where_it_was_interrupted(tmp_path, monkeypatch) -> None:
     script, path, made = load_script(), tmp_path / "out.json", []
 
     def fake(variant, seed, data, plan):

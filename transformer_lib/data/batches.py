@@ -33,6 +33,11 @@ class Batch:
     tgt_out: Tensor
     n_tokens: int
 
+    @property
+    def n_targets(self) -> int:
+        """What the loss is the mean of: the number of real target tokens."""
+        return self.n_tokens
+
     def to(self, device: torch.device | str) -> "Batch":
         """Return the same batch on another device."""
         moved = (t.to(device) for t in (self.src, self.tgt_in, self.tgt_out))

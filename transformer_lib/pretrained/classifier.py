@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from transformer_lib.data.batches import pad_batch
+from transformer_lib.data.texts import encode_texts
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.generation.greedy import without_dropout
 from transformer_lib.model.classifier import EncoderClassifier
@@ -24,7 +25,6 @@ from transformer_lib.pretrained.translator import (
     load_weights_into,
     save_model,
 )
-from transformer_lib.training.classification import encode_texts
 
 
 @dataclass(frozen=True)

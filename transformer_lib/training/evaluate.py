@@ -1,6 +1,5 @@
 """Scores of a translator on the test sentences of its recipe's corpus."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,9 +11,8 @@ from transformer_lib.data.corpora import ParallelCorpus
 from transformer_lib.evaluation.scores import bleu, chrf, exact_match, nats_per_token
 from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained.translator import Translator, find
-from transformer_lib.training.recipe import Recipe, make_recipe
+from transformer_lib.training.recipe import Recipe, read_stored_recipe
 
-RECIPE = "recipe.json"
 SEARCHES = (1, 4)  # numbers of beams
 
 
@@ -97,4 +95,4 @@ def read_recipe_of(name: str | Path) -> Recipe:
     Raises:
         FileNotFoundError: there is no such model, or its recipe is missing.
     """
-    return make_recipe(json.loads((find(name) / RECIPE).read_text(encoding="utf-8")))
+    return read_stored_recipe(find(name))
