@@ -30,7 +30,6 @@
   const shows = {
     "All items": () => true,
     "Mistakes only": (card) => card.matches(".verdict-wrong, .verdict-ambiguous"),
-    "Not yet covered": (card) => card.matches(".is-waiting"),
   };
 
   const show = (name) => {
@@ -67,7 +66,7 @@
       button("Open all sections", () => setOpen(true)),
       button("Close all sections", () => setOpen(false)),
     );
-    document.getElementById("document-s0")?.before(bar);
+    sections[0]?.closest("section").before(bar);
   };
 
   addControls();
