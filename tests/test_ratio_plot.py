@@ -29,6 +29,9 @@ def test_twice_and_half_are_as_far_from_one(axes):
     half, one, twice = axes.transData.transform([(0.5, 0), (1, 0), (2, 0)])[:, 0]
     assert twice - one == pytest.approx(one - half)
     assert list(axes.lines[0].get_xdata()) == [1, 1]
+    axes.figure.canvas.draw()
+    ticks = [text.get_text() for text in axes.get_xticklabels()]
+    assert {"0.5", "1", "2", "4"} <= set(ticks)
 
 
 def test_marks_differ_in_form_and_color(axes):

@@ -1,5 +1,6 @@
 """A plot of ratios, on an axis where 2 and 1/2 are equally far from 1."""
 
+import math
 from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
@@ -37,7 +38,9 @@ def plot_ratios(rows: Mapping[str, Mapping[str, float]], x_label: str) -> Figure
         heights, values = zip(*found, strict=True)
         marker, color = MARKERS[number % len(MARKERS)], f"C{number}"
         axes.plot(values, heights, marker, color=color, markersize=7, label=name)
+    low, high = math.floor(math.log2(min(ratios))), math.ceil(math.log2(max(ratios)))
     axes.set_xscale("log", base=2)
+    axes.set_xlim(2 ** (low - 0.1), 2 ** (high + 0.1))  # so the last power has a tick
     axes.xaxis.set_major_locator(LogLocator(base=2))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axes.set_yticks(range(len(rows)), list(rows))
