@@ -76,10 +76,11 @@ def list_items(
                     "</details>",
                 ]
     totals = [sum(column) for column in list(zip(*rows, strict=True))[1:]]
-    head = ["Document", *(" ".join(VERDICTS[name][:2]) for name in verdicts)]
-    table = [[*head, "items"], ["---", *["--:"] * (len(verdicts) + 1)]]
+    head = ["Document", *(VERDICTS[name][0] for name in verdicts), "Items"]
+    table = [head, ["---", *["--:"] * (len(verdicts) + 1)]]
     table += [[*row, sum(row[1:])] for row in [*rows, ["All", *totals]]]
-    return "\n\n".join(["\n".join(" | ".join(map(str, row)) for row in table), *parts])
+    lines = "\n".join(" | ".join(map(str, row)) for row in table)
+    return "\n\n".join([f":::{{container}} source-counts\n{lines}\n:::", *parts])
 
 
 def summary(title: str, items: Sequence[Mapping[str, str]], unfolded: bool) -> str:

@@ -64,9 +64,13 @@ def run_page():
     for cell in nbformat.read(PAGE, as_version=4).cells:
         if cell.cell_type == "code":
             exec(cell.source.replace("%pip", "pass  #"), names)
-            names["display"] = lambda table: shown.append(table.to_string())
+            names["display"] = lambda table: shown.append(table.data)
     plt.close("all")
     return "\n".join(shown)
+
+
+def times(ratio):
+    return f"{ratio:.2f}\N{NO-BREAK SPACE}×"
 
 
 def change(path, edit):
@@ -81,15 +85,15 @@ def test_every_ratio_and_time_is_in_a_table(results):
     trained = json.loads((results / "train_speed.json").read_text(encoding="utf-8"))
     for row in trained["rows"]:
         assert f"{row['tokens_per_second']:,}" in shown
-        assert f"{row['ours_is']:.2f} ×" in shown
+        assert times(row["ours_is"]) in shown
     for row in decoded["rows"]:
         if row["library"] == "transformer_lib":
             assert f"{row['ms_per_token']:.2f}" in shown
             assert f"{row['bound_ms']:.2f}" in shown
         elif row["library"] in ("transformer_lib, bfloat16", "transformer_lib, int8"):
-            assert f"{1 / row['ours_is']:.2f} ×" in shown
+            assert times(1 / row["ours_is"]) in shown
         else:
-            assert f"{row['ours_is']:.2f} ×" in shown
+            assert times(row["ours_is"]) in shown
     for row in decoded["quality"]:
         assert f"{row['bleu']:.2f}" in shown
 
@@ -123,4 +127,4 @@ def test_what_was_not_measured_is_left_out(results):
     change(results / "decode_speed.json", remove)
     shown = run_page()
     assert "1024 tokens, 1 sentence, greedy" in shown
-    assert "no cache" not in shown and "bfloat16 " not in shown.partition("ms per")[2]
+    assert "no cache" not in shown and "bfloat16" not in shown.partition("ms per")[2]

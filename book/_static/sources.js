@@ -1,4 +1,4 @@
-// The page "Where each section went": open the section that a link leads to, open
+// The pages made of the source documents: open the section that a link leads to, open
 // all of them for printing, and show some verdicts only.
 (() => {
   const sections = [...document.querySelectorAll("details.source-section")];
@@ -69,7 +69,7 @@
     sections[0]?.closest("section").before(bar);
   };
 
-  addControls();
+  if (document.querySelector(".verdict-correct")) addControls(); // not on the errata
   followHash();
   followSearch();
   addEventListener("hashchange", followHash);

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-ROW_HEIGHT = 0.3  # inches
+WIDTH, ROW_HEIGHT = 5.2, 0.3  # inches
 MARKERS = "os^DPXv*"  # form and color tell the names apart
 
 
@@ -29,7 +29,7 @@ def plot_ratios(rows: Mapping[str, Mapping[str, float]], x_label: str) -> Figure
         raise ValueError(f"a ratio must be above 0, but one is {min(ratios)}")
     names = list(dict.fromkeys(name for marks in rows.values() for name in marks))
     height = 1.0 + ROW_HEIGHT * (len(rows) + (len(names) + 1) // 2)
-    figure, axes = plt.subplots(figsize=(6.4, height))
+    figure, axes = plt.subplots(figsize=(WIDTH, height))
     axes.axvline(1, color="0.3", linewidth=1)
     for number, name in enumerate(names):
         found = [
