@@ -31,7 +31,7 @@ from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 from book_tools.normal_form import is_normal, normalize, read, write
-from book_tools.toc import chapters
+from book_tools.toc import notebook_pages
 
 KERNEL_ENV = {
     "PYTHONHASHSEED": "0",  # the order of sets of strings repeats
@@ -147,12 +147,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("paths", nargs="*", type=Path, help="default: all chapters")
+    parser.add_argument("paths", nargs="*", type=Path, help="default: all of them")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--check", action="store_true", help="only look, do not run")
     mode.add_argument("--coverage", action="store_true", help="count compared cells")
     options = parser.parse_args(arguments)
-    paths = [path.resolve() for path in options.paths] or chapters()
+    paths = [path.resolve() for path in options.paths] or notebook_pages()
 
     if options.coverage:
         _report_coverage(paths)

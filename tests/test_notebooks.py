@@ -8,7 +8,7 @@ import pytest
 
 from book_tools import notebooks
 from book_tools.normal_form import is_progress, normalize
-from book_tools.toc import chapters
+from book_tools.toc import chapters, notebook_pages
 
 FIGURE = """\
 import matplotlib.pyplot as plt
@@ -198,4 +198,5 @@ def test_chapters_are_read_in_the_order_of_the_table_of_contents(tmp_path):
     )
     for name in "abc":
         (tmp_path / f"{name}.ipynb").touch()
-    assert [path.stem for path in chapters(tmp_path)] == ["b", "c", "a"]
+    assert [path.stem for path in notebook_pages(tmp_path)] == ["b", "c", "a"]
+    assert chapters(tmp_path) == []  # their names begin with a number

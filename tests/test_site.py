@@ -22,19 +22,13 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from book_tools import browser
 from book_tools.page_rules import complaints
 from book_tools.sphinx_book import STAMP
-from book_tools.toc import ROOT, chapters
+from book_tools.toc import ROOT, chapters, pages
 
 if os.environ.get("BOOK_SKIP_BROWSER") == "1":
     pytest.skip("BOOK_SKIP_BROWSER is set", allow_module_level=True)
 
 
-def toc_pages() -> list[str]:
-    """Every page of the table of contents, such as book/index."""
-    text = (ROOT / "_toc.yml").read_text(encoding="utf-8")
-    return re.findall(r"(?:root|file): *(\S+)", text)
-
-
-PAGES = toc_pages()
+PAGES = pages()
 CHAPTERS = [f"book/{path.stem}" for path in chapters()]
 ON_CHAPTERS = pytest.mark.parametrize("name", CHAPTERS)
 ON_PAGES = pytest.mark.parametrize("name", [*PAGES, "search"])
