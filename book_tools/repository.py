@@ -21,7 +21,6 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from book_tools.normal_form import write
 from book_tools.toc import ROOT
 
 DEFAULT = "https://github.com/OWNER/REPO"
@@ -130,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.notebooks:
             for path in options.notebooks:
                 notebook = nbformat.read(path, as_version=4)
-                write(stamp_bootstrap(notebook, options.url), path)
+                nbformat.write(stamp_bootstrap(notebook, options.url), path)
             changed = options.notebooks
         else:
             changed = stamp(options.url)

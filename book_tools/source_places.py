@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from book_tools.demonstrations import demonstrations
-from book_tools.notebook_parts import FENCE, HEADING
+from book_tools.notebook_parts import headings
 from book_tools.source_table import ROOT
 
 FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
@@ -138,7 +138,7 @@ def cell_source(cell: Mapping[str, Any]) -> str:
 
 
 def _headings(markdown: str) -> list[str]:
-    return [title for _, title in HEADING.findall(FENCE.sub("", markdown))]
+    return [text for _, text in headings(markdown)]
 
 
 def _first_heading(markdown: str) -> str:
