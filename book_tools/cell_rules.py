@@ -101,4 +101,4 @@ def asserts(notebook: NotebookNode) -> Iterator[str]:
         yield "no assert in the chapter"
 
 
-RULES = [width, empty, metadata, commands, silenced_warnings, seeds, asserts]
+RULES = [width, empty, metadata, commands, silenced_warnings, seeds]

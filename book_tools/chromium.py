@@ -25,6 +25,8 @@ APPLICATIONS = (
 )
 # Where Playwright keeps its own: one folder for each version.
 KEPT = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
+# Chromium, and what Playwright's driver is linked to.
+PACKAGES = ("chromium", "libatomic1", "fonts-dejavu", "fonts-liberation")
 DOWNLOADS = "cdn.playwright.dev"
 HELP = """\
 The tests of the pages need Chromium or Chrome, and there is none on this machine.
@@ -82,10 +84,9 @@ def can_download() -> bool:
 
 def install_by_apt(root: list[str]) -> None:
     """Install the system's Chromium; whether it came is seen afterwards."""
-    apt = [*root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
-    subprocess.run([*apt, "update"], check=False)
-    packages = ["chromium", "fonts-dejavu", "fonts-liberation"]
-    subprocess.run([*apt, "install", "-y", *packages], check=False)
+    apt = [*root, "apt-get", "-qq", "-y", "--no-install-recommends"]
+    for step in (["update"], ["install", *PACKAGES]):
+        subprocess.run([*apt, *step], stdin=subprocess.DEVNULL, check=False)
 
 
 def install_by_playwright(root: list[str] | None) -> None:

@@ -154,32 +154,17 @@ def number(notebook: NotebookNode, path: Path) -> Iterator[str]:
         yield f"title says {chapter_number(notebook)}, the file is {path.name}"
 
 
-RULES = [
-    title,
-    template,
-    heading_levels,
-    setup,
-    exercises,
-    *cell_rules.RULES,
-    *output_rules.RULES,
-    *link_rules.RULES,
-]
-FILE_RULES = [
-    number,
-    *output_rules.FILE_RULES,
-    *link_rules.FILE_RULES,
-    *term_rules.FILE_RULES,
-]
-
-
-def stamped(notebook: NotebookNode, path: Path, address: str) -> Iterator[str]:
+def stamped(
+    notebook: NotebookNode, path: Path, address: str | None = None
+) -> Iterator[str]:
     """The bootstrap cell and the Colab link name the repository in _config.yml.
 
     Args:
         notebook: the notebook to read.
         path: where it is stored.
-        address: the repository in _config.yml.
+        address: the repository; by default the one in _config.yml.
     """
+    address = address or repository.address()
     cells = _section(notebook, "Setup").of_type("code")
     if not cells or cells[0][1].source != repository.bootstrap(address):
         yield f"the first code cell must be:\n{repository.bootstrap(address)}"
@@ -188,19 +173,33 @@ def stamped(notebook: NotebookNode, path: Path, address: str) -> Iterator[str]:
         yield f"cell 0: must hold [Open this chapter in Colab]({link})"
 
 
-def complaints(path: Path, address: str | None = None) -> list[str]:
-    """What all rules find wrong with the chapter at path, after the rule's name.
+RULES = [  # for every notebook
+    heading_levels,
+    *cell_rules.RULES,
+    *output_rules.RULES,
+    *link_rules.RULES,
+]
+FILE_RULES = [*output_rules.FILE_RULES, *link_rules.FILE_RULES]
+CHAPTER_RULES = [title, template, setup, exercises, cell_rules.asserts]
+CHAPTER_FILE_RULES = [number, stamped, *term_rules.FILE_RULES]
+
+
+def complaints(path: Path) -> list[str]:
+    """What all rules find wrong with a notebook, each after the rule's name.
+
+    A page whose name starts with no number is no chapter: it needs no exercises.
 
     Args:
         path: where the notebook is stored, beside what it links to.
-        address: the repository it must name; by default the one in _config.yml.
     """
     notebook = nbformat.read(path, as_version=4)
-    found = {rule: rule(notebook) for rule in RULES}
-    found |= {rule: rule(notebook, path) for rule in FILE_RULES}
-    found[stamped] = stamped(notebook, path, address or repository.address())
+    is_chapter = re.match(r"\d+_", path.name)
+    rules = [*RULES, *(CHAPTER_RULES if is_chapter else [])]
+    file_rules = [*FILE_RULES, *(CHAPTER_FILE_RULES if is_chapter else [])]
+    found = [(rule, rule(notebook)) for rule in rules]
+    found += [(rule, rule(notebook, path)) for rule in file_rules]
     return [
         f"{rule.__name__}: {message}"
-        for rule, messages in found.items()
+        for rule, messages in found
         for message in messages
     ]

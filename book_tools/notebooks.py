@@ -29,7 +29,7 @@ from nbformat import NotebookNode
 from nbstripout import strip_output
 
 from book_tools.notebook_parts import chapter_number, code_cells, tags
-from book_tools.toc import chapters
+from book_tools.toc import notebook_pages
 
 KERNEL_ENV = {
     "PYTHONHASHSEED": "0",  # the order of sets of strings repeats
@@ -119,9 +119,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("paths", nargs="*", type=Path, help="default: all chapters")
+    parser.add_argument("paths", nargs="*", type=Path, help="default: all of them")
     status = 0
-    for path in parser.parse_args(arguments).paths or chapters():
+    for path in parser.parse_args(arguments).paths or notebook_pages():
         start = time.perf_counter()
         try:
             changed = execute(path.resolve())

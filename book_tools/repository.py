@@ -21,8 +21,8 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from book_tools.toc import ROOT
-
+# Nothing else of the book: this runs in the image of Colab, too.
+ROOT = Path(__file__).resolve().parent.parent
 DEFAULT = "https://github.com/OWNER/REPO"
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff"]
 

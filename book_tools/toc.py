@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from pathlib import Path
-from typing import Any
 
-import yaml
+from sphinx_external_toc.parsing import parse_toc_yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def pages(root: Path = ROOT) -> list[str]:
-    """The names in the table of contents, in its order, such as book/04_masks."""
+    """Every page of the table of contents, in its order, such as book/04_masks."""
+    site = parse_toc_yaml(root / "_toc.yml")
 
-    def names(entry: Any) -> Iterator[str]:
-        if isinstance(entry, list):
-            for child in entry:
-                yield from names(child)
-        if isinstance(entry, dict):
-            for key, value in entry.items():
-                if key in ("root", "file"):
-                    yield value.removesuffix(".ipynb").removesuffix(".md")
-                else:
-                    yield from names(value)
+    def below(name: str) -> list[str]:
+        own = name.removesuffix(".ipynb").removesuffix(".md")
+        children = site[name].child_files()
+        return [own, *(page for child in children for page in below(child))]
 
-    return list(names(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))))
+    return below(site.root.docname)
+
+
+def notebook_pages(root: Path = ROOT) -> list[Path]:
+    """The pages that are notebooks: the chapters, and what else has cells to run."""
+    paths = [root / f"{page}.ipynb" for page in pages(root)]
+    return [path for path in paths if path.exists()]
 
 
 def chapters(root: Path = ROOT) -> list[Path]:
-    """The notebooks of the table of contents, in its order."""
-    paths = [root / f"{name}.ipynb" for name in pages(root)]
-    return [path for path in paths if path.exists()]
+    """The notebooks whose names begin with a number."""
+    return [path for path in notebook_pages(root) if re.match(r"\d+_", path.name)]

@@ -30,8 +30,9 @@ GLOSSARY = """# Glossary
 
 
 @pytest.fixture
-def book(tmp_path):
+def book(tmp_path, monkeypatch):
     """A folder with what the good chapter links to."""
+    monkeypatch.setattr(notebook_rules.repository, "address", lambda: ADDRESS)
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "three.svg").write_text("<svg/>")
     (tmp_path / "glossary.md").write_text(GLOSSARY)
@@ -40,7 +41,7 @@ def book(tmp_path):
 
 def complaints(book, notebook, name=FILE_NAME):
     nbformat.write(notebook, book / name)
-    return notebook_rules.complaints(book / name, ADDRESS)
+    return notebook_rules.complaints(book / name)
 
 
 def find(notebook, start):
@@ -229,7 +230,12 @@ MISTAKES = [  # rule, mistake, what the rule says
     # terms, more of them in test_term_rules.py
     ("unlinked_terms", add("A causal mask."), "first use of 'causal mask' is no link"),
 ]
-RULES = [*notebook_rules.RULES, *notebook_rules.FILE_RULES, notebook_rules.stamped]
+RULES = [
+    *notebook_rules.RULES,
+    *notebook_rules.FILE_RULES,
+    *notebook_rules.CHAPTER_RULES,
+    *notebook_rules.CHAPTER_FILE_RULES,
+]
 
 
 def test_the_good_notebook_breaks_no_rule(book):
@@ -256,6 +262,16 @@ def test_every_rule_has_a_planted_mistake():
     assert {rule for rule, _, message in MISTAKES if message} == {
         rule.__name__ for rule in RULES
     }
+
+
+def test_a_page_that_is_no_chapter_needs_no_template(book):
+    cells = [markdown("# A page"), markdown("## Part"), code("print(1)", "1\n")]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    number_cells(notebook)
+    assert complaints(book, clean(notebook), name="page.ipynb") == []
+    assert len(complaints(book, clean(notebook))) > 5
+    notebook.cells[1].source = "#### Part"
+    assert "skips level" in complaints(book, clean(notebook), name="page.ipynb")[0]
 
 
 def test_several_sections_of_ones_own_stand_in_one_place(book):

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from book_tools import notebooks
-from book_tools.toc import chapters, pages
+from book_tools.toc import chapters, notebook_pages, pages
 
 FIGURE = """\
 import matplotlib.pyplot as plt
@@ -106,10 +106,11 @@ def test_what_cannot_repeat_is_kept_until_its_cell_changes(tmp_path):
 def test_pages_are_read_in_the_order_of_the_table_of_contents(tmp_path):
     (tmp_path / "_toc.yml").write_text(
         "format: jb-book\nroot: index\nparts:\n- caption: One\n  chapters:\n"
-        "  - file: b\n  - file: page\n    sections:\n    - file: c.ipynb\n"
-        "- chapters:\n  - file: a\n"
+        "  - file: 02_b\n  - file: page\n    sections:\n    - file: c.ipynb\n"
+        "- chapters:\n  - file: 01_a\n"
     )
-    for name in "abc":
+    for name in ("01_a", "02_b", "c"):
         (tmp_path / f"{name}.ipynb").touch()
-    assert pages(tmp_path) == ["index", "b", "page", "c", "a"]
-    assert [path.stem for path in chapters(tmp_path)] == ["b", "c", "a"]
+    assert pages(tmp_path) == ["index", "02_b", "page", "c", "01_a"]
+    assert [path.stem for path in notebook_pages(tmp_path)] == ["02_b", "c", "01_a"]
+    assert [path.stem for path in chapters(tmp_path)] == ["02_b", "01_a"]

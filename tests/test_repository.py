@@ -1,5 +1,8 @@
 """The address of the repository is set once and the same everywhere."""
 
+import subprocess
+import sys
+
 import nbformat
 import pytest
 from good_notebook import ADDRESS, FILE_NAME, good_notebook
@@ -105,3 +108,10 @@ def test_the_project_names_one_address():
     if address != repository.DEFAULT:
         for path in repository.stamped_files():
             assert "OWNER/REPO" not in path.read_text(encoding="utf-8"), path
+
+
+def test_it_runs_where_nothing_of_the_book_is_installed():
+    block = "import sys; sys.modules.update(dict.fromkeys(sys.argv[1].split()))"
+    absent = "transformer_lib myst_parser sphinx sphinx_external_toc nbstripout"
+    code = f"{block}; import book_tools.repository"
+    subprocess.run([sys.executable, "-c", code, absent], cwd=ROOT, check=True)
