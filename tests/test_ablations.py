@@ -22,18 +22,20 @@ from transformer_lib.experiments.ablation_runs import (
 )
 from transformer_lib.experiments.ablations import (
     PAPER,
+    SIZES,
     VARIANTS,
     Plan,
     Variant,
     build,
     find_variant,
 )
+from transformer_lib.generation.incremental import make_decoder
 from transformer_lib.training.schedule import learning_rate
 from transformer_lib.training.translation import Data
 
 N_TOKENS = 30
 SRC = torch.tensor([[3, 5, 9, 7, 2], [4, 4, 2, 0, 0]])
-TGT = torch.tensor([[1, 3, 5, 4], [1, 9, 8, 0]])
+TGT = torch.tensor([[1, 3, 5, 4], [1, 9, 8, 6]])
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "ablations.py"
 
 
@@ -90,6 +92,24 @@ def test_without_positions_the_order_of_the_source_is_lost() -> None:
         model = build(find_variant(name), N_TOKENS, 1).eval()
         one, other = (model(src, TGT[:1]) for src in (SRC[:1], turned))
         assert torch.allclose(one, other, atol=1e-5) == lost
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+def test_a_variant_is_decoded_as_it_is_trained(variant) -> None:
+    model = build(variant, N_TOKENS, 1).double().eval()
+    decoder = make_decoder(model)
+    decoder.prefill(SRC)
+    found = torch.stack([decoder.step(ids) for ids in TGT.split(1, dim=1)], dim=1)
+    torch.testing.assert_close(found, model(SRC, TGT), rtol=0, atol=1e-10)
+
+
+def test_positions_that_are_gone_stay_away_in_longer_sentences() -> None:
+    model = build(find_variant("no positions"), N_TOKENS, 1).eval()
+    src = torch.randint(4, N_TOKENS, (1, 3 * SIZES["max_len"]))
+    model(src, src)  # longer than any before
+    one, other = model(SRC[:1], TGT[:1]), model(SRC[:1].flip(1), TGT[:1])
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
 
 
 def test_small_embeddings_start_as_scaled_ones_do() -> None:
