@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from functools import partial, wraps
@@ -92,19 +91,49 @@ def killed_in(folder: Path, owner: object, name: str, call: int) -> int:
     return end(start(work))
 
 
-def killed_after(folder: Path, seconds: float) -> int:
-    """Run for so long."""
-    pid = start(lambda: small_fit(folder))
-    time.sleep(seconds)
-    os.kill(pid, signal.SIGKILL)
-    return end(pid)
+def killed_at(folder: Path, call: int) -> int:
+    """Run until the interpreter makes its nth call, of whatever function."""
+
+    def work() -> None:
+        sys.setprofile(Counter(call))
+        small_fit(folder)
+
+    return end(start(work))
+
+
+class Counter:
+    """Counts calls and returns of functions, as a profiler is told of them.
+
+    Args:
+        last: at which to kill the process; 0 for none.
+    """
+
+    def __init__(self, last: int = 0) -> None:
+        self.last, self.seen = last, 0
+
+    def __call__(self, *event: object) -> None:
+        self.seen += 1
+        if self.seen == self.last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def count_calls(folder: Path) -> int:
+    """Return how many there are in a whole run."""
+
+    def work() -> None:
+        counter = Counter()
+        sys.setprofile(counter)
+        small_fit(folder)
+        sys.setprofile(None)
+        (folder / "calls").write_text(str(counter.seen))
+
+    assert end(start(work)) == 0
+    return int((folder / "calls").read_text())
 
 
 def main(folder: Path) -> None:
     """Run once undisturbed, then once for each place and moment to be killed at."""
-    begun = time.perf_counter()
     assert end(start(lambda: small_fit(folder / "whole"))) == 0
-    duration = time.perf_counter() - begun
     expected = outcome(folder / "whole")
     n_saves = N_STEPS // SAVE_EVERY
     assert len(expected["log"]) == N_STEPS + n_saves
@@ -120,10 +149,9 @@ def main(folder: Path) -> None:
         f"{name}-{call}": partial(killed_in, owner=owner, name=name, call=call)
         for owner, name, call in places
     }
-    rng = random.Random(0)
-    for number in range(N_RANDOM):
-        moment = partial(killed_after, seconds=rng.uniform(0.0, duration))
-        tries[f"moment-{number}"] = moment
+    n_calls = count_calls(folder / "counted")
+    for call in random.Random(0).sample(range(1, n_calls), N_RANDOM):
+        tries[f"moment-{call}"] = partial(killed_at, call=call)
     for name, kill in tries.items():
         run = folder / name
         code, done = kill(run), 0

@@ -133,7 +133,7 @@ def test_a_model_without_a_recipe_cannot_be_measured(run, tmp_path) -> None:
     with pytest.raises(SystemExit, match=r"error: .*recipe\.json"):
         score.main([str(tmp_path)])
     with pytest.raises(
-        SystemExit, match="error: nonesuch was not measured: nonesuch is no f"
+        SystemExit, match="error: nonesuch was not measured: there is no model"
     ):
         score.main(["nonesuch"])
 

@@ -100,11 +100,11 @@ def nats_per_token(model: Transformer, batches: Iterable[Batch]) -> float:
     with torch.no_grad(), without_dropout(model):
         for batch in batches:
             batch = batch.to(device)
-            logits = model(
-                batch.src, batch.tgt_in
-            ).float()  # mixed precision has 16 bits
+            logits = model(batch.src, batch.tgt_in).flatten(0, 1)
+            # Mixed precision makes logits of 16 bits: too few to add up many tokens.
+            logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
             total += F.cross_entropy(
-                logits.flatten(0, 1),
+                logits,
                 batch.tgt_out.flatten(),
                 ignore_index=model.config.pad_id,
                 reduction="sum",

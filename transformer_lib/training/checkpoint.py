@@ -66,8 +66,13 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} is no checkpoint, or it is truncated: {error}"
         ) from None
-    except (RuntimeError, pickle.UnpicklingError) as error:
-        raise ValueError(f"{path} is no checkpoint of this library: {error}") from None
+    except pickle.UnpicklingError:  # torch's message explains how to read it unsafely
+        raise ValueError(
+            f"{path} is no checkpoint: it holds more than tensors, numbers and texts, "
+            "which could run code"
+        ) from None
+    except RuntimeError as error:
+        raise ValueError(f"{path} is no checkpoint: {error}") from None
     found = content.get("format") if isinstance(content, dict) else None
     if found != FORMAT:
         raise ValueError(f"{path} has the format {found!r}, not {FORMAT!r}")
