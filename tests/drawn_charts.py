@@ -183,8 +183,9 @@ def drawn(chart: Any, dark: bool = False, **choices: Any) -> str:
 
 
 def marks(svg: str, field: str) -> list[dict[str, str]]:
-    """What the labels of all marks say that name the field, in the order drawn."""
-    labels = re.findall(r'aria-label="([^"]*: [^"]*)" role="graphics-symbol"', svg)
+    """What the labels of all marks but lines say that name the field, as drawn."""
+    mark = r'role="graphics-symbol" aria-roledescription="(?!line)'
+    labels = re.findall(rf'aria-label="([^"]*: [^"]*)" {mark}', svg)
     found = [
         dict(part.split(": ", 1) for part in label.split("; ") if ": " in part)
         for label in labels

@@ -56,6 +56,55 @@ def param(chart, name: str) -> dict:
     return found
 
 
+QUERY, KEY = draw(7, 3), draw(7, 3, seed=1)
+STATES = {"a": draw(3, 5), "b": draw(3, 5, seed=1)}
+TABLE = sinusoid_table(7, 4)
+
+
+def cosines(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.cosine_similarity(x[:, None], x[None], dim=-1)
+
+
+def curves(measure: str, n_layers: int) -> torch.Tensor:
+    return torch.cat([measures()[measure][n_layers][stack] for stack in STACKS])
+
+
+# A chart, what the reader chooses, and the numbers of a field that must be drawn then.
+# fmt: off
+CHOICES = [
+    (charts.divisor_explorer(QUERY, KEY, EN[:7]), {"q": 4, "power": -4},
+     "weight", (16 * QUERY[4] @ KEY.T).softmax(dim=-1)),
+    (charts.divisor_explorer(QUERY, KEY, EN[:7], start=2), {"power": 9},
+     "weight", (QUERY[2] @ KEY.T / 512).softmax(dim=-1)),
+    (charts.similarity_explorer(STATES, SOURCE), {"layer": "a"},
+     "cosine", cosines(STATES["a"])),
+    (charts.similarity_explorer(STATES, SOURCE), {"layer": "b"},
+     "cosine", cosines(STATES["b"])),
+    (charts.position_explorer(TABLE), {"chosen": 5}, "dot product", TABLE @ TABLE[5]),
+    (charts.depth_explorer(measures()), {"layers": "2"},
+     "gradient", curves("gradient", 2)),
+    (charts.depth_explorer(measures()), {"layers": "5"},
+     "variance", curves("variance", 5)),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("chart", "choices", "field", "expected"), CHOICES)
+def test_the_chosen_numbers_are_drawn(chart, choices, field: str, expected) -> None:
+    found = [number(mark[field]) for mark in marks(drawn(chart, **choices), field)]
+    np.testing.assert_allclose(found, expected.flatten(), atol=6e-4)
+
+
+@pytest.mark.parametrize(("d_model", "warmup"), [(256, 500), (1024, 7_300)])
+def test_the_chosen_schedule_is_equation_3(d_model: int, warmup: int) -> None:
+    svg = drawn(sample("schedule_explorer"), d_model=f"{d_model}", warmup=warmup)
+    points = {number(p["step"]): number(p["learning rate"])
+              for p in marks(svg, "learning rate")}  # fmt: skip
+    assert len(points) == 81
+    for step, rate in points.items():  # labels have two digits
+        assert rate == pytest.approx(learning_rate(step, d_model, warmup), rel=5e-2)
+
+
 class TestAttention:
     def chart(self):
         layers = {"layer 0": MAPS[0], "layer 1": MAPS[1]}
@@ -80,17 +129,6 @@ class TestAttention:
         bind = param(self.chart(), "row")["bind"]
         assert bind["options"] == [None, 0, 1]
         assert bind["labels"] == ["all", "0: <bos>", "1: cat"]
-
-    @pytest.mark.parametrize(("q", "power"), [(0, 1), (4, -4), (6, 9)])
-    def test_scores_are_divided_by_the_chosen_number(self, q: int, power: int) -> None:
-        query, key = draw(7, 3), draw(7, 3, seed=1)
-        chart = charts.divisor_explorer(query, key, EN[:7], start=2)
-        assert param(chart, "q")["value"] == 2
-        svg = drawn(chart, q=q, power=power)
-        expected = (query[q] @ key.T / 2**power).softmax(dim=-1)
-        found = [number(bar["weight"]) for bar in marks(svg, "weight")]
-        np.testing.assert_allclose(found, expected, atol=6e-4)
-        assert f"divided by {2**power:g}<" in svg
 
 
 class TestSentences:
@@ -211,54 +249,11 @@ class TestMasks:
         assert svg.count("><pad></text>") == n_padding
 
 
-@pytest.mark.parametrize("layer", ["a", "b"])
-def test_cosines_are_those_of_the_chosen_layer(layer: str) -> None:
-    states = {"a": draw(3, 5), "b": draw(3, 5, seed=1)}
-    svg = drawn(charts.similarity_explorer(states, SOURCE), layer=layer)
-    found = [number(mark["cosine"]) for mark in marks(svg, "cosine")]
-    x = states[layer]
-    expected = torch.nn.functional.cosine_similarity(x[:, None], x[None], dim=-1)
-    np.testing.assert_allclose(found, expected.flatten(), atol=1e-3)
-
-
-def test_dot_products_belong_to_the_chosen_position() -> None:
-    table = sinusoid_table(7, 4)
-    bars = marks(drawn(charts.position_explorer(table), chosen=5), "dot product")
-    assert [bar["other position"] for bar in bars] == list("0123456")
-    dots = [number(bar["dot product"]) for bar in bars]
-    np.testing.assert_allclose(dots, table @ table[5], atol=1e-3)
-
-
-class TestDepth:
-    @pytest.mark.parametrize("n_layers", [2, 5])
-    def test_the_chosen_depth_is_drawn(self, n_layers: int) -> None:
-        svg = drawn(sample("depth_explorer"), layers=f"{n_layers}")
-        for measure, stacks in measures().items():
-            points = [m for m in marks(svg, measure) if "layer" in m]
-            found = {(p["stack"], int(p["layer"])): number(p[measure]) for p in points}
-            assert len(found) == 2 * n_layers
-            for (stack, layer), value in found.items():
-                expected = stacks[n_layers][stack][layer - 1]
-                assert value == pytest.approx(expected.item(), abs=1e-3)
-
-    def test_a_panel_keeps_its_axis_for_all_depths(self) -> None:
-        for panel in sample("depth_explorer")["vconcat"]:
-            y = panel["encoding"]["y"]
-            stacks = measures()[y["title"]].values()
-            largest = max(curves[name].max() for curves in stacks for name in STACKS)
-            assert y["scale"]["domain"] == [0, pytest.approx(largest.item())]
-
-
-@pytest.mark.parametrize(("d_model", "warmup"), [(256, 500), (1024, 7_300)])
-def test_the_chosen_schedule_is_equation_3(d_model: int, warmup: int) -> None:
-    svg = drawn(sample("schedule_explorer"), d_model=f"{d_model}", warmup=warmup)
-    points = {
-        int(number(m["step"])): number(m["learning rate"])
-        for m in marks(svg, "learning rate")
-    }
-    assert len(points) == 81
-    for step, rate in points.items():  # labels have two digits
-        assert rate == pytest.approx(learning_rate(step, d_model, warmup), rel=5e-2)
+def test_a_panel_keeps_its_axis_for_all_depths() -> None:
+    for panel in sample("depth_explorer")["vconcat"]:
+        y = panel["encoding"]["y"]
+        largest = max(curves(y["title"], n_layers).max().item() for n_layers in (2, 5))
+        assert y["scale"]["domain"] == [0, pytest.approx(largest)]
 
 
 class TestScores:

@@ -214,52 +214,31 @@ def test_the_same_figure_is_the_same_file() -> None:
     assert len(first) < 60_000
 
 
-@pytest.mark.parametrize(
-    ("draw", "message"),
-    [
-        (lambda: plots.plot_attention(weights(), QUERIES, KEYS), r"2 axes.*4, 3, 5"),
-        (
-            lambda: plots.plot_attention(weights()[0], KEYS, QUERIES),
-            "3 rows .queries., but 5 q_tokens",
-        ),
-        (
-            lambda: plots.plot_attention(weights()[0], QUERIES, KEYS[1:]),
-            "5 columns .keys., but 4 k_tokens",
-        ),
-        (
-            lambda: plots.plot_attention(weights()[0] * 2 + 1, QUERIES, KEYS),
-            r"0\.\.1, but go from 1\.\d+ to 2\.\d+",
-        ),
-        (
-            lambda: plots.plot_attention(weights()[0] * torch.nan, QUERIES, KEYS),
-            "go from nan to nan",
-        ),
-        (
-            lambda: plots.plot_attention_heads(weights(), QUERIES, KEYS, ["one"]),
-            "4 heads, but 1 titles",
-        ),
-        (
-            lambda: plots.plot_mask(torch.ones(3, 5).bool(), QUERIES, QUERIES),
-            "5 columns .keys., but 3 k_tokens",
-        ),
-        (lambda: plots.plot_matrix(torch.zeros(0, 3)), r"\(0, 3\)"),
-        (
-            lambda: plots.plot_matrix(torch.zeros(2, 3), row_names=KEYS),
-            "2 rows, but 5 row_names",
-        ),
-        (
-            lambda: plots.plot_lines([1, 2], {"a": [1, 2, 3]}, "x", "y"),
-            "x has 2 points, but curve 'a' has 3",
-        ),
-        (lambda: plots.plot_bars(["a"], [1, 2], "x", "y"), "1 labels, but 2 values"),
-        (lambda: plots.plot_intervals({}, "x"), "at least 1 row, but got 0"),
-        (lambda: plots.plot_spread({}, "x"), "at least 1 row, but got 0"),
-        (lambda: plots.plot_spread({"a": [[1]]}, "x"), r"row 'a' .*\(1, 1\)"),
-    ],
-)
-def test_bad_input_is_refused_with_both_numbers(draw, message: str) -> None:
+MAP = weights()[0]
+# fmt: off
+BAD_INPUT = [
+    ("plot_attention", (weights(), QUERIES, KEYS), r"2 axes.*4, 3, 5"),
+    ("plot_attention", (MAP, KEYS, QUERIES), "3 rows .queries., but 5 q_tokens"),
+    ("plot_attention", (MAP, QUERIES, KEYS[1:]), "5 columns .keys., but 4 k_tokens"),
+    ("plot_attention", (MAP * 2 + 1, QUERIES, KEYS), r"but go from 1\.\d+ to 2"),
+    ("plot_attention", (MAP * torch.nan, QUERIES, KEYS), "go from nan to nan"),
+    ("plot_attention_heads", (weights(), QUERIES, KEYS, ["x"]), "4 heads, but 1 titles"),
+    ("plot_mask", (MAP > 0, QUERIES, QUERIES), "5 columns .keys., but 3 k_tokens"),
+    ("plot_matrix", (torch.zeros(0, 3),), r"\(0, 3\)"),
+    ("plot_matrix", (MAP, None, "", "", "", KEYS), "3 rows, but 5 row_names"),
+    ("plot_lines", ([1, 2], {"a": [1, 2, 3]}, "x", "y"), "2 points, but .* 'a' has 3"),
+    ("plot_bars", (["a"], [1, 2], "x", "y"), "1 labels, but 2 values"),
+    ("plot_intervals", ({}, "x"), "at least 1 row, but got 0"),
+    ("plot_spread", ({}, "x"), "at least 1 row, but got 0"),
+    ("plot_spread", ({"a": [[1]]}, "x"), r"row 'a' .*\(1, 1\)"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("name", "given", "message"), BAD_INPUT)
+def test_bad_input_is_refused_with_both_numbers(name, given, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        draw()
+        getattr(plots, name)(*given)
 
 
 def test_a_mask_must_be_boolean() -> None:

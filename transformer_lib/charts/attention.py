@@ -7,23 +7,7 @@ import altair
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from transformer_lib.charts.parts import (
-    HEIGHT,
-    WIDTH,
-    finish,
-    fixed,
-    frames,
-    join_numbers,
-    key_columns,
-    query_rows,
-    select,
-    shade,
-    slider,
-    split_field,
-    split_numbers,
-    step_size,
-    tooltip,
-)
+from transformer_lib.charts import parts
 from transformer_lib.plots.checks import as_array, check_tokens, check_weights
 
 BLOCKS = {  # attention block -> where its queries and its keys come from
@@ -68,32 +52,32 @@ def attention_explorer(
         for head, lines in enumerate(array):
             for q, line in enumerate(lines):
                 row = {"layer": name, "head": head, "q": q, "query": q_tokens[q]}
-                rows.append({**row, "weights": join_numbers(line)})
+                rows.append({**row, "weights": parts.join_numbers(line)})
 
     chosen = altair.selection_point(
         name="row", fields=["q"], on="click", bind=_token_list("query", q_tokens, "all")
     )
     params = [
-        fixed("q_tokens", list(q_tokens)),
-        fixed("k_tokens", list(k_tokens)),
-        select("layer", list(arrays)),
-        slider("head", "head", 0, n_heads - 1),
+        parts.fixed("q_tokens", list(q_tokens)),
+        parts.fixed("k_tokens", list(k_tokens)),
+        parts.select("layer", list(arrays)),
+        parts.slider("head", "head", 0, n_heads - 1),
         chosen,
     ]
-    step = step_size(k_tokens)
+    step = parts.step_size(k_tokens)
     chart = altair.Chart(name="attention", width=step, height=step)
     chart = chart.transform_filter("datum.layer == layer && datum.head == head")
-    chart = split_numbers(chart, "weights", "weight")
+    chart = parts.split_numbers(chart, "weights", "weight")
     chart = chart.transform_calculate(key="k_tokens[datum.k]")
     chart = chart.mark_rect(style="tile").encode(
-        x=key_columns("k_tokens[datum.value]"),
-        y=query_rows("q_tokens[datum.value]"),
-        color=shade("weight", "attention weight"),
+        x=parts.key_columns("k_tokens[datum.value]"),
+        y=parts.query_rows("q_tokens[datum.value]"),
+        color=parts.shade("weight", "attention weight"),
         opacity=altair.condition(chosen, altair.value(1), altair.value(0.2)),
-        tooltip=tooltip("query", "key", weight=".3f"),
+        tooltip=parts.tooltip("query", "key", weight=".3f"),
     )
     weights = ("weights", "weights of the keys " + ", ".join(k_tokens))
-    return finish(chart, rows, params, ["layer", "head", "query", weights])
+    return parts.finish(chart, rows, params, ["layer", "head", "query", weights])
 
 
 def divisor_explorer(
@@ -112,32 +96,32 @@ def divisor_explorer(
     """
     scores = query @ key.T  # (length, length)
     check_tokens(tuple(scores.shape), tokens, tokens)
-    rows = [
-        {"power": power, "q": q, "query": tokens[q], "weights": join_numbers(weights)}
-        for power in POWERS
-        for q, weights in enumerate((scores / 2.0**power).softmax(dim=-1))
-    ]
+    rows = []
+    for power in POWERS:
+        for q, weights in enumerate((scores / 2.0**power).softmax(dim=-1)):
+            row = {"power": power, "q": q, "query": tokens[q]}
+            rows.append({**row, "weights": parts.join_numbers(weights)})
     params = [
-        fixed("tokens", list(tokens)),
+        parts.fixed("tokens", list(tokens)),
         altair.param(name="q", value=start, bind=_token_list("query", tokens)),
-        slider("power", "divisor: 2 to the power", POWERS[0], POWERS[-1], 1),
+        parts.slider("power", "divisor: 2 to the power", POWERS[0], POWERS[-1], 1),
     ]
     title = altair.Title(altair.ExprRef("'scores divided by ' + pow(2, power)"))
-    chart = altair.Chart(title=title, width=WIDTH, height=HEIGHT)
+    chart = altair.Chart(title=title, width=parts.WIDTH, height=parts.HEIGHT)
     chart = chart.transform_filter("datum.power == power && datum.q == q")
-    chart = split_numbers(chart, "weights", "weight")
+    chart = parts.split_numbers(chart, "weights", "weight")
     chart = (
         chart.transform_calculate(key="tokens[datum.k]")
         .mark_bar()
         .encode(
-            x=key_columns("tokens[datum.value]", orient="bottom"),
+            x=parts.key_columns("tokens[datum.value]", orient="bottom"),
             y=altair.Y("weight:Q").scale(domain=[0, 1]),
-            tooltip=tooltip("key", weight=".3f"),
+            tooltip=parts.tooltip("key", weight=".3f"),
         )
     )
     columns = [("power", "divisor: 2 to the power"), "query"]
     weights = ("weights", "weights of the keys " + ", ".join(tokens))
-    return finish(chart, rows, params, [*columns, weights])
+    return parts.finish(chart, rows, params, [*columns, weights])
 
 
 def _token_list(
@@ -201,16 +185,16 @@ def sentence_explorer(models: Mapping[str, Sequence[SentenceMaps]]) -> altair.Ch
         name="sentence",
     )
     params = [
-        fixed("names", names),
-        fixed("links", [{f"{j} {i}": 1 for i, j in s.links} for s in sentences]),
-        fixed("sides", BLOCKS),
-        fixed("last", {row["block"]: row["layer"] for row in rows}),
-        select("model", list(models)),
+        parts.fixed("names", names),
+        parts.fixed("links", [{f"{j} {i}": 1 for i, j in s.links} for s in sentences]),
+        parts.fixed("sides", BLOCKS),
+        parts.fixed("last", {row["block"]: row["layer"] for row in rows}),
+        parts.select("model", list(models)),
         altair.param(name="sentence", value=1, bind=numbers),
-        select("block", list(BLOCKS), "cross-attention"),
-        slider("layer", "layer", 0, max(row["layer"] for row in rows)),
-        slider("head", "head", 0, max(row["head"] for row in rows)),
-        select("rows", ["produced", "read"]),
+        parts.select("block", list(BLOCKS), "cross-attention"),
+        parts.slider("layer", "layer", 0, max(row["layer"] for row in rows)),
+        parts.slider("head", "head", 0, max(row["head"] for row in rows)),
+        parts.select("rows", ["produced", "read"]),
         altair.param(name="q_side", expr="sides[block][0]"),
         altair.param(name="k_side", expr="sides[block][1]"),
     ]
@@ -218,25 +202,27 @@ def sentence_explorer(models: Mapping[str, Sequence[SentenceMaps]]) -> altair.Ch
         "datum.model == model && datum.sentence == sentence && datum.block == block"
         " && datum.layer == min(layer, last[block]) && datum.head == head"
     )
-    chart = split_field(chart, "maps", ";", "line", "q")
-    chart = split_numbers(chart, "line", "weight").transform_calculate(
+    chart = parts.split_field(chart, "maps", ";", "line", "q")
+    chart = parts.split_numbers(chart, "line", "weight").transform_calculate(
         query=f"{q_names}[datum.q]",
         key=f"{k_names}[datum.k]",
         gold="block == 'cross-attention'"
         " && links[sentence - 1][datum.q + ' ' + datum.k] ? 'yes' : 'no'",
     )
     chart = chart.encode(
-        x=key_columns(f"{k_names}[datum.value]"),
-        y=query_rows(f"{q_names}[datum.value]"),
+        x=parts.key_columns(f"{k_names}[datum.value]"),
+        y=parts.query_rows(f"{q_names}[datum.value]"),
         tooltip=[
-            *tooltip("query", "key", weight=".3f"),
+            *parts.tooltip("query", "key", weight=".3f"),
             altair.Tooltip("gold:N", title="gold link"),
         ],
     )
-    step = step_size(max((s.source for s in sentences), key=len))
+    step = parts.step_size(max((s.source for s in sentences), key=len))
     layered = altair.layer(
-        chart.mark_rect(style="tile").encode(color=shade("weight", "attention weight")),
-        frames(chart, "datum.gold == 'yes'"),
+        chart.mark_rect(style="tile").encode(
+            color=parts.shade("weight", "attention weight")
+        ),
+        parts.frames(chart, "datum.gold == 'yes'"),
         name="attention",
         title=altair.Title(SIDES_TITLE),
         width=step,
@@ -244,7 +230,7 @@ def sentence_explorer(models: Mapping[str, Sequence[SentenceMaps]]) -> altair.Ch
     )
     columns = ["model", "sentence", "block", "layer", "head"]
     maps = ("maps", "weights, query by query")
-    return finish(layered, rows, params, [*columns, maps])
+    return parts.finish(layered, rows, params, [*columns, maps])
 
 
 SIDES_TITLE = altair.ExprRef("'queries: ' + q_side + ', keys: ' + k_side")
@@ -273,7 +259,7 @@ def _sentence_rows(models: Mapping[str, Sequence[SentenceMaps]]) -> list[dict]:
                     )
                 row = {"model": model, "sentence": number + 1, "block": block}
                 for head, weights in enumerate(heads):
-                    text = ";".join(join_numbers(line) for line in weights)
+                    text = ";".join(parts.join_numbers(line) for line in weights)
                     rows.append({**row, "layer": layer, "head": head, "maps": text})
     return rows
 
@@ -313,8 +299,8 @@ def head_type_explorer(
     relations = list(dict.fromkeys(row["relation"] for row in rows))
     heads = list(dict.fromkeys(row["head"] for row in rows))
     params = [
-        select("model", list(scores)),
-        slider("threshold", "threshold", 0.1, 0.9, 0.5, step=0.05),
+        parts.select("model", list(scores)),
+        parts.slider("threshold", "threshold", 0.1, 0.9, 0.5, step=0.05),
     ]
     base = altair.Chart().transform_filter("datum.model == model")
     chart = base.transform_joinaggregate(most="max(weight)", groupby=["head"])
@@ -326,7 +312,7 @@ def head_type_explorer(
         ),
         y=altair.Y("head:N", sort=heads, title=None).axis(ticks=False, labelLimit=140),
         tooltip=[
-            *tooltip("head", "relation", weight=".3f"),
+            *parts.tooltip("head", "relation", weight=".3f"),
             altair.Tooltip("typed:N", title="type of the head"),
         ],
     )
@@ -340,13 +326,13 @@ def head_type_explorer(
     )
     layered = altair.layer(
         chart.mark_rect(style="tile").encode(
-            color=shade("weight", "mean weight", offset=30)
+            color=parts.shade("weight", "mean weight", offset=30)
         ),
-        frames(chart, "datum.typed == 'yes'"),
+        parts.frames(chart, "datum.typed == 'yes'"),
         count,
         name="types",
         width=altair.Step(20),
         height=altair.Step(18),
     )
     columns = ["model", "relation", "head", ("weight", "mean weight")]
-    return finish(layered, rows, params, columns)
+    return parts.finish(layered, rows, params, columns)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import altair
 
-from transformer_lib.charts.parts import finish, select, slider, split_field
+from transformer_lib.charts import parts
 
 WIDTH, HEIGHT = 230, 170  # pixels of a panel; fits a phone
 
@@ -47,12 +47,12 @@ def batch_explorer(
     n_rows = max(len(row["lengths"].split()) for row in rows)
     chart = altair.vconcat(*(_panel(name, n_columns, n_rows) for name in plans))
     params = [
-        select("side", ["source", "target"]),
-        slider("batch", "batch", 1, n_batches, 1 + n_batches // 2),
+        parts.select("side", ["source", "target"]),
+        parts.slider("batch", "batch", 1, n_batches, 1 + n_batches // 2),
     ]
     columns = ["plan", "side", ("number", "batch of the plan")]
     columns += [("lengths", "lengths of its rows"), ("padding", "padding, a fraction")]
-    return finish(chart, rows, params, columns)
+    return parts.finish(chart, rows, params, columns)
 
 
 def _panel(name: str, n_columns: int, n_rows: int) -> altair.LayerChart:
@@ -71,7 +71,7 @@ def _panel(name: str, n_columns: int, n_rows: int) -> altair.LayerChart:
 
 def _cells(base: altair.Chart, n_columns: int, n_rows: int) -> altair.Chart:
     """Draw each row as its tokens and, behind them, its padding."""
-    chart = split_field(base, "lengths", " ", "number", "k").transform_calculate(
+    chart = parts.split_field(base, "lengths", " ", "number", "k").transform_calculate(
         row="datum.k + 1",
         top="datum.k + 0.5",
         bottom="datum.k + 1.5",

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import altair
 
-from transformer_lib.charts.parts import finish, slider
+from transformer_lib.charts import parts
 from transformer_lib.palette import BLUE, GRAY, HIGHLIGHT
 
 LEGEND = altair.Legend(orient="top", title=None)
@@ -63,9 +63,9 @@ def beam_tree(
     chart = altair.layer(
         _lines(base, across, down), *_marks(base.encode(x=x, y=y)), name="beam"
     )
-    params = [slider("step", "step", 0, len(steps), len(steps))]
+    params = [parts.slider("step", "step", 0, len(steps), len(steps))]
     columns = ["step", "rank", "target", "fate", ("log_prob", "log-probability (nats)")]
-    return finish(chart, rows, params, columns)
+    return parts.finish(chart, rows, params, columns)
 
 
 def _rows(steps: Sequence[Sequence[Branch]], root: str, middle: float) -> list[dict]:

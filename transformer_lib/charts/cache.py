@@ -10,17 +10,7 @@ import altair
 import torch
 from torch import Tensor
 
-from transformer_lib.charts.parts import (
-    finish,
-    fixed,
-    frames,
-    join_numbers,
-    select,
-    signed_shade,
-    slider,
-    split_numbers,
-    tooltip,
-)
+from transformer_lib.charts import parts
 from transformer_lib.generation.incremental import DecoderCache
 from transformer_lib.interpret.recording import record_attention
 from transformer_lib.model.transformer import Transformer
@@ -148,19 +138,19 @@ def cache_explorer(
             for position, name in enumerate(names):
                 row = {"layer": f"{entries.layer}", "block": BLOCKS[entries.block]}
                 row |= {"head": head, "position": position, "token": name}
-                row["keys"] = join_numbers(keys[position])
-                row["values"] = join_numbers(values[position])
-                row["weights"] = join_numbers(entries.weights[head, :, position])
+                row["keys"] = parts.join_numbers(keys[position])
+                row["values"] = parts.join_numbers(values[position])
+                row["weights"] = parts.join_numbers(entries.weights[head, :, position])
                 rows.append(row)
 
     n_steps = tgt_in.size(1)
     params = [
-        fixed("read", list(tokens[1])),
-        fixed("source", list(tokens[0])),
-        slider("step", "step", 0, n_steps - 1, min(3, n_steps - 1)),
-        select("layer", [f"{number}" for number in range(len(model.decoder.layers))]),
-        slider("head", "head", 0, model.config.n_heads - 1),
-        select("part", ["keys", "values"]),
+        parts.fixed("read", list(tokens[1])),
+        parts.fixed("source", list(tokens[0])),
+        parts.slider("step", "step", 0, n_steps - 1, min(3, n_steps - 1)),
+        parts.select("layer", [*map(str, range(len(model.decoder.layers)))]),
+        parts.slider("head", "head", 0, model.config.n_heads - 1),
+        parts.select("part", ["keys", "values"]),
     ]
     upper = (
         "['step ' + step + ' reads ' + read[step] + ' at position ' + step, "
@@ -175,7 +165,7 @@ def cache_explorer(
     )
     columns = ["layer", "block", "head", "position", "token", ("keys", "key")]
     columns += [("values", "value"), ("weights", "weight it gets, step by step")]
-    return finish(chart, rows, params, columns)
+    return parts.finish(chart, rows, params, columns)
 
 
 def _panel(block: str, length: int, limit: float, title: str) -> altair.HConcatChart:
@@ -203,13 +193,14 @@ def _panel(block: str, length: int, limit: float, title: str) -> altair.HConcatC
     )
     positions = altair.Y("position:O", title=side, axis=axis)
     positions = positions.scale(domain=list(range(length)))
-    cells = split_numbers(kept.properties(width=WIDTH), "numbers", "value").encode(
+    cells = parts.split_numbers(kept.properties(width=WIDTH), "numbers", "value")
+    cells = cells.encode(
         x=altair.X("k:O", title="feature").axis(labels=False, ticks=False), y=positions
     )
     heat = cells.mark_rect(style="tile").encode(
-        color=signed_shade("key or value", -limit, limit, format=".1f"),
+        color=parts.signed_shade("key or value", -limit, limit, format=".1f"),
         tooltip=[
-            *tooltip("token"),
+            *parts.tooltip("token"),
             altair.Tooltip("k:O", title="feature"),
             altair.Tooltip("value:Q", format=".3~f"),
         ],
@@ -220,10 +211,10 @@ def _panel(block: str, length: int, limit: float, title: str) -> altair.HConcatC
         .encode(
             x=altair.X("weight:Q").scale(domain=[0, 1]).axis(values=[0, 1], grid=False),
             y=positions.axis(None),
-            tooltip=tooltip("token", weight=".3~f"),
+            tooltip=parts.tooltip("token", weight=".3~f"),
         )
     )
     heading = altair.Title(altair.ExprRef(title), anchor="start", offset=8)
     return altair.hconcat(
-        altair.layer(heat, frames(cells, newest)), bars, spacing=6, title=heading
+        altair.layer(heat, parts.frames(cells, newest)), bars, spacing=6, title=heading
     )

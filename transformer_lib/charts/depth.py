@@ -5,14 +5,7 @@ from collections.abc import Mapping
 import altair
 from numpy.typing import ArrayLike
 
-from transformer_lib.charts.parts import (
-    HEIGHT,
-    WIDTH,
-    finish,
-    join_numbers,
-    select,
-    split_numbers,
-)
+from transformer_lib.charts import parts
 from transformer_lib.plots.checks import as_array
 
 Curves = Mapping[str, ArrayLike]  # name of a stack -> (n_layers,)
@@ -43,22 +36,22 @@ def depth_explorer(
                     )
                 tops[measure] = max(tops.get(measure, 0.0), float(array.max()))
                 row = {"measure": measure, "layers": f"{n_layers}", "stack": name}
-                rows.append({**row, "values": join_numbers(array)})
+                rows.append({**row, "values": parts.join_numbers(array)})
 
     stacks = list(dict.fromkeys(row["stack"] for row in rows))
     depths = list(dict.fromkeys(row["layers"] for row in rows))
     chart = altair.vconcat(*(_panel(m, top, stacks) for m, top in tops.items()))
-    params = [select("layers", depths, depths[-1])]
+    params = [parts.select("layers", depths, depths[-1])]
     values = ("values", "values of layers 1, 2, …")
-    return finish(chart, rows, params, ["measure", "layers", "stack", values])
+    return parts.finish(chart, rows, params, ["measure", "layers", "stack", values])
 
 
 def _panel(measure: str, top: float, stacks: list[str]) -> altair.Chart:
     """Draw one measure of all stacks of the chosen depth, on an axis from 0 to top."""
-    chart = altair.Chart(width=WIDTH, height=HEIGHT).transform_filter(
+    chart = altair.Chart(width=parts.WIDTH, height=parts.HEIGHT).transform_filter(
         f"datum.measure == '{measure}' && datum.layers == layers"
     )
-    chart = split_numbers(chart, "values", "value")
+    chart = parts.split_numbers(chart, "values", "value")
     chart = chart.transform_calculate(layer="datum.k + 1")
     kind = {"title": None, "scale": altair.Scale(domain=stacks)}
     legend = altair.Legend(orient="top")

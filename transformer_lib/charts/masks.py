@@ -7,19 +7,8 @@ from itertools import product
 import altair
 import torch
 
+from transformer_lib.charts import parts
 from transformer_lib.charts.attention import BLOCKS, SIDES_TITLE
-from transformer_lib.charts.parts import (
-    checkbox,
-    finish,
-    fixed,
-    key_columns,
-    query_rows,
-    select,
-    slider,
-    split_field,
-    step_size,
-    tooltip,
-)
 from transformer_lib.model.masks import causal_mask, padding_mask
 
 REASONS = {  # how a cell is stored -> what it says
@@ -66,24 +55,24 @@ def mask_explorer(
         return f"{index} < {real} ? sentences[{side}][{index}] : {pad}"
 
     params = [
-        fixed("sentences", sentences),
-        fixed("sides", BLOCKS),
-        fixed("reasons", REASONS),
-        select("block", list(BLOCKS), "decoder self-attention"),
-        checkbox("hide_padding", "padding mask"),
-        checkbox("hide_future", "causal mask (decoder only)"),
-        slider("source", "source tokens", 0, n_src, max(n_src - 2, 1)),
-        slider("target", "target tokens", 0, n_tgt, max(n_tgt - 2, 1)),
+        parts.fixed("sentences", sentences),
+        parts.fixed("sides", BLOCKS),
+        parts.fixed("reasons", REASONS),
+        parts.select("block", list(BLOCKS), "decoder self-attention"),
+        parts.checkbox("hide_padding", "padding mask"),
+        parts.checkbox("hide_future", "causal mask (decoder only)"),
+        parts.slider("source", "source tokens", 0, n_src, max(n_src - 2, 1)),
+        parts.slider("target", "target tokens", 0, n_tgt, max(n_tgt - 2, 1)),
         altair.param(name="q_side", expr="sides[block][0]"),
         altair.param(name="k_side", expr="sides[block][1]"),
     ]
     cells = altair.Chart().encode(
-        x=key_columns(token("k_side", "datum.value")),
-        y=query_rows(token("q_side", "datum.value")),
-        tooltip=tooltip("query", "key", "reason"),
+        x=parts.key_columns(token("k_side", "datum.value")),
+        y=parts.query_rows(token("q_side", "datum.value")),
+        tooltip=parts.tooltip("query", "key", "reason"),
     )
     color = altair.Color("state:O", title=None).scale(domain=["may attend", "hidden"])
-    step = step_size(max(src_tokens, tgt_tokens, key=len))
+    step = parts.step_size(max(src_tokens, tgt_tokens, key=len))
     chart = altair.layer(
         cells.mark_rect(style="tile").encode(color=color.legend(orient="bottom")),
         cells.mark_text(fontSize=12).encode(text="sign:N"),
@@ -96,8 +85,8 @@ def mask_explorer(
         " && (datum['causal mask'] === null || datum['causal mask'] == hide_future)"
         " && datum['real keys'] == (k_side == 'source' ? source : target)"
     )
-    chart = split_field(chart, "cells", " ", "row", "q")
-    chart = split_field(chart, "row", "", "cell", "k")
+    chart = parts.split_field(chart, "cells", " ", "row", "q")
+    chart = parts.split_field(chart, "row", "", "cell", "k")
     chart = chart.transform_calculate(
         query=token("q_side", "datum.q"),
         key=token("k_side", "datum.k"),
@@ -108,7 +97,7 @@ def mask_explorer(
     letters = ", ".join(f"{letter} = {reason}" for letter, reason in REASONS.items())
     columns = ["block", "padding mask", "causal mask", "real keys"]
     cell_column = ("cells", f"cells, query by query ({letters})")
-    return finish(chart, rows, params, [*columns, cell_column])
+    return parts.finish(chart, rows, params, [*columns, cell_column])
 
 
 def mask_cells(q_len: int, k_len: int, n_real: int, causal: bool) -> list[str]:

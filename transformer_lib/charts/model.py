@@ -9,17 +9,8 @@ from collections.abc import Sequence
 import altair
 from torch import Tensor
 
+from transformer_lib.charts import parts
 from transformer_lib.charts.model_flow import Box, model_boxes, record_flow
-from transformer_lib.charts.parts import (
-    finish,
-    fixed,
-    join_numbers,
-    select,
-    signed_shade,
-    split_field,
-    split_numbers,
-    tooltip,
-)
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.palette import GRAY, HIGHLIGHT, LIGHT
 
@@ -78,21 +69,21 @@ def model_explorer(
         for kind, array in arrays.items():
             card[kind] = f"{box.name}, {kind}"
             axes[card[kind]] = [box.side, *_columns(box, kind)]
-            values = "; ".join(join_numbers(line) for line in array)
+            values = "; ".join(parts.join_numbers(line) for line in array)
             rows.append({"of": card[kind], "values": values})
         card["about"] += [" "] * (5 - len(card["about"]))  # always as many lines
         cards.append(card)
     kinds = [f"weights of head {head}" for head in range(model.config.n_heads)]
     params = [
-        fixed("cards", cards),
-        fixed("axes", axes),
-        fixed("counted", COUNTED),
-        fixed("names", {kind: list(given) for kind, given in names.items()}),
-        select("numbers", ["output", "first input", "second input", *kinds]),
+        parts.fixed("cards", cards),
+        parts.fixed("axes", axes),
+        parts.fixed("counted", COUNTED),
+        parts.fixed("names", {kind: list(given) for kind, given in names.items()}),
+        parts.select("numbers", ["output", "first input", "second input", *kinds]),
     ]
     chart = altair.vconcat(_drawing(boxes), _heat_map(), spacing=24)
     columns = [("of", "what"), ("values", "numbers, token by token")]
-    return finish(chart, rows, params, columns)
+    return parts.finish(chart, rows, params, columns)
 
 
 def _columns(box: Box, kind: str) -> tuple[str, int]:
@@ -163,7 +154,7 @@ def _drawing(boxes: list[Box]) -> altair.LayerChart:
                 chosen, altair.value(HIGHLIGHT), altair.value(GRAY)
             ),
             strokeWidth=altair.condition(chosen, altair.value(3), altair.value(1)),
-            tooltip=tooltip("name"),
+            tooltip=parts.tooltip("name"),
         )
         .properties(name="boxes")
         .add_params(chosen),
@@ -236,8 +227,8 @@ def _heat_map() -> altair.LayerChart:
     cells = altair.Chart(width=WIDTH, height=170).transform_filter(
         f"datum.of == {shown}"
     )
-    cells = split_field(cells, "values", "; ", "line", "q")
-    cells = split_numbers(cells, "line", "value").transform_calculate(
+    cells = parts.split_field(cells, "values", "; ", "line", "q")
+    cells = parts.split_numbers(cells, "line", "value").transform_calculate(
         token=label(0, "datum.q"), column=label(1, "datum.k")
     )
     # Room for the longest label, so that nothing moves from one choice to the next.
@@ -250,8 +241,8 @@ def _heat_map() -> altair.LayerChart:
     limit = f"({shown} ? axes[{shown}][2] : 3)"
     ends = [altair.ExprRef(f"{sign} * {limit}") for sign in (-1, 1)]
     rectangles = cells.mark_rect(style="tile").encode(
-        color=signed_shade("value", *ends),
-        tooltip=tooltip("token", "column", value=".3~f"),
+        color=parts.signed_shade("value", *ends),
+        tooltip=parts.tooltip("token", "column", value=".3~f"),
     )
     ids = cells.transform_filter(f"axes[{shown}][1] == 'id'").mark_text()
     rows, columns = (f"counted[axes[{shown}][{axis}]]" for axis in (0, 1))

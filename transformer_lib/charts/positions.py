@@ -3,14 +3,7 @@
 import altair
 from numpy.typing import ArrayLike
 
-from transformer_lib.charts.parts import (
-    HEIGHT,
-    WIDTH,
-    finish,
-    join_numbers,
-    slider,
-    split_numbers,
-)
+from transformer_lib.charts import parts
 from transformer_lib.plots.checks import as_array
 
 
@@ -28,17 +21,20 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
     if d_model % 2:
         raise ValueError(f"d_model must be even to form pairs, not {d_model}")
     dots = array @ array.T  # (n_positions, n_positions)
+    texts = zip(
+        map(parts.join_numbers, array), map(parts.join_numbers, dots), strict=True
+    )
     rows = [
-        {"position": p, "values": join_numbers(array[p]), "dots": join_numbers(dots[p])}
-        for p in range(n_positions)
+        {"position": position, "values": values, "dots": products}
+        for position, (values, products) in enumerate(texts)
     ]
     params = [
-        slider("pair", "pair of dimensions", 0, d_model // 2 - 1),
-        slider("chosen", "position", 0, n_positions - 1, n_positions // 2),
+        parts.slider("pair", "pair of dimensions", 0, d_model // 2 - 1),
+        parts.slider("chosen", "position", 0, n_positions - 1, n_positions // 2),
     ]
     across = altair.Scale(domain=[-0.5, n_positions - 0.5], nice=False)
     x = altair.X("position:Q", scale=across).axis(grid=False)
-    view = altair.Chart(width=WIDTH, height=HEIGHT)
+    view = altair.Chart(width=parts.WIDTH, height=parts.HEIGHT)
     at_chosen = view.transform_filter("datum.position == chosen")
 
     bound = float(abs(array).max())
@@ -64,7 +60,7 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
     )
     marker = at_chosen.mark_rule(strokeWidth=1.5).encode(x=x)
     bars = (
-        split_numbers(at_chosen, "dots", "dot")
+        parts.split_numbers(at_chosen, "dots", "dot")
         .mark_bar(width=max(1, 200 // n_positions))
         .encode(
             x=altair.X("k:Q", title="other position", scale=across).axis(grid=False),
@@ -82,4 +78,4 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
         ("values", "values of dimensions 0, 1, …"),
         ("dots", "dot products with positions 0, 1, …"),
     ]
-    return finish(altair.vconcat(curves + marker, bars), rows, params, columns)
+    return parts.finish(altair.vconcat(curves + marker, bars), rows, params, columns)

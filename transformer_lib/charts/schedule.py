@@ -2,7 +2,7 @@
 
 import altair
 
-from transformer_lib.charts.parts import WIDTH, finish, select, slider
+from transformer_lib.charts import parts
 
 N_POINTS = 80
 
@@ -24,7 +24,8 @@ def schedule_explorer(n_steps: int = 20_000) -> altair.LayerChart:
         "pow(toNumber(d_model), -0.5) * "
         "min(pow(datum.step, -0.5), datum.step * pow(warmup, -1.5))"
     )
-    points = altair.Chart(width=WIDTH, height=180).transform_calculate(rate=formula)
+    points = altair.Chart(width=parts.WIDTH, height=180)
+    points = points.transform_calculate(rate=formula)
     x = altair.X("step:Q").axis(
         tickCount=4, grid=False, labelExpr="format(datum.value, '~s')"
     )
@@ -37,7 +38,7 @@ def schedule_explorer(n_steps: int = 20_000) -> altair.LayerChart:
     peak = points.transform_filter(f"abs(datum.step - warmup) <= {stride} / 2")
     rule = peak.mark_rule(strokeDash=[4, 4]).encode(x=x)
     params = [
-        select("d_model", ["256", "512", "1024"], "512"),
-        slider("warmup", "warm-up steps", 500, 10_000, 4_000),
+        parts.select("d_model", ["256", "512", "1024"], "512"),
+        parts.slider("warmup", "warm-up steps", 500, 10_000, 4_000),
     ]
-    return finish(altair.layer(rule, line), rows, params, ["step"])
+    return parts.finish(altair.layer(rule, line), rows, params, ["step"])

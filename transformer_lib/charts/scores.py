@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import altair
 
-from transformer_lib.charts.parts import WIDTH, finish, select
+from transformer_lib.charts import parts
 from transformer_lib.palette import HIGHLIGHT
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def score_explorer(
                 rows.append({**row, "name": score.name, **_on_scale(score)})
     if not names:
         raise ValueError("at least 1 group with 1 score is needed")
-    params = [select("grouped_by", list(tables)), select("score", names)]
+    params = [parts.select("grouped_by", list(tables)), parts.select("score", names)]
     base = (
-        altair.Chart(width=WIDTH, height=200)
+        altair.Chart(width=parts.WIDTH, height=200)
         .transform_filter("datum.by == grouped_by && datum.name == score")
         .encode(
             x=altair.X("group:N", title=None, sort=None).axis(labelAngle=-30),
@@ -64,7 +64,8 @@ def score_explorer(
         ),
     )
     columns = [("by", "grouped by"), "group", "sentences", ("name", "score"), "value"]
-    return finish(chart, rows, params, [*columns, ("low", "from"), ("high", "to")])
+    columns += [("low", "from"), ("high", "to")]
+    return parts.finish(chart, rows, params, columns)
 
 
 def _on_scale(score: Score) -> dict[str, float]:

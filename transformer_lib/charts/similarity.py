@@ -6,18 +6,7 @@ import altair
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transformer_lib.charts.parts import (
-    finish,
-    fixed,
-    join_numbers,
-    key_columns,
-    query_rows,
-    select,
-    shade,
-    split_numbers,
-    step_size,
-    tooltip,
-)
+from transformer_lib.charts import parts
 from transformer_lib.plots.checks import as_array
 
 
@@ -42,34 +31,24 @@ def similarity_explorer(
             raise ValueError(
                 f"{len(tokens)} tokens, but states {name!r} has {len(array)}"
             )
-        for q, cosines in enumerate(cosine_similarity(array)):
+        norms = np.linalg.norm(array, axis=1, keepdims=True)
+        for position in np.flatnonzero(norms == 0):
+            raise ValueError(f"position {position} is zero: it has no direction")
+        for q, cosines in enumerate((array / norms) @ (array / norms).T):
             row = {"layer": name, "q": q, "token": tokens[q]}
-            rows.append({**row, "cosines": join_numbers(cosines)})
+            rows.append({**row, "cosines": parts.join_numbers(cosines)})
 
-    params = [fixed("tokens", list(tokens)), select("layer", list(states))]
-    step = step_size(tokens)
+    params = [parts.fixed("tokens", list(tokens)), parts.select("layer", list(states))]
+    step = parts.step_size(tokens)
     chart = altair.Chart(name="similarity", width=step, height=step)
     chart = chart.transform_filter("datum.layer == layer")
-    chart = split_numbers(chart, "cosines", "cosine")
+    chart = parts.split_numbers(chart, "cosines", "cosine")
     chart = chart.transform_calculate(other="tokens[datum.k]")
     chart = chart.mark_rect(style="tile").encode(
-        x=key_columns("tokens[datum.value]", "other position"),
-        y=query_rows("tokens[datum.value]", "position"),
-        color=shade("cosine", "cosine similarity (0: 0 or less)", titleLimit=230),
-        tooltip=tooltip("token", "other", cosine=".3f"),
+        x=parts.key_columns("tokens[datum.value]", "other position"),
+        y=parts.query_rows("tokens[datum.value]", "position"),
+        color=parts.shade("cosine", "cosine similarity (0: 0 or less)", titleLimit=230),
+        tooltip=parts.tooltip("token", "other", cosine=".3f"),
     )
     cosines = ("cosines", "cosine similarity with " + ", ".join(tokens))
-    return finish(chart, rows, params, ["layer", "token", cosines])
-
-
-def cosine_similarity(vectors: np.ndarray) -> np.ndarray:
-    """Return the cosine of every pair of rows: (length, d) -> (length, length).
-
-    Raises:
-        ValueError: a row is zero and so has no direction.
-    """
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    for position in np.flatnonzero(lengths == 0):
-        raise ValueError(f"position {position} is zero: it has no direction")
-    directions = vectors / lengths
-    return directions @ directions.T
+    return parts.finish(chart, rows, params, ["layer", "token", cosines])

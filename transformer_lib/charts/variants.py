@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import altair
 
-from transformer_lib.charts.parts import finish, select
+from transformer_lib.charts import parts
 
 SMALLEST = 1e-15  # below this, double precision sees only its own rounding
 
@@ -40,10 +40,10 @@ def difference_explorer(
     dots = dots.mark_point(filled=True, size=90, opacity=1).encode(x, y)
     line = altair.Chart(altair.Data(values=[{"power": math.log10(limit)}]))
     line = line.mark_rule(strokeDash=[4, 4]).encode(x=altair.X("power:Q"))
-    params = [select("d_model", widths, widths[-1])]
+    params = [parts.select("d_model", widths, widths[-1])]
     columns = ["d_model", "change", ("power", "power of ten")]
     chart = altair.layer(line, dots, width=160, height=24 * len(names))
-    return finish(chart, rows, params, columns)
+    return parts.finish(chart, rows, params, columns)
 
 
 def _power(value: float) -> float:
