@@ -222,7 +222,7 @@ BAD_INPUT = [
     ("plot_attention", (MAP, QUERIES, KEYS[1:]), "5 columns .keys., but 4 k_tokens"),
     ("plot_attention", (MAP * 2 + 1, QUERIES, KEYS), r"but go from 1\.\d+ to 2"),
     ("plot_attention", (MAP * torch.nan, QUERIES, KEYS), "go from nan to nan"),
-    ("plot_attention_heads", (weights(), QUERIES, KEYS, ["x"]), "4 heads, but 1 titles"),
+    ("plot_attention_heads", (weights(), QUERIES, KEYS, ["x"]), "4 heads, but 1 title"),
     ("plot_mask", (MAP > 0, QUERIES, QUERIES), "5 columns .keys., but 3 k_tokens"),
     ("plot_matrix", (torch.zeros(0, 3),), r"\(0, 3\)"),
     ("plot_matrix", (MAP, None, "", "", "", KEYS), "3 rows, but 5 row_names"),
