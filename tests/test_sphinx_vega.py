@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
 from book_tools import browser, sphinx_vega
-from transformer_lib.charts import explorers as charts
+from transformer_lib import charts
 from transformer_lib.charts.parts import mime_bundle
 
 SOURCE = ["die", "Katze", "die"]

@@ -6,13 +6,12 @@ from typing import Literal, NamedTuple
 
 import altair
 
-from transformer_lib.charts.depth import BLUE, ORANGE
-from transformer_lib.charts.parts import finish, slider
+from transformer_lib.charts import parts
+from transformer_lib.palette import BLUE, GRAY, HIGHLIGHT
 
-GRAY = "#8896A5"
 LEGEND = altair.Legend(orient="top", title=None)
-# Seen on white and on black; a sign of its own for who cannot tell the colors apart.
-FATES = {"kept": (BLUE, "circle"), "finished": (ORANGE, "square"),
+# Each fate has a sign of its own too, for readers who cannot tell the colors apart.
+FATES = {"kept": (BLUE, "circle"), "finished": (HIGHLIGHT, "square"),
          "pruned": (GRAY, "cross")}  # fmt: skip
 COLUMN, ROW = 46, 58  # pixels; six columns fit a phone
 MARGIN = 0.3  # of a row, between a token and the lines to and from it
@@ -37,8 +36,8 @@ def beam_tree(
 ) -> altair.LayerChart:
     """Step through a search; see which branches are kept, finished, and pruned.
 
-    A row is a step. In it, branches stand from left to right, the likeliest first, each
-    with its new token and with the log-probability of the whole target.
+    A row is a step. Its branches are ordered from left to right, the most likely first,
+    each with its new token and with the log-probability of the whole target.
 
     Args:
         steps: the branches of each step, best first.
@@ -48,21 +47,14 @@ def beam_tree(
         ValueError: there is no step, branches are not in order, a fate is unknown, or
             a branch grows from one that was not kept.
     """
-    rows = _rows(steps)
-    n_columns = max(map(len, steps))
-    start = {"step": 0, "place": (n_columns + 1) / 2, "token": root}
-    rows.insert(0, {**start, "target": root, "fate": "start", "log_prob": 0.0})
-    for row in rows[1:]:
-        if row["step"] == 1:
-            row["parent"] = rows[0]["place"]
-    base = altair.Chart(
-        altair.Data(values=rows),
-        width=COLUMN * n_columns,
-        height=ROW * (len(steps) + 1),
-    ).transform_filter("datum.step <= step")
+    n_columns = max(map(len, steps), default=0)
+    rows = _rows(steps, root, (n_columns + 1) / 2)
     across = altair.Scale(domain=[0.5, n_columns + 0.5], nice=False)
     down = altair.Scale(domain=[len(steps) + 0.5, -0.5], nice=False)
-    x = altair.X("place:Q", title="place, likeliest first", scale=across).axis(
+    base = altair.Chart(
+        width=COLUMN * n_columns, height=ROW * (len(steps) + 1)
+    ).transform_filter("datum.step <= step")
+    x = altair.X("rank:Q", title="rank, most likely first", scale=across).axis(
         orient="top", values=list(range(1, n_columns + 1)), grid=False, format="d"
     )
     y = altair.Y("step:Q", title="step", scale=down).axis(
@@ -71,16 +63,18 @@ def beam_tree(
     chart = altair.layer(
         _lines(base, across, down), *_marks(base.encode(x=x, y=y)), name="beam"
     )
-    params = [slider("step", "step", 0, len(steps), len(steps))]
-    headings = {name: name for name in ("step", "place", "target", "fate")}
-    return finish(chart, params, {**headings, "log_prob": "log-probability (nats)"})
+    params = [parts.slider("step", "step", 0, len(steps), len(steps))]
+    columns = ["step", "rank", "target", "fate", ("log_prob", "log-probability (nats)")]
+    return parts.finish(chart, rows, params, columns)
 
 
-def _rows(steps: Sequence[Sequence[Branch]]) -> list[dict]:
-    """Check the steps; return a row for each branch, with the place of its parent."""
+def _rows(steps: Sequence[Sequence[Branch]], root: str, middle: float) -> list[dict]:
+    """Check the steps; return a row for each branch, with the rank of its parent."""
     if not steps:
         raise ValueError("at least 1 step is needed, but got 0")
-    rows, kept = [], {(): 0}
+    rows = [{"step": 0, "rank": middle, "token": root, "target": root}]
+    rows[0] |= {"fate": "start", "log_prob": 0.0}
+    kept = {(): middle}
     for number, branches in enumerate(steps, start=1):
         for before, after in pairwise(branches):
             if after.log_prob > before.log_prob:
@@ -88,20 +82,20 @@ def _rows(steps: Sequence[Sequence[Branch]]) -> list[dict]:
                     f"step {number}: {after.log_prob} stands after {before.log_prob}, "
                     "but branches must be given best first"
                 )
-        places = {}
-        for place, (target, log_prob, fate) in enumerate(branches, start=1):
+        ranks = {}
+        for rank, (target, log_prob, fate) in enumerate(branches, start=1):
             if fate not in FATES:
                 raise ValueError(f"fate must be one of {', '.join(FATES)}, not {fate}")
             if target[:-1] not in kept:
                 raise ValueError(
                     f"step {number}: {target} grows from a branch that was not kept"
                 )
-            row = {"step": number, "place": place, "parent": kept[target[:-1]]}
+            row = {"step": number, "rank": rank, "parent": kept[target[:-1]]}
             row |= {"token": target[-1], "target": " ".join(target), "fate": fate}
             rows.append({**row, "log_prob": round(log_prob, 3)})
             if fate == "kept":
-                places[target] = place
-        kept = places
+                ranks[target] = rank
+        kept = ranks
     return rows
 
 
@@ -109,6 +103,7 @@ def _lines(
     base: altair.Chart, across: altair.Scale, down: altair.Scale
 ) -> altair.Chart:
     """Draw a line from every branch's parent; dashed to those that were dropped."""
+    pruned = altair.when("datum.fate == 'pruned'")
     return (
         base.transform_filter("datum.step > 0")
         .transform_calculate(
@@ -117,15 +112,13 @@ def _lines(
         .mark_rule()
         .encode(
             x=altair.X("parent:Q", scale=across),
-            x2="place:Q",
+            x2="rank:Q",
             y=altair.Y("top:Q", scale=down),
             y2="bottom:Q",
             color=_by_fate(),
-            strokeWidth=altair.condition(
-                "datum.fate == 'pruned'", altair.value(1), altair.value(2)
-            ),
-            strokeDash=altair.condition(
-                "datum.fate == 'pruned'", altair.value([3, 3]), altair.value([1, 0])
+            strokeWidth=pruned.then(altair.value(1)).otherwise(altair.value(2)),
+            strokeDash=pruned.then(altair.value([3, 3])).otherwise(
+                altair.value([1, 0])
             ),
         )
     )
@@ -133,18 +126,17 @@ def _lines(
 
 def _marks(base: altair.Chart) -> list[altair.Chart]:
     """Draw each branch: its token above, its sign, its log-probability below."""
-    tooltip = [
-        altair.Tooltip("target:N"),
-        altair.Tooltip("log_prob:Q", title="log-probability", format=".3f"),
-        altair.Tooltip("fate:N"),
-    ]
     branches = base.transform_filter("datum.step > 0")
     signs = branches.mark_point(filled=True, size=45, opacity=1).encode(
         color=_by_fate(),
         shape=altair.Shape("fate:N", legend=LEGEND).scale(
             domain=list(FATES), range=[sign for _, sign in FATES.values()]
         ),
-        tooltip=tooltip,
+        tooltip=[
+            altair.Tooltip("target:N"),
+            altair.Tooltip("log_prob:Q", title="log-probability", format=".3f"),
+            altair.Tooltip("fate:N"),
+        ],
     )
     tokens = base.mark_text(dy=-11, fontSize=10, limit=COLUMN).encode(text="token:N")
     numbers = branches.mark_text(dy=11, fontSize=9).encode(
