@@ -5,7 +5,11 @@ import torch
 from drawn_charts import SRC, TGT, TOKENS, drawn, make_model, marks, number, sample
 
 from transformer_lib.charts.cache import BLOCKS, record_cache, tokens_of_keys
+from transformer_lib.generation.incremental import IncrementalDecoder
+from transformer_lib.interpret.kernels import named_attentions
 from transformer_lib.interpret.recording import record_attention
+from transformer_lib.model.attention import fused_attention
+from transformer_lib.model.transformer import Transformer
 
 
 def test_the_recorded_weights_are_those_of_one_uncached_pass() -> None:
@@ -64,35 +68,42 @@ def test_the_title_counts_the_entries() -> None:
     svg = drawn(sample("cache_explorer"), step=2)
     assert ">step 2 reads y at position 2<" in svg
     assert ">self-attention: 2 kept, 1 new, 1 free<" in svg
-    assert ">cross-attention: 5 kept since the start, none new<" in svg
+    assert ">cross-attention: 5 kept, none new<" in svg
+    assert ">cross-attention: 0 kept, 5 new<" in drawn(sample("cache_explorer"), step=0)
+
+
+def start(model: Transformer, n_beams: int = 1) -> IncrementalDecoder:
+    decoder = IncrementalDecoder(model)
+    decoder.prefill(SRC, n_beams)
+    return decoder
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
 @torch.no_grad()
 def test_the_tokens_of_a_cache_are_read_back(norm_first: bool) -> None:
-    model = make_model(norm_first=norm_first)
     rows = torch.tensor([[1, 4, 4], [1, 4, 9], [1, 10, 4]])
-    cache = model.start_cache(SRC, n_beams=3)
-    model.decode_next(rows, cache)
-    assert torch.equal(tokens_of_keys(model, cache), rows)
-    cache.reorder(torch.tensor([[2, 0, 0]]))
-    assert torch.equal(tokens_of_keys(model, cache), rows[[2, 0, 0]])
+    decoder = start(make_model(norm_first=norm_first), n_beams=3)
+    decoder.read(rows)
+    assert torch.equal(tokens_of_keys(decoder), rows)
+    decoder.reorder(torch.tensor([[2, 0, 0]]))
+    assert torch.equal(tokens_of_keys(decoder), rows[[2, 0, 0]])
 
 
 @torch.no_grad()
 def test_keys_at_a_wrong_position_belong_to_no_token() -> None:
-    model = make_model()
-    cache = model.start_cache(SRC)
+    decoder = start(make_model())
+    decoder.cache.positions = lambda ids: torch.zeros_like(ids[0])
     for token in TGT.split(1, dim=1):
-        model.decoder(model.tgt_embeddings(token), cache=cache)  # position 0
+        decoder.read(token)
     with pytest.raises(ValueError, match="belongs to no token"):
-        tokens_of_keys(model, cache)
+        tokens_of_keys(decoder)
 
 
 def test_nothing_stays_in_the_model() -> None:
     model = make_model()
     record_cache(model, SRC, TGT)
-    assert all(getattr(p, "on_weights", None) is None for p in model.modules())
+    kernels = {each.kernel for _, each in named_attentions(model)}
+    assert kernels == {fused_attention}
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from transformer_lib.exercises.caching import (
     check_new_mask,
     check_reorder,
 )
-from transformer_lib.generation.greedy import next_logits
-from transformer_lib.generation.incremental import DecoderCache
+from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.masks import causal_mask
 from transformer_lib.model.transformer import Transformer
@@ -32,17 +31,17 @@ def reorder(keys_values, parents):
     return torch.cat(rows, dim=1)
 
 
-def read_draft(model, cache, last, draft, keep=0, n_passes=1, shift=0):
+def read_draft(decoder, last, draft, keep=0, n_passes=1, shift=0):
     """With other numbers, one of the mistakes."""
-    n_before = cache.length
+    n_before = decoder.length
     for _ in range(n_passes):
-        cache.truncate(n_before)
-        features = model.decode_next(torch.tensor([[last, *draft]]), cache)
-    says = model.lm_head(features)[0].argmax(dim=-1).tolist()
+        decoder.truncate(n_before)
+        features = decoder.read(torch.tensor([[last, *draft]]))
+    says = decoder.model.lm_head(features)[0].argmax(dim=-1).tolist()
     n_right = 0
     while n_right < len(draft) and says[n_right] == draft[n_right]:
         n_right += 1
-    cache.truncate(n_before + 1 + n_right + keep)
+    decoder.truncate(n_before + 1 + n_right + keep)
     return [*draft[:n_right], says[n_right + shift]]
 
 
@@ -58,8 +57,11 @@ def test_the_right_answer_passes(grader, answer) -> None:
 def test_the_size_asked_for_is_the_size_of_a_cache() -> None:
     sizes = {"src_vocab_size": 11, "tgt_vocab_size": 11, "d_model": 12, "n_heads": 3}
     model = Transformer(TransformerConfig(**sizes, d_ff=7, n_decoder_layers=3))
-    cache = DecoderCache(model.decoder.layers, torch.zeros(5, 13, 12), None, 7, 11)
-    assert cache.n_bytes == cache_size(3, 12, 5, 7, 11, 13)
+    decoder = IncrementalDecoder(model.eval(), capacity=11)
+    with torch.no_grad():
+        decoder.prefill(torch.ones(5, 13, dtype=torch.long), n_beams=7)
+        decoder.read(torch.ones(35, 1, dtype=torch.long))
+    assert decoder.cache.n_bytes == cache_size(3, 12, 5, 7, 11, 13)
 
 
 @pytest.mark.parametrize(
@@ -147,12 +149,12 @@ def test_wrong_reorderings_are_named(answer, named) -> None:
     assert named in feedback.message
 
 
-def token_by_token(model, cache, last, draft):
+def token_by_token(decoder, last, draft):
     """Right tokens and cache, but nothing is gained."""
     found = []
     for guess in [*draft, None]:
         newest = torch.tensor([[found[-1] if found else last]])
-        found.append(int(next_logits(model, newest, cache).argmax()))
+        found.append(int(decoder.step(newest).argmax()))
         if found[-1] != guess:
             break
     return found
@@ -166,11 +168,11 @@ def token_by_token(model, cache, last, draft):
         (lambda *given: torch.tensor(read_draft(*given)), "list"),
         (lambda *given: read_draft(*given, n_passes=2), "ran 2 times"),
         (token_by_token, "ran 5 times"),
-        (lambda *given: read_draft(*given, keep=-1), "too much was cut"),
+        (lambda *given: read_draft(*given, keep=-1), "too much was truncated"),
         (
-            lambda model, cache, last, draft: [
-                read_draft(model, cache, last, draft),
-                model.decode_next(torch.tensor([[3]]), cache),
+            lambda decoder, last, draft: [
+                read_draft(decoder, last, draft),
+                decoder.read(torch.tensor([[3]])),
             ][0],
             "ran 2 times",
         ),
@@ -184,14 +186,14 @@ def test_wrong_drafts_are_named(answer, named) -> None:
 
 
 def test_rejected_tokens_that_stay_are_named() -> None:
-    def keep_all(model, cache, last, draft):
-        cut, cache.truncate = cache.truncate, lambda length: None
-        found = read_draft(model, cache, last, draft)
-        cache.truncate = cut
+    def keep_all(decoder, last, draft):
+        truncate, decoder.truncate = decoder.truncate, lambda length: None
+        found = read_draft(decoder, last, draft)
+        decoder.truncate = truncate
         return found
 
     feedback = check_draft(keep_all)
-    assert "cut the rejected ones off" in feedback.message
+    assert "so that the rejected ones go" in feedback.message
 
 
 def test_grading_leaves_the_random_numbers_alone() -> None:

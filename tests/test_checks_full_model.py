@@ -107,7 +107,8 @@ def test_other_wrong_forward_passes_are_named() -> None:
         return model.lm_head(model.decode(tgt_in, memory))
 
     def unscaled(model, src, tgt_in):
-        x = model.src_embeddings.tokens(src) + model.src_embeddings.positions.first(5)
+        embeddings = model.src_embeddings
+        x = embeddings.tokens(src) + embeddings.positions(torch.arange(5))
         mask = padding_mask(src, 0)
         memory = model.encoder(x, mask)
         tgt_mask = causal_mask(4) & padding_mask(tgt_in, 0)

@@ -195,6 +195,8 @@ def test_bytes_are_those_of_keys_and_values_and_beams_share_the_source() -> None
     decoder.read(draw_targets(12, 1))
     numbers = 2 * CONFIG.d_model * (12 * 32 + SRC.numel())  # keys and values, one layer
     assert decoder.cache.n_bytes == CONFIG.n_decoder_layers * numbers * 8  # float64
+    source = decoder.cache.source.kept.values()
+    assert all(kept.untyped_storage().nbytes() == kept.nbytes for kept in source)
 
 
 def test_other_rows_are_refused() -> None:

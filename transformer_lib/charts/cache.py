@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from transformer_lib.charts import parts
-from transformer_lib.generation.incremental import DecoderCache
+from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.interpret.recording import record_attention
 from transformer_lib.model.transformer import Transformer
 
@@ -56,38 +56,37 @@ def record_cache(model: Transformer, src: Tensor, tgt_in: Tensor) -> list[Entrie
             raise ValueError(f"{name} must hold 1 sentence, not {tuple(ids.shape)}")
     if model.training:
         raise ValueError("the model is in training mode; call model.eval() first")
-    n_steps = tgt_in.size(1)
-    maps: dict[tuple[int, str], list[Tensor]] = {}
+    maps: dict[str, list[Tensor]] = {}
+    decoder = IncrementalDecoder(model)
     with torch.no_grad():
-        cache = model.start_cache(src)
+        decoder.prefill(src)
         for token in tgt_in.split(1, dim=1):
             with record_attention(model.decoder) as weights:
-                model.decode_next(token, cache)
+                decoder.read(token)
             for name, row in weights.items():  # (1, n_heads, 1, k_len)
-                _, layer, block = name.split(".")
-                maps.setdefault((int(layer), block), []).append(row[0, :, 0])
+                maps.setdefault(name, []).append(row[0, :, 0])
     found = []
-    for layer, kept in enumerate(cache.layers):
+    for number, layer in enumerate(model.decoder.layers):
         for block in BLOCKS:
-            rows = maps[layer, block]
-            k_len = rows[-1].size(-1)
-            weights = torch.zeros(model.config.n_heads, n_steps, k_len)
+            attention = getattr(layer, block)
+            cache = decoder.cache if block == "self_attn" else decoder.cache.source
+            stored = cache[attention][:, 0]  # (2, n_heads, k_len, d_head)
+            rows = maps[f"layers.{number}.{block}"]
+            weights = torch.zeros(attention.n_heads, len(rows), stored.size(2))
             for step, row in enumerate(rows):
                 weights[:, step, : row.size(-1)] = row
-            stored = getattr(kept, block).keys_values[:, 0, :, :k_len].clone()
-            found.append(Entries(layer, block, stored, weights))
+            found.append(Entries(number, block, stored, weights))
     return found
 
 
-def tokens_of_keys(model: Transformer, cache: DecoderCache) -> Tensor:
-    """Tell which tokens a cache has read, from the keys of its first layer.
+def tokens_of_keys(decoder: IncrementalDecoder) -> Tensor:
+    """Say which tokens a decoder has read, from the keys of its first layer.
 
     There a key depends on its token and position alone. So every token is projected
     at every position, and the nearest key tells.
 
     Args:
-        model: whose cache it is.
-        cache: that has read at least 1 token.
+        decoder: that has read at least 1 token.
 
     Returns:
         (n_rows, length), ids.
@@ -95,13 +94,13 @@ def tokens_of_keys(model: Transformer, cache: DecoderCache) -> Tensor:
     Raises:
         ValueError: a key belongs to no token at its position.
     """
-    layer, length = model.decoder.layers[0], cache.length
-    every = torch.arange(model.config.tgt_vocab_size)[:, None].expand(-1, length)
-    x = model.tgt_embeddings(every)
+    model, layer = decoder.model, decoder.model.decoder.layers[0]
+    every = torch.arange(model.config.tgt_vocab_size)[:, None]
+    x = model.tgt_embeddings(every.expand(-1, decoder.length))
     if layer.self_attn_connection.norm_first:
         x = layer.self_attn_connection.norm(x)
     keys = layer.self_attn.split_heads(layer.self_attn.k_proj(x))
-    kept = cache.layers[0].self_attn.keys_values[0, :, :, :length]
+    kept = decoder.cache[layer.self_attn][0]  # (n_rows, n_heads, length, d_head)
     kept, keys = (each.permute(2, 0, 1, 3).flatten(2) for each in (kept, keys))
     gaps, tokens = torch.cdist(kept, keys).min(dim=-1)  # (length, n_rows)
     if (gaps > 1e-3 * keys.norm(dim=-1).max()).any():
@@ -157,7 +156,10 @@ def cache_explorer(
         "'self-attention: ' + step + ' kept, 1 new, ' + "
         f"({n_steps - 1} - step) + ' free']"
     )
-    lower = f"['cross-attention: {len(tokens[0])} kept since the start, none new']"
+    lower = (
+        f"['cross-attention: ' + (step > 0 ? '{len(tokens[0])} kept, none new' : "
+        f"'0 kept, {len(tokens[0])} new')]"
+    )
     chart = altair.vconcat(
         _panel("self-attention", n_steps, limit, upper),
         _panel("cross-attention", len(tokens[0]), limit, lower),

@@ -30,8 +30,11 @@ def _gelu(part: FeedForward) -> None:
 
 
 def _sines_first(part: Embeddings) -> None:
-    table = part.positions.table
-    part.positions.table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
+    part.positions.register_forward_hook(
+        lambda _module, _inputs, waves: torch.cat(
+            [waves[..., 0::2], waves[..., 1::2]], dim=-1
+        )
+    )
 
 
 def _half_of_width(part: MultiHeadAttention) -> None:

@@ -15,13 +15,12 @@ from transformer_lib.exercises.feedback import (
     unanswered,
     wrong,
 )
-from transformer_lib.generation.greedy import next_logits
-from transformer_lib.generation.incremental import DecoderCache
+from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.masks import causal_mask
 from transformer_lib.model.transformer import Transformer
 
-DraftReader = Callable[[Transformer, DecoderCache, int, list[int]], list[int]]
+DraftReader = Callable[[IncrementalDecoder, int, list[int]], list[int]]
 
 
 def check_cache_size(answer: Callable[[int, int, int, int, int, int], int]) -> Feedback:
@@ -125,9 +124,9 @@ def check_draft(answer: DraftReader) -> Feedback:
     """Grade reading a draft: several guessed tokens checked in one pass.
 
     Args:
-        answer: takes a model, its cache, the last token, which the cache does not hold
-            yet, and a draft of tokens after it; returns the tokens on which the model
-            agrees, and its own next one; the cache then holds all but that one.
+        answer: takes a decoder, the last token, which it has not read yet, and a draft
+            of tokens after it; returns the tokens on which the model agrees, and its
+            own next one; the cache then holds all but that one.
     """
     model = _small_model()
     src, bos = torch.tensor([[4, 7, 5, 2]]), 1
@@ -150,12 +149,13 @@ def _try_draft(
     draft: list[int],
     true: list[int],
 ) -> Feedback | None:
-    cache, passes = model.start_cache(src), []
+    decoder, passes = IncrementalDecoder(model), []
+    decoder.prefill(src)
     *kept, last = read
-    model.decode_next(torch.tensor([kept]), cache)
+    decoder.read(torch.tensor([kept]))
     hook = model.decoder.register_forward_hook(lambda *_: passes.append(1))
     try:
-        result: Any = call(answer, model, cache, last, list(draft))
+        result: Any = call(answer, decoder, last, list(draft))
     finally:
         hook.remove()
     if problem := unanswered(result):
@@ -174,15 +174,15 @@ def _try_draft(
     if len(passes) != 1:
         return wrong(f"the decoder ran {len(passes)} times; let it read all at once.")
     n_kept = len(read) + n_right
-    if cache.length > n_kept:
+    if decoder.length > n_kept:
         return wrong(
-            f"{about}the cache holds {cache.length} tokens, but {n_kept} are valid: "
-            "cut the rejected ones off."
+            f"{about}the cache holds {decoder.length} tokens, but {n_kept} are valid: "
+            "truncate it, so that the rejected ones go."
         )
-    if cache.length < n_kept:
+    if decoder.length < n_kept:
         return wrong(
-            f"{about}the cache holds {cache.length} tokens, but {n_kept} are valid: "
-            "too much was cut off."
+            f"{about}the cache holds {decoder.length} tokens, but {n_kept} are valid: "
+            "too much was truncated."
         )
     return None
 
@@ -198,8 +198,8 @@ def _small_model() -> Transformer:
 
 
 def _greedy(model: Transformer, src: Tensor, bos: int, n_tokens: int) -> list[int]:
-    cache, tokens = model.start_cache(src), [bos]
+    decoder, tokens = IncrementalDecoder(model), [bos]
+    decoder.prefill(src)
     while len(tokens) <= n_tokens:
-        newest = torch.tensor([tokens[-1:]])
-        tokens.append(int(next_logits(model, newest, cache).argmax()))
+        tokens.append(int(decoder.step(torch.tensor([tokens[-1:]])).argmax()))
     return tokens[1:]

@@ -97,10 +97,9 @@ def check_forward(answer: Callable[[Transformer, Tensor, Tensor], Tensor]) -> Fe
         memory = model.encode(src, src_mask)
         features = model.decode(tgt_in, memory, src_mask, both)
         shares = expected.softmax(dim=-1)
-        unscaled = model.encoder(
-            model.src_embeddings.tokens(src) + model.src_embeddings.positions.first(5),
-            src_mask,
-        )
+        embeddings = model.src_embeddings
+        x = embeddings.tokens(src) + embeddings.positions(torch.arange(5))
+        unscaled = model.encoder(x, src_mask)
         mistakes = {
             "these are probabilities; return logits, before the softmax.": shares,
             "no mask anywhere: the future and the padding are seen.": run(
