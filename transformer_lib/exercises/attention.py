@@ -52,23 +52,21 @@ check_weights = Grader(
         "these are scaled scores; apply softmax to make weights of them.": (
             lambda query, keys: keys @ query / 3
         ),
-        "the scores are not divided by sqrt(d_head).": (
-            partial(_weights, divide=lambda d_head, k_len: 1)
-        ),
-        "the scores are divided by d_head; divide by its square root.": (
-            partial(_weights, divide=lambda d_head, k_len: d_head)
-        ),
+        "the scores are not divided by sqrt(d_head).": {
+            "divide": lambda d_head, k_len: 1
+        },
+        "the scores are divided by d_head; divide by its square root.": {
+            "divide": lambda d_head, k_len: d_head
+        },
         "the scores are divided by d_head / 2: ** binds tighter than /, so write "
-        "d_head ** 0.5 or math.sqrt(d_head).": (
-            partial(_weights, divide=lambda d_head, k_len: d_head**1 / 2)
-        ),
+        "d_head ** 0.5 or math.sqrt(d_head).": {
+            "divide": lambda d_head, k_len: d_head**1 / 2
+        },
         "the scores are divided by the square root of the number of keys; d_head is "
-        "the width of a key.": partial(
-            _weights, divide=lambda d_head, k_len: k_len**0.5
-        ),
-        "the scores are multiplied by sqrt(d_head) instead of divided.": (
-            partial(_weights, divide=lambda d_head, k_len: d_head**-0.5)
-        ),
+        "the width of a key.": {"divide": lambda d_head, k_len: k_len**0.5},
+        "the scores are multiplied by sqrt(d_head) instead of divided.": {
+            "divide": lambda d_head, k_len: d_head**-0.5
+        },
         "these are exponentials; divide them by their sum.": (
             lambda query, keys: (keys @ query / 3).exp()
         ),
@@ -97,22 +95,22 @@ check_softmax = Grader(
             lambda result, scores: result[1].softmax,
             lambda scores: scores.log_softmax(-1).exp(),
         ),
-        "this normalizes over the queries (dim=-2); every row must sum to 1.": (
-            partial(_softmax, dim=-2, largest=torch.max)
-        ),
-        "this normalizes over the first dimension; use the last one.": (
-            partial(_softmax, dim=0, largest=torch.max)
-        ),
+        "this normalizes over the queries (dim=-2); every row must sum to 1.": {
+            "dim": -2,
+            "largest": torch.max,
+        },
+        "this normalizes over the first dimension; use the last one.": {
+            "dim": 0,
+            "largest": torch.max,
+        },
         "all entries together sum to 1; every row must do so by itself.": (
             lambda scores: _softmax(scores.flatten()).view_as(scores)
         ),
-        "exp(1000) is infinite; subtract each row's maximum first.": (
-            partial(_softmax, largest=lambda scores: 0.0)
-        ),
+        "exp(1000) is infinite; subtract each row's maximum first.": {
+            "largest": lambda scores: 0.0
+        },
         "one row's maximum is subtracted from another row, whose exponentials all "
-        "become 0; subtract each row's own maximum.": partial(
-            _softmax, largest=torch.max
-        ),
+        "become 0; subtract each row's own maximum.": {"largest": torch.max},
         "large scores get other weights than small ones that differ by as much.": (
             lambda scores: _softmax(scores.clamp(max=50))
         ),
@@ -239,13 +237,11 @@ check_streaming = Grader(
             _per_block(lambda z: z[-1])
         ),
         "only the first block counts; go on to the others.": _per_block(lambda z: z[0]),
-        "the scores are not divided by sqrt(d_head).": (
-            partial(_stream, divide=lambda d_head: 1)
-        ),
+        "the scores are not divided by sqrt(d_head).": {"divide": lambda d_head: 1},
         "when a later block holds a larger score, the sums so far must be multiplied "
-        "by exp(old maximum - new maximum).": (
-            partial(_stream, rescale=lambda old, new: torch.tensor(1.0))
-        ),
+        "by exp(old maximum - new maximum).": {
+            "rescale": lambda old, new: torch.tensor(1.0)
+        },
         "large scores give NaN; keep the largest score seen so far.": _without_maximum,
         "the blocks are joined again; keep only running sums.": Seen(
             lambda result, query, blocks: result[1].largest_joined >= 23, _joined

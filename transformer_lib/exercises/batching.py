@@ -1,8 +1,8 @@
 """Graders of the chapter on data and batches."""
 
+import math
 import random
-from functools import partial
-from itertools import pairwise
+import re
 
 from transformer_lib.data.batches import batch_plan, padding_share
 from transformer_lib.exercises.grading import Grader, Seen
@@ -14,27 +14,22 @@ def _merge(pieces, pair, limit=None, step=2):
     """Join a pair from left to right, at most `limit` times."""
     joined, i, done = [], 0, 0
     while i < len(pieces):
-        if tuple(pieces[i : i + 2]) == pair and done != limit:
-            joined.append("".join(pair))
-            i, done = i + step, done + 1
-        else:
-            joined.append(pieces[i])
-            i += 1
+        if found := tuple(pieces[i : i + 2]) == pair and done != limit:
+            done += 1
+        joined.append("".join(pair) if found else pieces[i])
+        i += step if found else 1
     return joined
 
 
 def _merge_letters(pieces, pair):
     """Find the pair in the spelled word, across the borders of pieces."""
-    marked = "".join(pieces).replace("".join(pair), " * ").split()
-    parts = (["".join(pair)] if part == "*" else list(part) for part in marked)
-    return sum(parts, [])
+    parts = re.split(f"({''.join(pair)})", "".join(pieces))
+    return sum([[part] if part == "".join(pair) else [*part] for part in parts], [])
 
 
 def _merge_from_the_right(pieces, pair):
     turned = _merge(pieces[::-1], pair[::-1])[::-1]
-    return [
-        "".join(pair) if piece == "".join(pair[::-1]) else piece for piece in turned
-    ]
+    return ["".join(pair) if len(piece) > 1 else piece for piece in turned]
 
 
 check_merge = Grader(
@@ -54,10 +49,8 @@ check_merge = Grader(
         "everything was joined; join the given pair only.": (
             lambda pieces, pair: ["".join(pieces)]
         ),
-        "only one occurrence was joined.": partial(_merge, limit=1),
-        "letters are written twice. A joined pair takes two pieces.": (
-            partial(_merge, step=1)
-        ),
+        "only one occurrence was joined.": {"limit": 1},
+        "letters are written twice. A joined pair takes two pieces.": {"step": 1},
         "letters are compared; compare whole pieces with the pair.": _merge_letters,
         "go from left to right.": _merge_from_the_right,
         "letters were lost or written twice.": Seen(
@@ -68,55 +61,47 @@ check_merge = Grader(
 )
 
 
-def _split(entries, held_out, belongs=lambda names, held_out: set(names) <= held_out):
-    parts = ([], [])
-    for sentence, names in entries:
-        parts[belongs(names, held_out)].append(sentence)
+def _is_inside(components, held_out):
+    return {*components} <= held_out
+
+
+def _split(entries, held_out, belongs=_is_inside):
+    parts = [], []
+    for sentence, components in entries:
+        parts[belongs(components, held_out)].append(sentence)
     return parts
 
 
 def _split_by_any(entries, held_out):
-    return _split(entries, held_out, lambda names, held: bool({*names} & held))
-
-
-def _counts(result, entries, *_):
-    """How often each sentence occurs in training and in test."""
-    parts = [list(part) for part in result]
-    return {s: (parts[0].count(s), parts[1].count(s)) for s, _ in entries}
+    return _split(entries, held_out, lambda names, held_out: bool({*names} & held_out))
 
 
 def _find(condition):
-    """Name the first sentence whose numbers in training and test are like this."""
+    """Name the first sentence that is so often in training and in the test."""
 
-    def sign(*given):
-        counts = _counts(*given).items()
-        return next((sentence for sentence, n in counts if condition(*n)), None)
+    def sign(result, entries, held_out):
+        train, test = result
+        counts = ((s, train.count(s), test.count(s)) for s, _ in entries)
+        return next((s for s, *numbers in counts if condition(*numbers)), None)
 
     return sign
 
 
-def _find_misplaced(result, entries, held_out):
-    return min({*result[1]} ^ {*_split(entries, held_out)[1]}, default=None)
-
+_ENTRIES = [
+    ("Light on", ("lamp",)),
+    ("Bridge not found", ("hub",)),
+    ("Failed to connect", ("lamp", "hub")),
+    ("Wrong password", ("hub", "camera")),
+    ("Camera moved", ("camera",)),
+    ("Sign in again", ("camera", "door", "lamp")),
+    ("Door open", ("door",)),
+]
 
 check_split = Grader(
     "entries (sentence, components), the components held out -> sentences for training "
     "and those for the test; one that any other component shows is for training",
-    cases=lambda: [
-        (
-            [
-                ("Light on", ("lamp",)),
-                ("Bridge not found", ("hub",)),
-                ("Failed to connect", ("lamp", "hub")),
-                ("Wrong password", ("hub", "camera")),
-                ("Camera moved", ("camera",)),
-                ("Sign in again", ("camera", "door", "lamp")),
-                ("Door open", ("door",)),
-            ],
-            {"hub", "camera"},
-        )
-    ],
-    view=_counts,
+    cases=lambda: [(_ENTRIES[:], {"hub", "camera"})],
+    view=lambda parts, *case: tuple(sorted(part) for part in parts),
     solution=_split,
     right="No component's text is both learned and tested, and nothing is lost.",
     mistakes={
@@ -139,7 +124,7 @@ check_split = Grader(
             lambda *given: (2 * _split(*given)[0], _split(*given)[1]),
         ),
         "{!r} is in the wrong part; look at all its components.": Seen(
-            _find_misplaced,
+            lambda result, *case: min({*result[1]} ^ {*_split(*case)[1]}, default=None),
             [
                 lambda entries, held_out: _split(entries, {"hub"}),
                 lambda *given: _split(*given, lambda names, held: names[0] in held),
@@ -175,9 +160,9 @@ check_place = Grader(
             lambda n_batches, done: _place(n_batches, max(done - 1, 0))
         ),
         "one batch is skipped.": lambda n_batches, done: _place(n_batches, done + 1),
-        "that epoch is over; the next one begins at 0.": (
-            partial(_place, is_over=lambda done, size: done > size)
-        ),
+        "that epoch is over; the next one begins at 0.": {
+            "is_over": lambda done, size: done > size
+        },
         "the epoch comes first.": lambda n_batches, done: _place(n_batches, done)[::-1],
     },
 )
@@ -186,22 +171,25 @@ check_place = Grader(
 def _run_plan(answer, lengths, max_tokens):
     """The first plan, the same again, with another seed, and for the next epoch."""
     starts = (0, 0), (0, 0), (1, 0), (0, 1)
-    return tuple(answer(list(lengths), max_tokens, *start) for start in starts)
+    return tuple(answer(lengths, max_tokens, *start) for start in starts)
 
 
-def _count_missing(plans, lengths, max_tokens):
-    return len(lengths) - len({row for rows in plans[0] for row in rows}) or None
+def _longest(plan, lengths):
+    return [max(max(lengths[row]) for row in rows) for rows in plan]
 
 
 def _largest(plans, lengths, max_tokens):
-    sizes = [len(rows) * max(max(lengths[row]) for row in rows) for rows in plans[0]]
-    return max(sizes) if max(sizes) > max_tokens else None
+    largest = max(
+        map(
+            math.prod, zip(map(len, plans[0]), _longest(plans[0], lengths), strict=True)
+        )
+    )
+    return largest if largest > max_tokens else None
 
 
 def _goes_by_length(plans, lengths, max_tokens):
-    longest = [max(max(lengths[row]) for row in rows) for rows in plans[0]]
-    rises = [a <= b for a, b in pairwise(longest)]
-    return all(rises) or all(a >= b for a, b in pairwise(longest))
+    longest = _longest(plans[0], lengths)
+    return longest in (sorted(longest), sorted(longest, reverse=True))
 
 
 def _padding(plans, lengths, max_tokens):
@@ -209,42 +197,36 @@ def _padding(plans, lengths, max_tokens):
     return share if share > MOST_PADDING else None
 
 
-def _sets(plan):
-    return {frozenset(rows) for rows in plan}
+def _count_only_real(lengths, max_tokens, seed, epoch):
+    """Fill batches with tokens of whole rows, and forget their padding."""
+    plan, filled = [[]], 0
+    for row in random.Random(f"{seed} {epoch}").sample(range(500), 500):
+        if (filled := filled + max(lengths[row])) > max_tokens:
+            plan, filled = [*plan, []], max(lengths[row])
+        plan[-1].append(row)
+    return plan
+
+
+def _shuffle_batches(lengths, max_tokens, seed, epoch):
+    plan = batch_plan(lengths, max_tokens)
+    return random.Random(f"{seed} {epoch}").sample(plan, len(plan))
+
+
+def _sort_batches(lengths, *given):
+    return sorted(
+        batch_plan(lengths, *given), key=lambda rows: _longest([rows], lengths)
+    )
 
 
 def _change_plan(change):
     return lambda *given: change(batch_plan(*given))
 
 
-def _fill_by_real_tokens(lengths, max_tokens, seed, epoch):
-    """Count the tokens of the rows and forget their padding."""
-    plan, filled = [[]], 0
-    for row in sum(batch_plan(lengths, max_tokens, seed, epoch, bucket=False), []):
-        if filled + max(lengths[row]) > max_tokens:
-            plan.append([])
-            filled = 0
-        plan[-1].append(row)
-        filled += max(lengths[row])
-    return plan
-
-
-def _shuffle_batches(lengths, max_tokens, seed, epoch):
-    plan = batch_plan(lengths, max_tokens)
-    random.Random(f"{seed} {epoch}").shuffle(plan)
-    return plan
-
-
-def _sort_batches(lengths, *given):
-    plan = batch_plan(lengths, *given)
-    return sorted(plan, key=lambda rows: max(max(lengths[row]) for row in rows))
-
-
 check_plan = Grader(
     "lengths (source, target), max_tokens, seed, epoch -> row numbers of each batch: "
     "bounded, complete, shuffled, repeatable, with little padding",
     cases=lambda: [
-        ([(3 + 7 * i % 23, 3 + 7 * i % 23 + i % 3) for i in range(500)], 200)
+        ([(3 + n % 23, 3 + n % 23 + n % 3) for n in range(0, 3500, 7)], 200)
     ],
     run=_run_plan,
     solution=batch_plan,
@@ -259,20 +241,18 @@ check_plan = Grader(
             _change_plan(lambda plan: [*plan, []]),
         ),
         "{} of 500 pairs are in no batch. Was the last batch forgotten?": Seen(
-            _count_missing,
+            lambda plans, *case: 500 - len({*sum(plans[0], [])}) or None,
             [
                 _change_plan(lambda plan: plan[:-1]),
                 _change_plan(lambda plan: plan[: len(plan) // 2]),
             ],
         ),
         "a pair is in several batches, or a row number does not exist.": Seen(
-            lambda plans, lengths, max_tokens: (
-                sorted(sum(plans[0], [])) != list(range(len(lengths)))
-            ),
+            lambda plans, *case: sorted(sum(plans[0], [])) != [*range(500)],
             _change_plan(lambda plan: [*plan, plan[0]]),
         ),
         "a batch fills {} positions, more than 200: rows times the longest side count, "
-        "padding too.": Seen(_largest, _fill_by_real_tokens),
+        "padding too.": Seen(_largest, _count_only_real),
         "the same seed and epoch gave another plan: it cannot be resumed.": Seen(
             lambda plans, *case: plans[0] != plans[1],
             lambda lengths, n, seed, epoch: batch_plan(lengths, n, random.random()),
@@ -294,7 +274,10 @@ check_plan = Grader(
         ),
         "every epoch has the same batches in another order; shuffle pairs of equal "
         "length too.": Seen(
-            lambda plans, *case: _sets(plans[0]) == _sets(plans[3]), _shuffle_batches
+            lambda plans, *case: (
+                sorted(map(sorted, plans[0])) == sorted(map(sorted, plans[3]))
+            ),
+            _shuffle_batches,
         ),
     },
 )

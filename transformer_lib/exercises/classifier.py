@@ -29,7 +29,7 @@ check_masked_max = Grader(
         ),
         "padding takes part in the maximum.": lambda hidden, real: hidden.amax(dim=1),
         "padding counts as 0, which beats every negative feature; fill it with minus "
-        "infinity.": partial(_masked_max, fill=0.0),
+        "infinity.": {"fill": 0.0},
         "the mask is inverted: this is the maximum over padding.": (
             lambda hidden, real: _masked_max(hidden, ~real)
         ),
@@ -56,7 +56,7 @@ check_interval = Grader(
     mistakes={
         "this is the plain interval, share plus and minus 1.96 deviations. At 10 of "
         "10 it claims to be certain.": _plain_interval,
-        "one deviation holds 68 %; 95 % need 1.96.": partial(wilson_interval, z=1),
+        "one deviation holds 68 %; 95 % need 1.96.": {"z": 1},
         "the bounds are in the wrong order.": (
             lambda n_right, n: wilson_interval(n_right, n)[::-1]
         ),
@@ -118,15 +118,13 @@ check_attention_pool = Grader(
         "padding gets weight: set its scores to minus infinity first.": (
             lambda hidden, real, query: _attention_pool(hidden, real | True, query)
         ),
-        "the scores are not divided by the root of d_model.": (
-            partial(_attention_pool, divide=lambda d_model: 1)
-        ),
-        "the scores are divided by d_model, not by its root.": (
-            partial(_attention_pool, divide=lambda d_model: d_model)
-        ),
-        "softmax runs over the batch; it belongs to the positions.": (
-            partial(_attention_pool, dim=0)
-        ),
+        "the scores are not divided by the root of d_model.": {
+            "divide": lambda d_model: 1
+        },
+        "the scores are divided by d_model, not by its root.": {
+            "divide": lambda d_model: d_model
+        },
+        "softmax runs over the batch; it belongs to the positions.": {"dim": 0},
         "all positions have the same weight here: the query is not used.": (
             lambda hidden, real, query: _attention_pool(hidden, real, 0 * query)
         ),

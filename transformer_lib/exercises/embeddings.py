@@ -28,15 +28,15 @@ check_count = Grader(
         "a shared matrix counts once, not for each of its jobs.": (
             lambda src, tgt, d_model, tying: (src + 2 * tgt) * d_model
         ),
-        "you left out the output layer, which has a matrix of its own.": (
-            partial(_count, none=lambda src, tgt: src + tgt)
-        ),
-        "the output layer shares with the target embedding, not source.": (
-            partial(_count, decoder=lambda src, tgt: 2 * src)
-        ),
+        "you left out the output layer, which has a matrix of its own.": {
+            "none": lambda src, tgt: src + tgt
+        },
+        "the output layer shares with the target embedding, not source.": {
+            "decoder": lambda src, tgt: 2 * src
+        },
         "the source embedding keeps a matrix of its own.": [
-            partial(_count, decoder=lambda src, tgt: src),
-            partial(_count, decoder=lambda src, tgt: tgt),
+            {"decoder": lambda src, tgt: src},
+            {"decoder": lambda src, tgt: tgt},
         ],
     },
 )
@@ -72,37 +72,34 @@ check_embed = Grader(
         "the width is twice d_model: add the positions, don't concatenate them.": (
             lambda *given: torch.cat(2 * [_embed(*given)], dim=-1)
         ),
-        "the factor sqrt(d_model) on the token vectors is missing.": (
-            partial(_embed, factor=_one)
-        ),
-        "the factor belongs to the token vectors only, not to the sum.": (
-            partial(_embed, factor=_one, of_sum=math.sqrt)
-        ),
-        "the factor is sqrt(d_model), not d_model.": (
-            partial(_embed, factor=lambda d_model: d_model)
-        ),
-        "you divide by sqrt(d_model); multiply.": (
-            partial(_embed, factor=lambda d_model: d_model**-0.5)
-        ),
+        "the factor sqrt(d_model) on the token vectors is missing.": {"factor": _one},
+        "the factor belongs to the token vectors only, not to the sum.": {
+            "factor": _one,
+            "of_sum": math.sqrt,
+        },
+        "the factor is sqrt(d_model), not d_model.": {
+            "factor": lambda d_model: d_model
+        },
+        "you divide by sqrt(d_model); multiply.": {
+            "factor": lambda d_model: d_model**-0.5
+        },
         "the positions are missing.": (
             lambda ids, weight, pad_id: math.sqrt(weight.size(1)) * weight[ids]
         ),
-        "count positions past the padding, not from the left edge.": (
-            partial(_embed, count=_from_the_edge)
-        ),
-        "positions start at 0, but yours start at 1.": (
-            partial(_embed, count=lambda real: real.cumsum(1))
-        ),
-        "positions start at 0, but yours start at pad_id + 1, as fairseq's do.": (
-            partial(_embed, count=lambda real: real.cumsum(1) + _PAD)
-        ),
-        "positions go on from one sentence to the next; each starts at 0.": (
-            partial(
-                _embed, count=lambda real: real.view(-1).cumsum(0).view_as(real) - 1
-            )
-        ),
+        "count positions past the padding, not from the left edge.": {
+            "count": _from_the_edge
+        },
+        "positions start at 0, but yours start at 1.": {
+            "count": lambda real: real.cumsum(1)
+        },
+        "positions start at 0, but yours start at pad_id + 1, as fairseq's do.": {
+            "count": lambda real: real.cumsum(1) + _PAD
+        },
+        "positions go on from one sentence to the next; each starts at 0.": {
+            "count": lambda real: real.view(-1).cumsum(0).view_as(real) - 1
+        },
         "two mistakes: no factor on the tokens, and positions counted from the left "
-        "edge.": partial(_embed, factor=_one, count=_from_the_edge),
+        "edge.": {"factor": _one, "count": _from_the_edge},
     },
 )
 
@@ -139,12 +136,10 @@ check_shift = Grader(
             lambda places, k: sinusoid_table(20, 8)[max(k, 0) :][: len(places)]
         ),
         "every pair of columns turns at the same speed; pair i has the frequency "
-        "10000^(-2i / d_model).": (
-            partial(_shift, frequency=lambda i, d_model: torch.ones(len(i)))
-        ),
-        "the exponent is 2i / d_model, but yours is i / d_model.": (
-            partial(_shift, frequency=lambda i, d_model: 10_000.0 ** (-i / d_model))
-        ),
+        "10000^(-2i / d_model).": {"frequency": lambda i, d_model: torch.ones(len(i))},
+        "the exponent is 2i / d_model, but yours is i / d_model.": {
+            "frequency": lambda i, d_model: 10_000.0 ** (-i / d_model)
+        },
     },
 )
 
@@ -205,14 +200,12 @@ check_positions = Grader(
         ),
         "entries must lie between -1 and 1, but one is {:.3g}.": Seen(
             lambda tables, n, width: (
-                tables[0].abs().max() if tables[0].abs().max() > 1 + 1e-6 else None
+                x.item() if (x := tables[0].abs().max()) > 1 + 1e-6 else None
             ),
             lambda n, width: torch.arange(n)[:, None].expand(n, width),
         ),
         "two positions are only {:.3f} apart; more than 0.1 is needed.": Seen(
-            lambda tables, n, width: (
-                _distance(tables) if _distance(tables) <= 0.1 else None
-            ),
+            lambda tables, n, width: gap if (gap := _distance(tables)) <= 0.1 else None,
             [
                 lambda n, width: torch.ones(n, width),
                 _waves(lambda width: torch.full((width // 2,), math.pi / 8)),
@@ -221,7 +214,7 @@ check_positions = Grader(
         "no single matrix carries every position to the next: the best one is off by "
         "{:.3f}.": Seen(
             lambda tables, n, width: (
-                _shift_error(tables) if _shift_error(tables) > 1e-3 else None
+                gap if (gap := _shift_error(tables)) > 1e-3 else None
             ),
             _learned,
         ),

@@ -115,9 +115,12 @@ check_forward = Grader(
         "these are probabilities; return logits, before the softmax.": (
             lambda *given: _forward()(*given).softmax(dim=-1)
         ),
-        "no mask anywhere: the future and the padding are seen.": (
-            _forward(encoder=False, cross=False, causal=False)
-        ),
+        "no mask anywhere: the future and the padding are seen.": [
+            _forward(encoder=False, cross=False, causal=False),
+            lambda model, src, tgt_in: model.lm_head(
+                model.decode(tgt_in, model.encode(src))
+            ),
+        ],
         "the decoder sees the future; its self-attention needs the causal mask.": (
             _forward(causal=False)
         ),

@@ -24,7 +24,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import count
+from itertools import cycle
 from typing import Any, Literal
 
 import numpy as np
@@ -122,11 +122,11 @@ class Grader:
             return NOT_ATTEMPTED
         given = self.make_cases()
         found = self._run_all(answer[0] if len(answer) == 1 else answer, given)
-        for number, result in enumerate(found):
-            if result is None:
-                return NOT_ATTEMPTED
+        if found[0] is None:
+            return NOT_ATTEMPTED
+        for number, case in enumerate(given):
             sentence = self._find_mistake(number, found)
-            if sentence or (sentence := self._find_change(number, given[number])):
+            if sentence or (sentence := self._find_change(number, case)):
                 return Feedback("wrong", self._tell_case(number) + sentence)
         message = self.right if isinstance(self.right, str) else self.right(found)
         return Feedback("right", message)
@@ -185,6 +185,8 @@ class Grader:
     def _find_mistake(self, number: int, found: list[Any]) -> str | None:
         """Name what is wrong with the result of one case; None if it is right."""
         result, expected = found[number], self._expected[number]
+        if result is None:
+            return "nothing is returned here."
         problem = _complain(result, expected)
         right = (
             not problem if self.any_answer else self._agree(number, result, expected)
@@ -196,18 +198,17 @@ class Grader:
         for sentence, mistake in self.mistakes.items():
             if isinstance(mistake, Seen):
                 value = mistake.sign(result, *self._cases[number])
-                value = value.item() if hasattr(value, "item") else value
                 if value is not None and value is not False:
-                    return sentence.format(
-                        *value if isinstance(value, tuple) else [value]
-                    )
+                    values = value if isinstance(value, tuple) else (value,)
+                    return sentence.format(*values)
         return None if right else _differ(*self._views(number, result, expected))
 
     def _recognize(self, number: int, found: list[Any]) -> str | None:
         """Find the mistake with this result, if possible in the other cases too."""
         fitting = {}
         for sentence, others in reversed(self._mistaken):
-            agreed = [self._agree(*each) for each in zip(count(), found, others)]
+            rows = zip(range(len(found)), found, others, strict=True)
+            agreed = [self._agree(*row) for row in rows]
             if agreed[number]:
                 fitting[all(agreed)] = sentence
         return fitting.get(True) or fitting.get(False)
@@ -242,16 +243,13 @@ class Grader:
 
     def _tell_case(self, number: int) -> str:
         """Say which case it is, by the arguments that differ among the cases."""
-        cases = self._cases
-        if len(cases) == 1 and not all(isinstance(it, _PLAIN) for it in cases[0]):
-            return ""  # one case, of which numbers alone tell little
-        columns = zip(self._names(cases[0]), *cases, strict=True)
-        shown = {name: [_show(value) for value in values] for name, *values in columns}
-        telling = [
-            f"{name}={values[number]}"
-            for name, values in shown.items()
-            if values[number] and (len(set(values)) > 1 or len(cases) == 1)
-        ]
+        cases, telling = self._cases, []
+        for name, *column in zip(self._names(cases[0]), *cases, strict=True):
+            shown = [_show(value) for value in column]
+            if len(cases) == 1 and not (shown[0] and isinstance(column[0], _PLAIN)):
+                return ""  # the other arguments alone would tell little
+            if shown[number] and (len(cases) == 1 or len({*shown}) > 1):
+                telling.append(f"{name} = {shown[number]}")
         return f"{', '.join(telling)}: " if telling else ""
 
 
@@ -261,56 +259,50 @@ def is_missing(part: Any) -> bool:
 
 
 def _show(value: Any) -> str:
-    """Write an argument briefly; nothing if that is impossible."""
+    """Write a value briefly; nothing if that is impossible."""
     if isinstance(value, Tensor):
-        if value.numel() <= 4 and value.equal(value.round()):
-            return str(value.tolist())
-        return f"tensor of shape {tuple(value.shape)}"
+        small = value.numel() <= 4 and value.equal(value.round())
+        return str(value.tolist()) if small else f"tensor of shape {tuple(value.shape)}"
     text = repr(value) if isinstance(value, _PLAIN) else ""
     return text if len(text) <= 60 and "tensor(" not in text else ""
 
 
-def _kind(x: Tensor) -> str:
-    if x.dtype == torch.bool:
-        return "boolean"
-    return "floating-point" if x.is_floating_point() else "integer"
-
-
 def _complain(result: Any, expected: Any) -> str | None:
     """Say why a result can't be compared with the expected one; None if it can."""
-    got = f"but got {_show(result) or type(result).__name__}."
     if isinstance(result, Mistake):
         return str(result)
     if isinstance(expected, Tensor):
         return _complain_of_tensor(result, expected)
-    if isinstance(expected, bool | str):
-        right_type = isinstance(result, type(expected))
-        return None if right_type else f"expected a {type(expected).__name__}, {got}"
-    if isinstance(expected, int):
-        return (
-            None
-            if _as_integer(result) is not None
-            else f"expected a whole number, {got}"
-        )
+    if not _has_type_of(expected, result):
+        wanted = _TYPES.get(type(expected), type(expected).__name__)
+        wanted += f" of {len(expected)}" if isinstance(expected, tuple) else ""
+        return f"expected a {wanted}, but got {_show(result) or type(result).__name__}."
     if isinstance(expected, float):
-        number = _as_number(result)
-        if number is None:
-            return f"expected a number, {got}"
-        return None if math.isfinite(number) else f"the result is {number}."
-    if isinstance(expected, tuple):
-        if not isinstance(result, tuple | list) or len(result) != len(expected):
-            return f"expected {len(expected)} results, as a tuple, {got}"
-        pairs = zip(result, expected, strict=True)
-        return next(filter(None, (_complain(*pair) for pair in pairs)), None)
-    if isinstance(expected, list | set):
-        allowed = (list, tuple) if isinstance(expected, list) else (set, frozenset)
-        if not isinstance(result, allowed):
-            return f"expected a {type(expected).__name__}, {got}"
-        like = next(iter(expected), None)
-        problems = (_complain(item, like) for item in result if like is not None)
+        return None if math.isfinite(result) else f"the result is {float(result)}."
+    if isinstance(expected, tuple | list | set):
+        examples = expected if isinstance(expected, tuple) else cycle([*expected][:1])
+        problems = (_complain(*pair) for pair in zip(result, examples, strict=False))
         return next(filter(None, problems), None)
-    right_type = isinstance(result, type(expected))
-    return None if right_type else f"expected a {type(expected).__name__}, {got}"
+    return None
+
+
+_TYPES = {int: "whole number", float: "number", str: "string", dict: "dictionary"}
+
+
+def _has_type_of(expected: Any, result: Any) -> bool:
+    """Whether a result has the type of the expected one, numpy's types included."""
+    if isinstance(expected, tuple):
+        return isinstance(result, tuple | list) and len(result) == len(expected)
+    if isinstance(expected, list):
+        return isinstance(result, list | tuple)
+    number = int if isinstance(expected, int) else float
+    if not isinstance(expected, number) or isinstance(expected, bool):
+        return isinstance(result, type(expected))
+    try:
+        (operator.index if number is int else math.isfinite)(result)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return not isinstance(result, bool)
 
 
 def _complain_of_tensor(result: Any, expected: Tensor) -> str | None:
@@ -327,39 +319,25 @@ def _complain_of_tensor(result: Any, expected: Tensor) -> str | None:
     return None
 
 
-def _as_integer(result: Any) -> int | None:
-    try:
-        return None if isinstance(result, bool) else operator.index(result)
-    except TypeError:
-        return None
-
-
-def _as_number(result: Any) -> float | None:
-    if isinstance(result, bool | str) or getattr(result, "shape", ()) != ():
-        return None
-    try:
-        return float(result)
-    except (TypeError, ValueError, RuntimeError):
-        return None
+def _kind(x: Tensor) -> str:
+    if x.dtype == torch.bool:
+        return "boolean"
+    return "floating-point" if x.is_floating_point() else "integer"
 
 
 def _same(result: Any, expected: Any, atol: float) -> bool:
-    """Whether two results are equal up to rounding."""
+    """Whether two results are equal up to rounding; with atol 0, exactly."""
     if isinstance(expected, Tensor):
-        if result.shape != expected.shape:
-            return False
         x, y = (each.detach().double() for each in (result, expected))
-        return torch.allclose(
-            x, y, rtol=1e-4 if atol else 0.0, atol=atol, equal_nan=True
-        )
+        rtol = 1e-4 if atol else 0.0
+        return x.shape == y.shape and x.allclose(y, rtol, atol, equal_nan=True)
     if isinstance(expected, np.ndarray):
         return np.array_equal(result, expected)
     if isinstance(expected, tuple | list):
-        return len(result) == len(expected) and all(
-            _same(*pair, atol) for pair in zip(result, expected, strict=True)
-        )
+        pairs = zip(result, expected, strict=False)
+        return len(result) == len(expected) and all(_same(*p, atol) for p in pairs)
     if isinstance(expected, float):
-        return math.isclose(float(result), expected, rel_tol=1e-6, abs_tol=atol)
+        return math.isclose(result, expected, rel_tol=1e-6, abs_tol=atol)
     return bool(result == expected)
 
 
@@ -369,10 +347,16 @@ def _differ(result: Any, expected: Any) -> str:
         pairs = zip(result, expected, strict=True)
         return next(_differ(*pair) for pair in pairs if not _same(*pair, 1e-5))
     if not isinstance(expected, Tensor):
-        return f"expected {expected!r}, but got {result!r}."
+        return f"expected {_round(expected)}, but got {_round(result)}."
     if _kind(expected) == "floating-point":
         worst = (result.detach().double() - expected.detach().double()).abs().max()
         return f"some numbers are off, by up to {worst.item():.3g}."
     index = tuple((result != expected).nonzero()[0].tolist())
     found, wanted = result[index].item(), expected[index].item()
     return f"the entry at {index} is {found}, but should be {wanted}."
+
+
+def _round(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_round, value))})"
+    return f"{float(value):.4g}" if isinstance(value, float | Tensor) else repr(value)

@@ -118,31 +118,32 @@ check_multi_head = Grader(
     mistakes={
         "return the output only, not a tuple.": lambda *given: (_attend(*given), None),
         "the scores are divided by sqrt(d_model); every head's dot product adds only "
-        "d_head terms.": partial(_attend, divisor=lambda d_model, d_head: d_model**0.5),
-        "the scores are not divided by sqrt(d_head).": (
-            partial(_attend, divisor=lambda d_model, d_head: 1)
-        ),
-        "the scores are divided by d_head; divide by its square root.": (
-            partial(_attend, divisor=lambda d_model, d_head: d_head)
-        ),
-        "softmax runs over the queries; every query's weights must sum to 1.": (
-            partial(_attend, dim=-2)
-        ),
+        "d_head terms.": {"divisor": lambda d_model, d_head: d_model**0.5},
+        "the scores are not divided by sqrt(d_head).": {
+            "divisor": lambda d_model, d_head: 1
+        },
+        "the scores are divided by d_head; divide by its square root.": {
+            "divisor": lambda d_model, d_head: d_head
+        },
+        "softmax runs over the queries; every query's weights must sum to 1.": {
+            "dim": -2
+        },
         "the output projection is missing: multiply the joined heads by w_o.": (
             _on_matrices(lambda q, k, v, o: (q, k, v, torch.eye(len(o))))
         ),
         "the matrices are transposed: multiply by them from the right, as they are.": (
             _on_matrices(lambda *matrices: [matrix.T for matrix in matrices])
         ),
-        "the heads are joined without a transpose: words and heads are mixed.": (
-            partial(_attend, join=_join_by_view)
-        ),
-        "the heads are split by one view: words and heads are mixed.": (
-            partial(_attend, split=_split_by_view)
-        ),
-        "the heads are split and joined by view alone: words and heads are mixed.": (
-            partial(_attend, split=_split_by_view, join=_join_by_view)
-        ),
+        "the heads are joined without a transpose: words and heads are mixed.": {
+            "join": _join_by_view
+        },
+        "the heads are split by one view: words and heads are mixed.": {
+            "split": _split_by_view
+        },
+        "the heads are split and joined by view alone: words and heads are mixed.": {
+            "split": _split_by_view,
+            "join": _join_by_view,
+        },
         "this is one wide head; split into n_heads before the scores.": (
             lambda q, k, v, matrices, n_heads: _attend(q, k, v, matrices, 1)
         ),
@@ -185,9 +186,9 @@ check_next_word = Grader(
     solution=_turn,
     right="A turn by one step of every pair makes a query ask for the next word.",
     mistakes={
-        "every word looks at the previous one: turn back.": partial(_turn, steps=-1),
-        "every word looks at itself: the queries must turn.": partial(_turn, steps=0),
+        "every word looks at the previous one: turn back.": {"steps": -1},
+        "every word looks at itself: the queries must turn.": {"steps": 0},
         "every word likes the next one best, but one gives it less than 0.9 of its "
-        "weight. Make the scores larger.": partial(_turn, sharpness=2.0),
+        "weight. Make the scores larger.": {"sharpness": 2.0},
     },
 )

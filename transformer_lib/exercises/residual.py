@@ -30,27 +30,28 @@ check_layer_norm = Grader(
     solution=_layer_norm,
     right="Mean 0 and variance 1 at each position, then gain and bias.",
     mistakes={
-        "the variance is unbiased; layer norm divides by N, not by N - 1.": (
-            partial(_layer_norm, unbiased=True)
-        ),
-        "epsilon stands outside the root; it is added to the variance.": (
-            partial(_layer_norm, spread=_outside)
-        ),
-        "the deviation is unbiased and epsilon stands outside the root.": (
-            partial(_layer_norm, unbiased=True, spread=_outside)
-        ),
+        "the variance is unbiased; layer norm divides by N, not by N - 1.": {
+            "unbiased": True
+        },
+        "epsilon stands outside the root; it is added to the variance.": {
+            "spread": _outside
+        },
+        "the deviation is unbiased and epsilon stands outside the root.": {
+            "unbiased": True,
+            "spread": _outside,
+        },
         "epsilon is missing.": lambda x, gain, bias, eps: _layer_norm(x, gain, bias, 0),
-        "the root is missing; divide by the deviation, not by the variance.": (
-            partial(_layer_norm, spread=lambda variance, eps: variance + eps)
-        ),
+        "the root is missing; divide by the deviation, not by the variance.": {
+            "spread": lambda variance, eps: variance + eps
+        },
         "the mean is not subtracted.": lambda x, gain, bias, eps: (
             x / (x.var(-1, unbiased=False, keepdim=True) + eps).sqrt() * gain + bias
         ),
-        "mean and variance run over the positions; they belong to the features.": (
-            partial(_layer_norm, dim=1)
-        ),
+        "mean and variance run over the positions; they belong to the features.": {
+            "dim": 1
+        },
         "mean and variance run over positions and features; each position has its "
-        "own.": partial(_layer_norm, dim=(1, 2)),
+        "own.": {"dim": (1, 2)},
         "gain and bias are missing.": lambda x, gain, bias, eps: _layer_norm(
             x, 1, 0, eps
         ),
@@ -155,21 +156,21 @@ check_copied_gain = Grader(
     right="The same outputs as before, from another norm.",
     mistakes={
         "the gain is unchanged; the outputs still differ.": lambda gain: gain.clone(),
-        "the factor is upside down: the unbiased norm's outputs are smaller.": (
-            partial(_copied_gain, factor=lambda n: (n / (n - 1)) ** 0.5)
-        ),
-        "the root is missing: (N - 1) / N is the factor of the variances.": (
-            partial(_copied_gain, factor=lambda n: (n - 1) / n)
-        ),
-        "the root is missing, and the factor is upside down.": (
-            partial(_copied_gain, factor=lambda n: n / (n - 1))
-        ),
-        "N counts the features, but the factor holds N + 1.": (
-            partial(_copied_gain, factor=lambda n: (n / (n + 1)) ** 0.5)
-        ),
-        "this factor is right for 2 features only; it depends on their number.": (
-            partial(_copied_gain, factor=lambda n: 0.5**0.5)
-        ),
+        "the factor is upside down: the unbiased norm's outputs are smaller.": {
+            "factor": lambda n: (n / (n - 1)) ** 0.5
+        },
+        "the root is missing: (N - 1) / N is the factor of the variances.": {
+            "factor": lambda n: (n - 1) / n
+        },
+        "the root is missing, and the factor is upside down.": {
+            "factor": lambda n: n / (n - 1)
+        },
+        "N counts the features, but the factor holds N + 1.": {
+            "factor": lambda n: (n / (n + 1)) ** 0.5
+        },
+        "this factor is right for 2 features only; it depends on their number.": {
+            "factor": lambda n: 0.5**0.5
+        },
     },
 )
 
