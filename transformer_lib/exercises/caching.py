@@ -62,8 +62,8 @@ check_new_mask = Grader(
     solution=_new_mask,
     right="Each new token sees the cache and the new ones up to itself.",
     mistakes={
-        "these are the first rows of the causal mask: the new tokens are the last ones, "
-        "but here they see as little as the first.": (
+        "these are the first rows of the causal mask: the new tokens are the last "
+        "ones, but here they see as little as the first.": (
             lambda n_kept, n_new: causal_mask(n_kept + n_new)[:n_new]
         ),
         "every new token sees all others, later ones too.": (
@@ -71,8 +71,7 @@ check_new_mask = Grader(
         ),
         "the tokens in the cache are hidden; all of them are past.": (
             lambda n_kept, n_new: (
-                _new_mask(n_kept, n_new).triu(n_kept - n_new + 1)
-                & (torch.arange(n_kept + n_new) >= n_kept)
+                _new_mask(n_kept, n_new) & (torch.arange(n_kept + n_new) >= n_kept)
             )
         ),
         "a token may attend to itself.": (
@@ -106,8 +105,8 @@ def _send(keys_values, parents):
 
 check_reorder = Grader(
     "keys_values (2, n_rows, n_heads, length, d_head), parents (n_sentences, n_beams), "
-    "beam numbers within the sentence -> keys_values in which each beam goes on from its "
-    "parent; row i * n_beams + j is beam j of sentence i",
+    "beam numbers within the sentence -> keys_values in which each beam goes on from "
+    "its parent; row i * n_beams + j is beam j of sentence i",
     cases=lambda: [(torch.randn(2, 6, 2, 5, 7), torch.tensor([[1, 0, 1], [2, 2, 0]]))],
     solution=lambda keys_values, parents: keys_values[:, _rows(parents)],
     right="Each beam goes on from what its parent has read.",
@@ -203,8 +202,8 @@ def _draw_readings():
 
 check_draft = Grader(
     "a model, its cache, the last token, which the cache doesn't hold yet, a draft of "
-    "tokens after it -> the tokens on which the model agrees, and its own next one; the "
-    "cache then holds all but that one",
+    "tokens after it -> the tokens on which the model agrees, and its own next one; "
+    "the cache then holds all but that one",
     cases=_draw_readings,
     run=_run_draft,
     view=lambda result, *case: result[0],
@@ -219,7 +218,7 @@ check_draft = Grader(
             lambda result, *case: result[1] if result[1] != 1 else None,
             [partial(_read_draft, n_passes=2), _token_by_token],
         ),
-        "the cache holds {} tokens, but {} are valid: truncate the rejected ones.": Seen(
+        "the cache holds {} tokens, but {} are valid: truncate the others.": Seen(
             lambda result, reading, n_right, n_draft: (
                 (result[2], 3 + n_right) if result[2] > 3 + n_right else None
             ),

@@ -1,7 +1,6 @@
 """Graders of the chapter on the encoder that classifies."""
 
 import math
-from functools import partial
 
 import torch
 import torch.nn.functional as F

@@ -88,10 +88,6 @@ def _draw_pre_norm():
     return [(_draw_layer(norm_first=True), x, memory + 1, *masks)]
 
 
-def _normalize_memory(layer, x, memory, *masks):
-    return layer(x, layer.cross_attn_connection.norm(memory), *masks)
-
-
 check_pre_norm_layer = Grader(
     "a DecoderLayer, x (batch, tgt_len, d_model), memory (batch, src_len, d_model), "
     "src_mask, tgt_mask -> what the layer returns, written from its parts",
@@ -117,7 +113,9 @@ check_pre_norm_layer = Grader(
             lambda layer, x, memory, src, tgt: layer(x, memory, tgt, src)
         ),
         "the memory was normalized again; only the query passes the norm.": (
-            _normalize_memory
+            lambda layer, x, z, *masks: layer(
+                x, layer.cross_attn_connection.norm(z), *masks
+            )
         ),
         "the causal mask is missing in self-attention.": (
             lambda layer, x, memory, src, tgt: layer(x, memory, src, None)
@@ -134,15 +132,11 @@ def _look(maps, layer, n_heads, heads=slice):
     return maps[layer][:, heads(n_heads)].mean(dim=1).argmax(dim=-1)
 
 
-def _draw_maps():
-    return [([*(3 * torch.randn(3, 2, 4, 5, 7)).softmax(dim=-1)], 1, 3)]
-
-
 check_alignment = Grader(
     "one tensor (batch, n_heads, tgt_len, src_len) a layer, the number of a layer, how "
     "many of its first heads to average -> the source position that each target "
     "position looks at most, (batch, tgt_len)",
-    cases=_draw_maps,
+    cases=lambda: [([*(3 * torch.randn(3, 2, 4, 5, 7)).softmax(dim=-1)], 1, 3)],
     solution=_look,
     right="One layer, its first heads, one source word for each position.",
     mistakes={
@@ -203,16 +197,6 @@ def _project_again(layer, x, memory):
     return _incremental(layer, x, memory)
 
 
-def _project_memory_again(layer, x, memory):
-    layer.cross_attn.v_proj(memory)
-    return _incremental(layer, x, memory)
-
-
-def _prefixes(layer, x, memory):
-    steps = range(1, x.size(1) + 1)
-    return torch.cat([layer(x[:, :t], memory)[:, -1:] for t in steps], dim=1)
-
-
 def _count_positions(answer, layer, x, memory):
     """The result, and how many positions each call of an input projection got."""
     lengths, handles = {}, []
@@ -257,7 +241,7 @@ check_incremental = Grader(
                 [layer(y, memory) for y in x.split(1, dim=1)], dim=1
             )
         ),
-        "the result is right, but {} saw {} positions at once; pass one at a time.": Seen(
+        "{} saw {} positions at once; pass one at a time.": Seen(
             lambda result, *case: next(
                 (
                     (name, max(lengths))
@@ -267,9 +251,21 @@ check_incremental = Grader(
                 ),
                 None,
             ),
-            [_prefixes, lambda layer, x, z: layer(x, z, None, causal_mask(5))],
+            [
+                lambda layer, x, z: layer(x, z, None, causal_mask(5)),
+                lambda layer, x, z: torch.cat(
+                    [layer(x[:, : t + 1], z)[:, -1:] for t in range(5)], dim=1
+                ),
+            ],
         ),
-        "the result is right, but {} positions went through {}, and {} are enough; keep "
-        "what was projected.": Seen(_too_many, [_project_again, _project_memory_again]),
+        "{} positions went through {}; {} are enough. Keep what was projected.": Seen(
+            _too_many,
+            [
+                _project_again,
+                lambda layer, x, z: _incremental(
+                    layer, x, z + 0 * layer.cross_attn.v_proj(z)
+                ),
+            ],
+        ),
     },
 )

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_lib.exercises.grading import Grader, Mistake, is_missing
 from transformer_lib.model.attention import MultiHeadAttention
@@ -55,20 +55,6 @@ def _layer(x, attention, feed_forward, norm_1, norm_2):
     return norm_2(y + feed_forward(y))
 
 
-def _pre_norm(x, attend, ffn, norm_1, norm_2):
-    y = x + attend(norm_1(x))
-    return y + ffn(norm_2(y))
-
-
-def _norm_inside(x, attend, ffn, norm_1, norm_2):
-    y = x + norm_1(attend(x))
-    return y + norm_2(ffn(y))
-
-
-def _same(x):
-    return x
-
-
 def _fill(module):
     """Draw every parameter, gains and biases too."""
     for parameter in module.parameters():
@@ -90,7 +76,9 @@ check_encoder_layer = Grader(
     solution=_layer,
     right="Gather, add, normalize; think, add, normalize.",
     mistakes={
-        "this is pre-norm; equation (6.2) normalizes after each sum.": _pre_norm,
+        "this is pre-norm; equation (6.2) normalizes after each sum.": (
+            lambda x, a, f, n, m: (y := x + a(n(x))) + f(m(y))
+        ),
         "the residual connection around attention is missing: add x.": (
             lambda x, a, f, n, m: _layer(x, lambda x: a(x) - x, f, n, m)
         ),
@@ -108,10 +96,14 @@ check_encoder_layer = Grader(
             lambda x, a, f, n, m: _layer(x, a, f, n, n)
         ),
         "the two norms are swapped.": lambda x, a, f, n, m: _layer(x, a, f, m, n),
-        "the last norm is missing.": lambda x, a, f, n, m: _layer(x, a, f, n, _same),
-        "the first norm is missing.": lambda x, a, f, n, m: _layer(x, a, f, _same, m),
+        "the last norm is missing.": lambda x, a, f, n, m: _layer(
+            x, a, f, n, Tensor.clone
+        ),
+        "the first norm is missing.": lambda x, a, f, n, m: _layer(
+            x, a, f, Tensor.clone, m
+        ),
         "the norm stands inside the sum: normalize x + attention(x), not attention(x) "
-        "alone.": _norm_inside,
+        "alone.": lambda x, a, f, n, m: (y := x + n(a(x))) + m(f(y)),
         "the halves are swapped; attention comes first.": (
             lambda x, a, f, n, m: _layer(x, f, a, n, m)
         ),
@@ -181,7 +173,7 @@ def _run_network(weights, pairs):
     """Check the shapes of the weights, and run x + FFN(x) with them."""
     if any(is_missing(each) for each in weights):
         return None
-    d_ff = weights[0].shape[-1] if isinstance(weights[0], torch.Tensor) else "d_ff"
+    d_ff = weights[0].shape[-1] if isinstance(weights[0], Tensor) else "d_ff"
     shapes = {"W_1": (2, d_ff), "b_1": (d_ff,), "W_2": (d_ff, 2), "b_2": (2,)}
     for (name, shape), each in zip(shapes.items(), weights, strict=True):
         if getattr(each, "shape", None) != shape:

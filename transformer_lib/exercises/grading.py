@@ -227,12 +227,9 @@ class Grader:
         """Name an argument that the answer has changed in place."""
         case = self._cases[number]
         for name, now, before in zip(self._names(case), given, case, strict=True):
-            kept = not isinstance(before, Tensor | np.ndarray | list | set)
-            if not kept and not _same(now, before, atol=0.0):
-                return (
-                    f"the result is right, but {name} was changed in place; leave it as "
-                    "it was, and return a new one."
-                )
+            data = isinstance(before, Tensor | np.ndarray | list | set)
+            if data and not _same(now, before, atol=0.0):
+                return f"the result is right, but {name} was changed in place; copy it."
         return None
 
     def _names(self, case: Case) -> list[str]:

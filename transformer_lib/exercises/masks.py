@@ -193,22 +193,29 @@ def mystery_attention(name: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 
 def _diagnose(given):
-    """All five diagnoses; None where there is none, or if nothing is diagnosed."""
-    empty = (None, "", "?", ...)
-    if isinstance(given, dict):
-        given = {name: given.get(name) for name in _FLAWS}
-        given = {name: "" if it in empty else it for name, it in given.items()}
+    """All five diagnoses, "?" where there is none; None if nothing is diagnosed."""
+    if not isinstance(given, dict):
+        return given
+    found = {name: given.get(name) for name in _FLAWS}
+    found = {name: "?" if it in (None, "", ...) else it for name, it in found.items()}
+    return found if {*found.values()} != {"?"} else None
+
+
+def _first(condition):
+    """Name the first attention of whose diagnosis this is true."""
+    return lambda given: next((name for name in _FLAWS if condition(name, given)), None)
+
+
+def _missed(given):
+    return [name for name in _FLAWS if given[name] != _FLAWS[name]]
+
+
+def _find_confused(given):
+    """Two that are taken for each other: no mask, and a mask after softmax."""
+    found = {given[name] for name in _missed(given)}
     return (
-        given
-        if given and (not isinstance(given, dict) or any(given.values()))
-        else None
+        " and ".join(_missed(given)) if found == {"no mask", "after softmax"} else None
     )
-
-
-def _confused(given):
-    """Names that are mistaken for one another: no mask, and a mask after softmax."""
-    missed = {name: it for name, it in given.items() if it != _FLAWS[name]}
-    return set(missed.values()) == {"no mask", "after softmax"} and " and ".join(missed)
 
 
 check_diagnosis = Grader(
@@ -219,27 +226,23 @@ check_diagnosis = Grader(
     right="All five: a mask is what the function does, not what it is told.",
     mistakes={
         "{} has no diagnosis yet.": Seen(
-            lambda given: next((name for name, it in given.items() if not it), None),
-            _FLAWS | {"A": "?"},
+            _first(lambda name, given: given[name] == "?"), _FLAWS | {"A": "?"}
         ),
-        "{!r} is none of " + ", ".join(MISTAKES) + ".": Seen(
-            lambda given: next(
-                (it for it in given.values() if it not in MISTAKES), None
-            ),
+        "the diagnosis of {} is none of " + ", ".join(MISTAKES) + ".": Seen(
+            _first(lambda name, given: given[name] not in MISTAKES),
             _FLAWS | {"A": "broken"},
         ),
         "{}: in both, every key moves every output. Give a memory of ones: where "
         "weights sum to 1, the output is 1.": Seen(
-            _confused, _FLAWS | {"B": "no mask", "D": "after softmax"}
+            _find_confused,
+            _FLAWS | {"B": "no mask", "D": "after softmax"},
         ),
         "{} is not correct: compare its influence with the mask.": Seen(
-            lambda given: next(
-                (name for name in "ABDE" if given[name] == "correct"), None
-            ),
+            _first(lambda name, given: given[name] == "correct" != _FLAWS[name]),
             _FLAWS | {"B": "no mask", "D": "after softmax", "A": "correct"},
         ),
         "{}: look again at which keys move which outputs.": Seen(
-            lambda given: ", ".join(n for n in given if given[n] != _FLAWS[n]) or None,
+            lambda given: ", ".join(_missed(given)) or None,
             _FLAWS | {"E": "off by one"},
         ),
     },

@@ -1,7 +1,6 @@
 """Graders of the chapter on multi-head attention."""
 
 import math
-from functools import partial
 
 import torch
 

@@ -17,16 +17,6 @@ def _clipped(hypothesis, reference, n):
     return (mine & theirs).total(), mine.total()
 
 
-def _unclipped(hypothesis, reference, n):
-    grams = _ngrams(hypothesis, n)
-    return sum(gram in _ngrams(reference, n) for gram in grams), len(grams)
-
-
-def _distinct(hypothesis, reference, n):
-    mine, theirs = {*_ngrams(hypothesis, n)}, {*_ngrams(reference, n)}
-    return len(mine & theirs), len(mine)
-
-
 _PAIRS = [
     ("das das das das", "das Buch ist das beste", 1),
     ("der Hund sieht den Hund", "der Hund sieht den großen alten Hund", 2),
@@ -42,9 +32,17 @@ check_clipped = Grader(
     right="Each n-gram counts at most as often as the reference has it.",
     mistakes={
         "not clipped: no n-gram counts more often than the reference has it.": (
-            _unclipped
+            lambda h, r, n: (
+                sum(gram in _ngrams(r, n) for gram in _ngrams(h, n)),
+                len(_ngrams(h, n)),
+            )
         ),
-        "a set forgets how often; count every occurrence.": _distinct,
+        "a set forgets how often; count every occurrence.": (
+            lambda h, r, n: (
+                len({*_ngrams(h, n)} & {*_ngrams(r, n)}),
+                len({*_ngrams(h, n)}),
+            )
+        ),
         "the total is that of the reference: this is recall, not precision.": (
             lambda h, r, n: (_clipped(h, r, n)[0], len(_ngrams(r, n)))
         ),
@@ -56,15 +54,15 @@ check_clipped = Grader(
 )
 
 
-def _mean(ratios):
-    return math.prod(ratios) ** (1 / 4)
-
-
-def _brevity(c, r):
-    return min(1.0, math.exp(1 - r / c))
-
-
-def _bleu(matches, totals, c, r, mean=_mean, penalty=_brevity, factor=100):
+def _bleu(
+    matches,
+    totals,
+    c,
+    r,
+    mean=lambda ratios: math.prod(ratios) ** (1 / 4),
+    penalty=lambda c, r: min(1.0, math.exp(1 - r / c)),
+    factor=100,
+):
     ratios = [m / t for m, t in zip(matches, totals, strict=True)]
     return factor * penalty(c, r) * mean(ratios)
 

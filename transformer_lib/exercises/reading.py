@@ -29,7 +29,9 @@ def _error_rate(found, sure, possible):
 
 
 def _mean_rate(*links):
-    return fmean(_error_rate(*([one] for one in each)) for each in zip(*links))
+    return fmean(
+        _error_rate(*([one] for one in each)) for each in zip(*links, strict=True)
+    )
 
 
 def _f1_rate(*links):
@@ -38,8 +40,7 @@ def _f1_rate(*links):
 
 
 check_error_rate = Grader(
-    "lists of sets of links, one set a sentence: found, sure, and possible, which holds "
-    "the sure ones -> AER",
+    "lists of sets of links, one set a sentence: found, sure, possible -> AER",
     cases=lambda: [(_FOUND[:], _SURE[:], _POSSIBLE[:])],
     solution=_error_rate,
     right="Sure links must be found, possible ones may be.",
@@ -77,9 +78,9 @@ def _draw_weights():
 
 
 check_previous_weight = Grader(
-    "weights of a decoder's self-attention (batch, n_heads, length, length), the number "
-    "of real tokens of each sentence (batch,) -> mean weight on the token before the "
-    "query, (n_heads,)",
+    "weights of a decoder's self-attention (batch, n_heads, length, length), the "
+    "number of real tokens of each sentence (batch,) -> mean weight on the token "
+    "before the query, (n_heads,)",
     cases=_draw_weights,
     solution=_previous_weight,
     right="One number a head, from queries that have a token before them.",
@@ -220,8 +221,8 @@ def _impossible(found, weights):
 
 
 check_aligner = Grader(
-    "weights (n_layers, n_heads, tgt_len, src_len) of the words of a sentence pair, row "
-    "j being the position that produces target word j -> the set of links (source word, "
+    "weights (n_layers, n_heads, tgt_len, src_len) of the words of a pair, row j "
+    "being the position that produces target word j -> the set of links (source word, "
     "target word). It is tried on 60 sentences that the model has not learned from.",
     cases=lambda: [([w.clone() for w in _sentences()[0]],)],
     run=lambda answer, weights: [answer(w) for w in weights],

@@ -1,6 +1,5 @@
 """Graders of the chapter on layer norm, residual connections and dropout."""
 
-from functools import partial
 from types import SimpleNamespace
 
 import torch
@@ -19,10 +18,6 @@ def _layer_norm(x, gain, bias, eps, *, dim=-1, unbiased=False, spread=None):
     return centered / spread(variance, eps) * gain + bias
 
 
-def _outside(variance, eps):
-    return variance.sqrt() + eps
-
-
 check_layer_norm = Grader(
     "x (batch, length, d_model), gain and bias (d_model,), eps "
     "-> (batch, length, d_model)",
@@ -34,11 +29,11 @@ check_layer_norm = Grader(
             "unbiased": True
         },
         "epsilon stands outside the root; it is added to the variance.": {
-            "spread": _outside
+            "spread": lambda variance, eps: variance.sqrt() + eps
         },
         "the deviation is unbiased and epsilon stands outside the root.": {
             "unbiased": True,
-            "spread": _outside,
+            "spread": lambda variance, eps: variance.sqrt() + eps,
         },
         "epsilon is missing.": lambda x, gain, bias, eps: _layer_norm(x, gain, bias, 0),
         "the root is missing; divide by the deviation, not by the variance.": {

@@ -13,15 +13,13 @@ PAD = 0
 _TGT_OUT = [[3, 4, 5, 2, 0], [6, 2, 0, 0, 0], [4, 3, 6, 5, 2]]
 
 
-def _log_softmax(logits):
-    return logits.log_softmax(-1)
-
-
 def _mean(each, real):
     return each[real].mean()
 
 
-def _token_loss(logits, tgt_out, pad_id, log_probs=_log_softmax, reduce=_mean):
+def _token_loss(
+    logits, tgt_out, pad_id, log_probs=lambda x: x.log_softmax(-1), reduce=_mean
+):
     each = log_probs(logits).gather(-1, tgt_out.unsqueeze(-1)).squeeze(-1)
     return -reduce(each, tgt_out != pad_id)
 
@@ -48,15 +46,15 @@ check_token_loss = Grader(
         "the sign is missing: a loss is minus the logarithm.": {
             "reduce": lambda each, real: -_mean(each, real)
         },
-        "the logarithm is missing.": {"log_probs": lambda logits: logits.softmax(-1)},
+        "the logarithm is missing.": {"log_probs": lambda x: x.softmax(-1)},
         "the loss is in bits; the natural logarithm gives nats.": {
             "reduce": lambda each, real: _mean(each, real) / math.log(2)
         },
         "softmax runs over the positions; it belongs to the vocabulary.": {
-            "log_probs": lambda logits: logits.log_softmax(1)
+            "log_probs": lambda x: x.log_softmax(1)
         },
         "there is no softmax: logits are no log-probabilities.": {
-            "log_probs": lambda logits: logits
+            "log_probs": lambda x: x
         },
     },
 )
