@@ -46,32 +46,25 @@ check_weights = Grader(
     solution=_weights,
     right="One weight for each key, and together they make 1.",
     mistakes={
-        "these are the raw scores; divide by sqrt(d_head), then apply softmax.": (
-            lambda query, keys: keys @ query
-        ),
-        "these are scaled scores; apply softmax to make weights of them.": (
-            lambda query, keys: keys @ query / 3
-        ),
-        "the scores are not divided by sqrt(d_head).": {
-            "divide": lambda d_head, k_len: 1
-        },
-        "the scores are divided by d_head; divide by its square root.": {
-            "divide": lambda d_head, k_len: d_head
-        },
+        "these are the raw scores; divide by sqrt(d_head), then apply softmax.":
+            lambda query, keys: keys @ query,
+        "these are scaled scores; apply softmax to make weights of them.":
+            lambda query, keys: keys @ query / 3,
+        "the scores are not divided by sqrt(d_head).":
+            {"divide": lambda d_head, k_len: 1},
+        "the scores are divided by d_head; divide by its square root.":
+            {"divide": lambda d_head, k_len: d_head},
         "the scores are divided by d_head / 2: ** binds tighter than /, so write "
-        "d_head ** 0.5 or math.sqrt(d_head).": {
-            "divide": lambda d_head, k_len: d_head**1 / 2
-        },
+        "d_head ** 0.5 or math.sqrt(d_head).":
+            {"divide": lambda d_head, k_len: d_head**1 / 2},
         "the scores are divided by the square root of the number of keys; d_head is "
         "the width of a key.": {"divide": lambda d_head, k_len: k_len**0.5},
-        "the scores are multiplied by sqrt(d_head) instead of divided.": {
-            "divide": lambda d_head, k_len: d_head**-0.5
-        },
-        "these are exponentials; divide them by their sum.": (
-            lambda query, keys: (keys @ query / 3).exp()
-        ),
+        "the scores are multiplied by sqrt(d_head) instead of divided.":
+            {"divide": lambda d_head, k_len: d_head**-0.5},
+        "these are exponentials; divide them by their sum.":
+            lambda query, keys: (keys @ query / 3).exp(),
     },
-)
+)  # fmt: skip
 
 
 def _softmax(scores, dim=-1, largest=lambda s: s.max(-1, keepdim=True).values):
@@ -91,31 +84,23 @@ check_softmax = Grader(
     solution=_softmax,
     right="Every row sums to 1, however large its scores are.",
     mistakes={
-        "this calls {}; build it from exp and sum.": Seen(
-            lambda result, scores: result[1].softmax,
-            lambda scores: scores.log_softmax(-1).exp(),
-        ),
-        "this normalizes over the queries (dim=-2); every row must sum to 1.": {
-            "dim": -2,
-            "largest": torch.max,
-        },
-        "this normalizes over the first dimension; use the last one.": {
-            "dim": 0,
-            "largest": torch.max,
-        },
-        "all entries together sum to 1; every row must do so by itself.": (
-            lambda scores: _softmax(scores.flatten()).view_as(scores)
-        ),
-        "exp(1000) is infinite; subtract each row's maximum first.": {
-            "largest": lambda scores: 0.0
-        },
+        "this calls {}; build it from exp and sum.":
+            Seen(lambda result, scores: result[1].softmax,
+                 lambda scores: scores.log_softmax(-1).exp()),
+        "this normalizes over the queries (dim=-2); every row must sum to 1.":
+            {"dim": -2, "largest": torch.max},
+        "this normalizes over the first dimension; use the last one.":
+            {"dim": 0, "largest": torch.max},
+        "all entries together sum to 1; every row must do so by itself.":
+            lambda scores: _softmax(scores.flatten()).view_as(scores),
+        "exp(1000) is infinite; subtract each row's maximum first.":
+            {"largest": lambda scores: 0.0},
         "one row's maximum is subtracted from another row, whose exponentials all "
         "become 0; subtract each row's own maximum.": {"largest": torch.max},
-        "large scores get other weights than small ones that differ by as much.": (
-            lambda scores: _softmax(scores.clamp(max=50))
-        ),
+        "large scores get other weights than small ones that differ by as much.":
+            lambda scores: _softmax(scores.clamp(max=50)),
     },
-)
+)  # fmt: skip
 
 
 def _attend(query, key, value, divide=lambda hid_dim, d_head: d_head**0.5, dim=-1):
@@ -153,9 +138,8 @@ check_repair = Grader(
     right="Scaled by the width of a head, each row summing to 1.",
     mistakes={
         "return the output only, not a tuple.": lambda q, k, v: (_attend(q, k, v), k),
-        "these are weights; multiply them with the values.": (
-            lambda q, k, v: (q @ k.mT / 3).softmax(-1)
-        ),
+        "these are weights; multiply them with the values.":
+            lambda q, k, v: (q @ k.mT / 3).softmax(-1),
     }
     | {
         "; and ".join(filter(None, (scale, axis))) + ".": (
@@ -165,7 +149,7 @@ check_repair = Grader(
         for axis, dim in _AXES.items()
         if scale or axis
     },
-)
+)  # fmt: skip
 
 
 def _stream(
@@ -233,18 +217,15 @@ check_streaming = Grader(
         "must sum to 1 over all blocks together.": _per_block(lambda z: z.mean(0)),
         "each block has its own softmax here, and the results are added; weights must "
         "sum to 1 over all blocks together.": _per_block(lambda z: z.sum(0)),
-        "only the last block counts; add up what came before.": (
-            _per_block(lambda z: z[-1])
-        ),
+        "only the last block counts; add up what came before.":
+            _per_block(lambda z: z[-1]),
         "only the first block counts; go on to the others.": _per_block(lambda z: z[0]),
         "the scores are not divided by sqrt(d_head).": {"divide": lambda d_head: 1},
         "when a later block holds a larger score, the sums so far must be multiplied "
-        "by exp(old maximum - new maximum).": {
-            "rescale": lambda old, new: torch.tensor(1.0)
-        },
+        "by exp(old maximum - new maximum).":
+            {"rescale": lambda old, new: torch.tensor(1.0)},
         "large scores give NaN; keep the largest score seen so far.": _without_maximum,
-        "the blocks are joined again; keep only running sums.": Seen(
-            lambda result, query, blocks: result[1].largest_joined >= 23, _joined
-        ),
+        "the blocks are joined again; keep only running sums.":
+            Seen(lambda result, query, blocks: result[1].largest_joined >= 23, _joined),
     },
-)
+)  # fmt: skip

@@ -46,19 +46,17 @@ check_merge = Grader(
     right="Every occurrence is joined, from left to right, and none twice.",
     mistakes={
         "nothing was joined.": lambda pieces, pair: list(pieces),
-        "everything was joined; join the given pair only.": (
-            lambda pieces, pair: ["".join(pieces)]
-        ),
+        "everything was joined; join the given pair only.":
+            lambda pieces, pair: ["".join(pieces)],
         "only one occurrence was joined.": {"limit": 1},
         "letters are written twice. A joined pair takes two pieces.": {"step": 1},
         "letters are compared; compare whole pieces with the pair.": _merge_letters,
         "go from left to right.": _merge_from_the_right,
-        "letters were lost or written twice.": Seen(
-            lambda result, pieces, pair: "".join(result) != "".join(pieces),
-            lambda pieces, pair: _merge(pieces, pair)[:-1],
-        ),
+        "letters were lost or written twice.":
+            Seen(lambda result, pieces, pair: "".join(result) != "".join(pieces),
+                 lambda pieces, pair: _merge(pieces, pair)[:-1]),
     },
-)
+)  # fmt: skip
 
 
 def _is_inside(components, held_out):
@@ -105,33 +103,27 @@ check_split = Grader(
     solution=_split,
     right="No component's text is both learned and tested, and nothing is lost.",
     mistakes={
-        "the parts are swapped: training comes first.": (
-            lambda entries, held_out: _split(entries, held_out)[::-1]
-        ),
+        "the parts are swapped: training comes first.":
+            lambda entries, held_out: _split(entries, held_out)[::-1],
         "'Failed to connect' is tested, but the component 'lamp' shows it too, and "
         "that one is for training. Test a sentence only if all its components are held "
         "out.": _split_by_any,
-        "{!r} is in both parts: what is learned is tested.": Seen(
-            _find(lambda n_train, n_test: n_train and n_test),
-            lambda *given: (_split(*given)[0], _split_by_any(*given)[1]),
-        ),
-        "{!r} is in neither part.": Seen(
-            _find(lambda n_train, n_test: n_train + n_test == 0),
-            lambda *given: (_split_by_any(*given)[0], _split(*given)[1]),
-        ),
-        "{!r} occurs twice.": Seen(
-            _find(lambda n_train, n_test: n_train + n_test > 1),
-            lambda *given: (2 * _split(*given)[0], _split(*given)[1]),
-        ),
-        "{!r} is in the wrong part; look at all its components.": Seen(
-            lambda result, *case: min({*result[1]} ^ {*_split(*case)[1]}, default=None),
-            [
-                lambda entries, held_out: _split(entries, {"hub"}),
-                lambda *given: _split(*given, lambda names, held: names[0] in held),
-            ],
-        ),
+        "{!r} is in both parts: what is learned is tested.":
+            Seen(_find(lambda n_train, n_test: n_train and n_test),
+                 lambda *given: (_split(*given)[0], _split_by_any(*given)[1])),
+        "{!r} is in neither part.":
+            Seen(_find(lambda n_train, n_test: n_train + n_test == 0),
+                 lambda *given: (_split_by_any(*given)[0], _split(*given)[1])),
+        "{!r} occurs twice.":
+            Seen(_find(lambda n_train, n_test: n_train + n_test > 1),
+                 lambda *given: (2 * _split(*given)[0], _split(*given)[1])),
+        "{!r} is in the wrong part; look at all its components.":
+            Seen(lambda result, *case: (
+                     min({*result[1]} ^ {*_split(*case)[1]}, default=None)),
+                 [lambda entries, held_out: _split(entries, {"hub"}),
+                  lambda *given: _split(*given, lambda names, held: names[0] in held)]),
     },
-)
+)  # fmt: skip
 
 
 def _place(n_batches, done, is_over=lambda done, size: done >= size):
@@ -153,19 +145,16 @@ check_place = Grader(
     solution=_place,
     right="The run goes on with the batch that it would have taken next.",
     mistakes={
-        "epochs differ in their number of batches.": (
-            lambda n_batches, done: divmod(done, n_batches(0))
-        ),
-        "this one is done already.": (
-            lambda n_batches, done: _place(n_batches, max(done - 1, 0))
-        ),
+        "epochs differ in their number of batches.":
+            lambda n_batches, done: divmod(done, n_batches(0)),
+        "this one is done already.":
+            lambda n_batches, done: _place(n_batches, max(done - 1, 0)),
         "one batch is skipped.": lambda n_batches, done: _place(n_batches, done + 1),
-        "that epoch is over; the next one begins at 0.": {
-            "is_over": lambda done, size: done > size
-        },
+        "that epoch is over; the next one begins at 0.":
+            {"is_over": lambda done, size: done > size},
         "the epoch comes first.": lambda n_batches, done: _place(n_batches, done)[::-1],
     },
-)
+)  # fmt: skip
 
 
 def _run_plan(answer, lengths, max_tokens):
@@ -236,48 +225,37 @@ check_plan = Grader(
     ),
     any_answer=True,
     mistakes={
-        "a batch is empty.": Seen(
-            lambda plans, *case: not all(plans[0]),
-            _change_plan(lambda plan: [*plan, []]),
-        ),
-        "{} of 500 pairs are in no batch. Was the last batch forgotten?": Seen(
-            lambda plans, *case: 500 - len({*sum(plans[0], [])}) or None,
-            [
-                _change_plan(lambda plan: plan[:-1]),
-                _change_plan(lambda plan: plan[: len(plan) // 2]),
-            ],
-        ),
-        "a pair is in several batches, or a row number does not exist.": Seen(
-            lambda plans, *case: sorted(sum(plans[0], [])) != [*range(500)],
-            _change_plan(lambda plan: [*plan, plan[0]]),
-        ),
+        "a batch is empty.":
+            Seen(lambda plans, *case: not all(plans[0]),
+                 _change_plan(lambda plan: [*plan, []])),
+        "{} of 500 pairs are in no batch. Was the last batch forgotten?":
+            Seen(lambda plans, *case: 500 - len({*sum(plans[0], [])}) or None,
+                 [_change_plan(lambda plan: plan[:-1]),
+                  _change_plan(lambda plan: plan[: len(plan) // 2])]),
+        "a pair is in several batches, or a row number does not exist.":
+            Seen(lambda plans, *case: sorted(sum(plans[0], [])) != [*range(500)],
+                 _change_plan(lambda plan: [*plan, plan[0]])),
         "a batch fills {} positions, more than 200: rows times the longest side count, "
         "padding too.": Seen(_largest, _count_only_real),
-        "the same seed and epoch gave another plan: it cannot be resumed.": Seen(
-            lambda plans, *case: plans[0] != plans[1],
-            lambda lengths, n, seed, epoch: batch_plan(lengths, n, random.random()),
-        ),
-        "another seed gave the same plan.": Seen(
-            lambda plans, *case: plans[0] == plans[2],
-            lambda lengths, n, seed, epoch: batch_plan(lengths, n, 0, epoch),
-        ),
-        "the next epoch has the same plan: nothing is shuffled anew.": Seen(
-            lambda plans, *case: plans[0] == plans[3],
-            lambda lengths, n, seed, epoch: batch_plan(lengths, n, seed),
-        ),
-        "batches go from one length to the other; shuffle their order too.": Seen(
-            _goes_by_length, _sort_batches
-        ),
+        "the same seed and epoch gave another plan: it cannot be resumed.":
+            Seen(lambda plans, *case: plans[0] != plans[1],
+                 lambda lengths, n, seed, epoch: (
+                     batch_plan(lengths, n, random.random()))),
+        "another seed gave the same plan.":
+            Seen(lambda plans, *case: plans[0] == plans[2],
+                 lambda lengths, n, seed, epoch: batch_plan(lengths, n, 0, epoch)),
+        "the next epoch has the same plan: nothing is shuffled anew.":
+            Seen(lambda plans, *case: plans[0] == plans[3],
+                 lambda lengths, n, seed, epoch: batch_plan(lengths, n, seed)),
+        "batches go from one length to the other; shuffle their order too.":
+            Seen(_goes_by_length, _sort_batches),
         f"{{:.0%}} of all positions are padding; {MOST_PADDING:.0%} are allowed. Put "
-        "pairs of similar length together.": Seen(
-            _padding, lambda *given: batch_plan(*given, bucket=False)
-        ),
+        "pairs of similar length together.":
+            Seen(_padding, lambda *given: batch_plan(*given, bucket=False)),
         "every epoch has the same batches in another order; shuffle pairs of equal "
-        "length too.": Seen(
-            lambda plans, *case: (
-                sorted(map(sorted, plans[0])) == sorted(map(sorted, plans[3]))
-            ),
-            _shuffle_batches,
-        ),
+        "length too.":
+            Seen(lambda plans, *case: (
+                     sorted(map(sorted, plans[0])) == sorted(map(sorted, plans[3]))),
+                 _shuffle_batches),
     },
-)
+)  # fmt: skip

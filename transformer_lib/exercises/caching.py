@@ -23,32 +23,24 @@ check_cache_size = Grader(
     solution=_cache_size,
     right="Targets once a beam, sources once a sentence, two vectors each.",
     mistakes={
-        "only keys or only values were counted; both are kept.": (
-            lambda *sizes: _cache_size(*sizes) // 2
-        ),
-        "these are numbers; each takes 4 bytes.": lambda *sizes: (
-            _cache_size(*sizes) // 4
-        ),
-        "this is one layer; each layer has its own.": (
-            lambda n_layers, *sizes: _cache_size(1, *sizes)
-        ),
-        "the keys and values of the source are missing.": (
-            lambda *sizes: _cache_size(*sizes[:5], 0)
-        ),
-        "the keys and values of the target are missing.": (
-            lambda *sizes: _cache_size(*sizes[:4], 0, sizes[5])
-        ),
-        "the source was counted once a beam, but its beams share it.": (
-            lambda *sizes: _cache_size(*sizes[:5], sizes[3] * sizes[5])
-        ),
-        "the target was counted once a sentence, but every beam writes its own.": (
-            lambda *sizes: _cache_size(*sizes[:3], 1, *sizes[4:])
-        ),
-        "this is one sentence; there are several.": (
-            lambda *sizes: _cache_size(*sizes[:2], 1, *sizes[3:])
-        ),
+        "only keys or only values were counted; both are kept.":
+            lambda *sizes: _cache_size(*sizes) // 2,
+        "these are numbers; each takes 4 bytes.":
+            lambda *sizes: (_cache_size(*sizes) // 4),
+        "this is one layer; each layer has its own.":
+            lambda n_layers, *sizes: _cache_size(1, *sizes),
+        "the keys and values of the source are missing.":
+            lambda *sizes: _cache_size(*sizes[:5], 0),
+        "the keys and values of the target are missing.":
+            lambda *sizes: _cache_size(*sizes[:4], 0, sizes[5]),
+        "the source was counted once a beam, but its beams share it.":
+            lambda *sizes: _cache_size(*sizes[:5], sizes[3] * sizes[5]),
+        "the target was counted once a sentence, but every beam writes its own.":
+            lambda *sizes: _cache_size(*sizes[:3], 1, *sizes[4:]),
+        "this is one sentence; there are several.":
+            lambda *sizes: _cache_size(*sizes[:2], 1, *sizes[3:]),
     },
-)
+)  # fmt: skip
 
 
 def _new_mask(n_kept, n_new):
@@ -63,25 +55,19 @@ check_new_mask = Grader(
     right="Each new token sees the cache and the new ones up to itself.",
     mistakes={
         "these are the first rows of the causal mask: the new tokens are the last "
-        "ones, but here they see as little as the first.": (
-            lambda n_kept, n_new: causal_mask(n_kept + n_new)[:n_new]
-        ),
-        "every new token sees all others, later ones too.": (
-            lambda n_kept, n_new: torch.ones(n_new, n_kept + n_new).bool()
-        ),
-        "the tokens in the cache are hidden; all of them are past.": (
+        "ones, but here they see as little as the first.":
+            lambda n_kept, n_new: causal_mask(n_kept + n_new)[:n_new],
+        "every new token sees all others, later ones too.":
+            lambda n_kept, n_new: torch.ones(n_new, n_kept + n_new).bool(),
+        "the tokens in the cache are hidden; all of them are past.":
             lambda n_kept, n_new: (
-                _new_mask(n_kept, n_new) & (torch.arange(n_kept + n_new) >= n_kept)
-            )
-        ),
-        "a token may attend to itself.": (
-            lambda n_kept, n_new: _new_mask(n_kept, n_new).tril(n_kept - 1)
-        ),
-        "True and False are swapped: True is where it may attend.": (
-            lambda n_kept, n_new: ~_new_mask(n_kept, n_new)
-        ),
+                _new_mask(n_kept, n_new) & (torch.arange(n_kept + n_new) >= n_kept)),
+        "a token may attend to itself.":
+            lambda n_kept, n_new: _new_mask(n_kept, n_new).tril(n_kept - 1),
+        "True and False are swapped: True is where it may attend.":
+            lambda n_kept, n_new: ~_new_mask(n_kept, n_new),
     },
-)
+)  # fmt: skip
 
 
 def _rows(parents):
@@ -112,18 +98,16 @@ check_reorder = Grader(
     right="Each beam goes on from what its parent has read.",
     mistakes={
         "nothing has moved.": lambda keys_values, parents: keys_values.clone(),
-        "the values stayed where they were; reorder both.": (
-            lambda keys_values, parents: torch.stack(
-                [keys_values[0, _rows(parents)], keys_values[1]]
-            )
-        ),
+        "the values stayed where they were; reorder both.":
+            lambda keys_values, parents: (
+                torch.stack([keys_values[0, _rows(parents)], keys_values[1]])),
         "beam numbers were used as row numbers: the second sentence got rows of the "
         "first.": lambda keys_values, parents: keys_values[:, parents.flatten()],
         "a row was copied from after it had been overwritten; read all rows before you "
         "write one.": _overwrite,
         "rows were sent to their parents; they come from them.": _send,
     },
-)
+)  # fmt: skip
 
 
 class _Reading:
@@ -210,25 +194,19 @@ check_draft = Grader(
     solution=_read_draft,
     right="The same tokens as one by one, in one pass.",
     mistakes={
-        "the model's own next token is missing.": (
-            lambda *given: _read_draft(*given)[:-1]
-        ),
+        "the model's own next token is missing.":
+            lambda *given: _read_draft(*given)[:-1],
         "the last token is the model's answer to an earlier one.": {"shift": -1},
-        "the decoder ran {} times; let it read all at once.": Seen(
-            lambda result, *case: result[1] if result[1] != 1 else None,
-            [partial(_read_draft, n_passes=2), _token_by_token],
-        ),
-        "the cache holds {} tokens, but {} are valid: truncate the others.": Seen(
-            lambda result, reading, n_right, n_draft: (
-                (result[2], 3 + n_right) if result[2] > 3 + n_right else None
-            ),
-            partial(_read_draft, keep="all"),
-        ),
-        "the cache holds {} tokens, but {} are valid: too much was truncated.": Seen(
-            lambda result, reading, n_right, n_draft: (
-                (result[2], 3 + n_right) if result[2] < 3 + n_right else None
-            ),
-            partial(_read_draft, keep=-1),
-        ),
+        "the decoder ran {} times; let it read all at once.":
+            Seen(lambda result, *case: result[1] if result[1] != 1 else None,
+                 [partial(_read_draft, n_passes=2), _token_by_token]),
+        "the cache holds {} tokens, but {} are valid: truncate the others.":
+            Seen(lambda result, reading, n_right, n_draft: (
+                     (result[2], 3 + n_right) if result[2] > 3 + n_right else None),
+                 partial(_read_draft, keep="all")),
+        "the cache holds {} tokens, but {} are valid: too much was truncated.":
+            Seen(lambda result, reading, n_right, n_draft: (
+                     (result[2], 3 + n_right) if result[2] < 3 + n_right else None),
+                 partial(_read_draft, keep=-1)),
     },
-)
+)  # fmt: skip

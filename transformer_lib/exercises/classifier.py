@@ -23,21 +23,19 @@ check_masked_max = Grader(
     solution=_masked_max,
     right="The largest value of every feature, and no padding in it.",
     mistakes={
-        "this is the pair that torch.max returns; take its values.": (
-            lambda hidden, real: hidden.max(dim=1)
-        ),
+        "this is the pair that torch.max returns; take its values.":
+            lambda hidden, real: hidden.max(dim=1),
         "padding takes part in the maximum.": lambda hidden, real: hidden.amax(dim=1),
         "padding counts as 0, which beats every negative feature; fill it with minus "
         "infinity.": {"fill": 0.0},
-        "the mask is inverted: this is the maximum over padding.": (
-            lambda hidden, real: _masked_max(hidden, ~real)
-        ),
+        "the mask is inverted: this is the maximum over padding.":
+            lambda hidden, real: _masked_max(hidden, ~real),
         "this is the minimum.": lambda hidden, real: -_masked_max(-hidden, real),
-        "this is the mean.": lambda hidden, real: (
-            (hidden * real.unsqueeze(-1)).sum(1) / real.sum(1, keepdim=True)
-        ),
+        "this is the mean.":
+            lambda hidden, real: (
+                (hidden * real.unsqueeze(-1)).sum(1) / real.sum(1, keepdim=True)),
     },
-)
+)  # fmt: skip
 
 
 def _plain_interval(n_right, n):
@@ -56,14 +54,12 @@ check_interval = Grader(
         "this is the plain interval, share plus and minus 1.96 deviations. At 10 of "
         "10 it claims to be certain.": _plain_interval,
         "one deviation holds 68 %; 95 % need 1.96.": {"z": 1},
-        "the bounds are in the wrong order.": (
-            lambda n_right, n: wilson_interval(n_right, n)[::-1]
-        ),
-        "the bounds are shares, from 0 to 1, not percent.": (
-            lambda n_right, n: tuple(100 * b for b in wilson_interval(n_right, n))
-        ),
+        "the bounds are in the wrong order.":
+            lambda n_right, n: wilson_interval(n_right, n)[::-1],
+        "the bounds are shares, from 0 to 1, not percent.":
+            lambda n_right, n: tuple(100 * b for b in wilson_interval(n_right, n)),
     },
-)
+)  # fmt: skip
 
 
 def _own(energies, labels):
@@ -78,21 +74,17 @@ check_energy_loss = Grader(
     right="Down with the right energy, up with all the others.",
     mistakes={
         "energies aren't logits: a low energy is a good answer.": F.cross_entropy,
-        "this only pulls the right energy down; nothing keeps the others up.": (
-            lambda energies, labels: _own(energies, labels).mean()
-        ),
+        "this only pulls the right energy down; nothing keeps the others up.":
+            lambda energies, labels: _own(energies, labels).mean(),
         "the logarithm of the sum is missing its sign or the sum its own: it is + ln "
-        "of the sum of exp(-E).": (
-            lambda e, labels: (_own(e, labels) - (-e).logsumexp(dim=1)).mean()
-        ),
-        "the sum runs over exp(E); it is exp(-E).": (
-            lambda e, labels: (_own(e, labels) + e.logsumexp(dim=1)).mean()
-        ),
-        "this is the sum over the batch; take the mean.": (
-            lambda e, labels: F.cross_entropy(-e, labels, reduction="sum")
-        ),
+        "of the sum of exp(-E).":
+            lambda e, labels: (_own(e, labels) - (-e).logsumexp(dim=1)).mean(),
+        "the sum runs over exp(E); it is exp(-E).":
+            lambda e, labels: (_own(e, labels) + e.logsumexp(dim=1)).mean(),
+        "this is the sum over the batch; take the mean.":
+            lambda e, labels: F.cross_entropy(-e, labels, reduction="sum"),
     },
-)
+)  # fmt: skip
 
 
 def _attention_pool(hidden, real, query, divide=math.sqrt, dim=1):
@@ -114,18 +106,14 @@ check_attention_pool = Grader(
     solution=_attention_pool,
     right="One query, asked of every word; its answer is the text.",
     mistakes={
-        "padding gets weight: set its scores to minus infinity first.": (
-            lambda hidden, real, query: _attention_pool(hidden, real | True, query)
-        ),
-        "the scores are not divided by the root of d_model.": {
-            "divide": lambda d_model: 1
-        },
-        "the scores are divided by d_model, not by its root.": {
-            "divide": lambda d_model: d_model
-        },
+        "padding gets weight: set its scores to minus infinity first.":
+            lambda hidden, real, query: _attention_pool(hidden, real | True, query),
+        "the scores are not divided by the root of d_model.":
+            {"divide": lambda d_model: 1},
+        "the scores are divided by d_model, not by its root.":
+            {"divide": lambda d_model: d_model},
         "softmax runs over the batch; it belongs to the positions.": {"dim": 0},
-        "all positions have the same weight here: the query is not used.": (
-            lambda hidden, real, query: _attention_pool(hidden, real, 0 * query)
-        ),
+        "all positions have the same weight here: the query is not used.":
+            lambda hidden, real, query: _attention_pool(hidden, real, 0 * query),
     },
-)
+)  # fmt: skip

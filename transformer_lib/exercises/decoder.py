@@ -24,29 +24,23 @@ check_shift = Grader(
     solution=_shift,
     right="Every position reads the token before the one it must predict.",
     mistakes={
-        "the shape must stay: a token comes in front, and the last one leaves.": [
-            lambda target, bos_id: target[:, :-1],
-            lambda target, bos_id: torch.cat([target[:, :1], target], dim=1),
-        ],
-        "nothing is shifted: every position would read its own answer.": (
-            lambda target, bos_id: target.clone()
-        ),
+        "the shape must stay: a token comes in front, and the last one leaves.":
+            [lambda target, bos_id: target[:, :-1],
+             lambda target, bos_id: torch.cat([target[:, :1], target], dim=1)],
+        "nothing is shifted: every position would read its own answer.":
+            lambda target, bos_id: target.clone(),
         "the last column came to the front, as roll does: the padded row now begins "
         "with <pad>. Put bos_id there.": lambda target, bos_id: target.roll(1, dims=1),
-        "this is shifted left: every position would read a token after its answer.": (
-            lambda target, bos_id: target.roll(-1, dims=1)
-        ),
-        "the first word is overwritten, but nothing moved.": (
-            lambda target, bos_id: torch.cat(
-                [_shift(target, 1)[:, :1], target[:, 1:]], 1
-            )
-        ),
-        "every row must begin with bos_id.": Seen(
-            lambda result, target, bos_id: not (result[:, 0] == bos_id).all(),
-            lambda target, bos_id: _shift(target, 7),
-        ),
+        "this is shifted left: every position would read a token after its answer.":
+            lambda target, bos_id: target.roll(-1, dims=1),
+        "the first word is overwritten, but nothing moved.":
+            lambda target, bos_id: (
+                torch.cat([_shift(target, 1)[:, :1], target[:, 1:]], 1)),
+        "every row must begin with bos_id.":
+            Seen(lambda result, target, bos_id: not (result[:, 0] == bos_id).all(),
+                 lambda target, bos_id: _shift(target, 7)),
     },
-)
+)  # fmt: skip
 
 SUBLAYERS = ("self_attn", "cross_attn", "feed_forward")
 
@@ -95,37 +89,28 @@ check_pre_norm_layer = Grader(
     solution=_pre_norm,
     right="Only the query passes the norm; the memory had its own.",
     mistakes={
-        "this is post-norm: the norm must come before each sub-layer.": {
-            "connect": lambda x, f, norm: norm(x + f(x))
-        },
-        "the residual sums are missing: x + sub-layer(norm(x)).": {
-            "connect": lambda x, f, norm: f(norm(x))
-        },
-        "no norm is used; each sub-layer has one.": {
-            "connect": lambda x, f, norm: x + f(x)
-        },
-        "self-attention comes before cross-attention.": {
-            "order": ("cross_attn", "self_attn", "feed_forward")
-        },
+        "this is post-norm: the norm must come before each sub-layer.":
+            {"connect": lambda x, f, norm: norm(x + f(x))},
+        "the residual sums are missing: x + sub-layer(norm(x)).":
+            {"connect": lambda x, f, norm: f(norm(x))},
+        "no norm is used; each sub-layer has one.":
+            {"connect": lambda x, f, norm: x + f(x)},
+        "self-attention comes before cross-attention.":
+            {"order": ("cross_attn", "self_attn", "feed_forward")},
         "the feed-forward network is missing.": {"order": SUBLAYERS[:2]},
         "cross-attention is missing.": {"order": SUBLAYERS[::2]},
-        "the two masks are swapped: src_mask is for cross-attention.": (
-            lambda layer, x, memory, src, tgt: layer(x, memory, tgt, src)
-        ),
-        "the memory was normalized again; only the query passes the norm.": (
-            lambda layer, x, z, *masks: layer(
-                x, layer.cross_attn_connection.norm(z), *masks
-            )
-        ),
-        "the causal mask is missing in self-attention.": (
-            lambda layer, x, memory, src, tgt: layer(x, memory, src, None)
-        ),
-        "the padding mask is missing in cross-attention.": (
-            lambda layer, x, memory, src, tgt: layer(x, memory, None, tgt)
-        ),
+        "the two masks are swapped: src_mask is for cross-attention.":
+            lambda layer, x, memory, src, tgt: layer(x, memory, tgt, src),
+        "the memory was normalized again; only the query passes the norm.":
+            lambda layer, x, z, *masks: (
+                layer(x, layer.cross_attn_connection.norm(z), *masks)),
+        "the causal mask is missing in self-attention.":
+            lambda layer, x, memory, src, tgt: layer(x, memory, src, None),
+        "the padding mask is missing in cross-attention.":
+            lambda layer, x, memory, src, tgt: layer(x, memory, None, tgt),
         "keys and values must come from the memory, not from x.": {"keys": "x"},
     },
-)
+)  # fmt: skip
 
 
 def _look(maps, layer, n_heads, heads=slice):
@@ -140,33 +125,25 @@ check_alignment = Grader(
     solution=_look,
     right="One layer, its first heads, one source word for each position.",
     mistakes={
-        "these are weights; return the index of the largest.": (
-            lambda maps, layer, n: maps[layer][:, :n].mean(dim=1)
-        ),
-        "the heads are still apart; average over dim 1.": (
-            lambda maps, layer, n: maps[layer].argmax(dim=-1)
-        ),
-        "the source is kept; take argmax over the last axis.": (
-            lambda maps, layer, n: maps[layer][:, :n].mean(dim=1).argmax(dim=1)
-        ),
-        "all heads were averaged; take the first n_heads only.": {
-            "heads": lambda n: slice(None)
-        },
-        "the last heads were taken; fairseq keeps the first.": {
-            "heads": lambda n: slice(-n, None)
-        },
-        "only the head with the number n_heads was taken; average those before it.": {
-            "heads": lambda n: [n]
-        },
+        "these are weights; return the index of the largest.":
+            lambda maps, layer, n: maps[layer][:, :n].mean(dim=1),
+        "the heads are still apart; average over dim 1.":
+            lambda maps, layer, n: maps[layer].argmax(dim=-1),
+        "the source is kept; take argmax over the last axis.":
+            lambda maps, layer, n: maps[layer][:, :n].mean(dim=1).argmax(dim=1),
+        "all heads were averaged; take the first n_heads only.":
+            {"heads": lambda n: slice(None)},
+        "the last heads were taken; fairseq keeps the first.":
+            {"heads": lambda n: slice(-n, None)},
+        "only the head with the number n_heads was taken; average those before it.":
+            {"heads": lambda n: [n]},
         "only head 0 was taken; average the first n_heads.": {"heads": lambda n: [0]},
-        "this is the last layer; take the one asked for.": (
-            lambda maps, layer, n: _look(maps, -1, n)
-        ),
-        "all layers were averaged; take one.": (
-            lambda maps, layer, n: _look([sum(maps)], 0, n)
-        ),
+        "this is the last layer; take the one asked for.":
+            lambda maps, layer, n: _look(maps, -1, n),
+        "all layers were averaged; take one.":
+            lambda maps, layer, n: _look([sum(maps)], 0, n),
     },
-)
+)  # fmt: skip
 
 
 def _incremental(layer, x, memory):
@@ -233,14 +210,11 @@ check_incremental = Grader(
     solution=_incremental,
     right="One position a step, and nothing is projected twice.",
     mistakes={
-        "earlier positions have seen later ones; look back only.": (
-            lambda layer, x, memory: layer(x, memory)
-        ),
-        "every position saw itself only; keep the keys of earlier ones.": (
-            lambda layer, x, memory: torch.cat(
-                [layer(y, memory) for y in x.split(1, dim=1)], dim=1
-            )
-        ),
+        "earlier positions have seen later ones; look back only.":
+            lambda layer, x, memory: layer(x, memory),
+        "every position saw itself only; keep the keys of earlier ones.":
+            lambda layer, x, memory: (
+                torch.cat([layer(y, memory) for y in x.split(1, dim=1)], dim=1)),
         "{} saw {} positions at once; pass one at a time.": Seen(
             lambda result, *case: next(
                 (
@@ -268,4 +242,4 @@ check_incremental = Grader(
             ],
         ),
     },
-)
+)  # fmt: skip

@@ -19,23 +19,18 @@ check_unpack = Grader(
     solution=lambda weight: weight.chunk(3),
     right="Three blocks of rows: query, key, value.",
     mistakes={
-        "columns are split; the three are joined along their outputs, the rows.": (
-            lambda weight: weight.chunk(3, dim=1)
-        ),
-        "keys and values are swapped; the order is query, key, value.": (
-            lambda weight: weight.view(3, 6, 6)[[0, 2, 1]]
-        ),
-        "the order is reversed; it is query, key, value.": (
-            lambda weight: weight.chunk(3)[::-1]
-        ),
-        "the matrices are transposed; nn.Linear stores (out, in), as they come.": (
-            lambda weight: weight.view(3, 6, 6).mT
-        ),
-        "every third row is taken; the three stand one below the other.": (
-            lambda weight: weight.view(6, 3, 6).transpose(0, 1)
-        ),
+        "columns are split; the three are joined along their outputs, the rows.":
+            lambda weight: weight.chunk(3, dim=1),
+        "keys and values are swapped; the order is query, key, value.":
+            lambda weight: weight.view(3, 6, 6)[[0, 2, 1]],
+        "the order is reversed; it is query, key, value.":
+            lambda weight: weight.chunk(3)[::-1],
+        "the matrices are transposed; nn.Linear stores (out, in), as they come.":
+            lambda weight: weight.view(3, 6, 6).mT,
+        "every third row is taken; the three stand one below the other.":
+            lambda weight: weight.view(6, 3, 6).transpose(0, 1),
     },
-)
+)  # fmt: skip
 
 _KEYS = (
     *(f"attention.{name}" for name in ("fc_q.weight", "fc_k.weight", "fc_v.weight")),
@@ -81,14 +76,12 @@ check_key = Grader(
             lambda found, key: "self_attn_ln" in found,
             _unless("attention_ln", lambda key: key.replace("attention", "self_attn")),
         ),
-        "the rule for `ff` caught `ff_ln` as well.": Seen(
-            lambda found, key: "feed_forward_ln" in found,
-            _unless("ff_ln", lambda key: key.replace("ff", "feed_forward")),
-        ),
-        "the rule for `fc` caught a longer name as well.": Seen(
-            lambda found, key: "out_proj" in found and ".fc." not in key,
-            _unless("fc_", lambda key: key.replace("fc", "out_proj")),
-        ),
+        "the rule for `ff` caught `ff_ln` as well.":
+            Seen(lambda found, key: "feed_forward_ln" in found,
+                 _unless("ff_ln", lambda key: key.replace("ff", "feed_forward"))),
+        "the rule for `fc` caught a longer name as well.":
+            Seen(lambda found, key: "out_proj" in found and ".fc." not in key,
+                 _unless("fc_", lambda key: key.replace("fc", "out_proj"))),
         "expand comes first, then contract.": Seen(
             lambda found, key: (
                 {"expand", "contract"} & {*found.split(".")}
@@ -97,12 +90,11 @@ check_key = Grader(
             ),
             _swap_maps,
         ),
-        "the number of the layer is lost.": Seen(
-            lambda found, key: key.split(".")[2] not in found.split("."),
-            lambda key: _convert_key(key).replace("layers.3.", "layers.0."),
-        ),
+        "the number of the layer is lost.":
+            Seen(lambda found, key: key.split(".")[2] not in found.split("."),
+                 lambda key: _convert_key(key).replace("layers.3.", "layers.0.")),
     },
-)
+)  # fmt: skip
 
 check_table = Grader(
     "the paper's table of positions (length, d_model), sines and cosines in turn -> "
@@ -111,17 +103,13 @@ check_table = Grader(
     solution=lambda table: torch.cat([table[:, 0::2], table[:, 1::2]], dim=1),
     right="All sines, then all cosines, and every position in its place.",
     mistakes={
-        "the table is unchanged; sines and cosines still take turns.": (
-            lambda table: table.clone()
-        ),
-        "all cosines come first; Marian begins with the sines.": (
-            lambda table: torch.cat([table[:, 1::2], table[:, 0::2]], dim=1)
-        ),
-        "halves of the columns are dealt out in turn; this goes the other way.": (
-            lambda table: torch.stack([table[:, :4], table[:, 4:]], -1).flatten(1)
-        ),
-        "rows are reordered; positions stay, the columns move.": (
-            lambda table: torch.cat([table[0::2], table[1::2]])
-        ),
+        "the table is unchanged; sines and cosines still take turns.":
+            lambda table: table.clone(),
+        "all cosines come first; Marian begins with the sines.":
+            lambda table: torch.cat([table[:, 1::2], table[:, 0::2]], dim=1),
+        "halves of the columns are dealt out in turn; this goes the other way.":
+            lambda table: torch.stack([table[:, :4], table[:, 4:]], -1).flatten(1),
+        "rows are reordered; positions stay, the columns move.":
+            lambda table: torch.cat([table[0::2], table[1::2]]),
     },
-)
+)  # fmt: skip

@@ -21,24 +21,18 @@ check_count = Grader(
     solution=_count,
     right="Three matrices, two or one: tying removes whole matrices.",
     mistakes={
-        "the output layer has no bias here.": (
-            lambda src, tgt, d_model, tying: _count(src, tgt, d_model, tying) + tgt
-        ),
-        "a shared matrix counts once, not for each of its jobs.": (
-            lambda src, tgt, d_model, tying: (src + 2 * tgt) * d_model
-        ),
-        "you left out the output layer, which has a matrix of its own.": {
-            "none": lambda src, tgt: src + tgt
-        },
-        "the output layer shares with the target embedding, not source.": {
-            "decoder": lambda src, tgt: 2 * src
-        },
-        "the source embedding keeps a matrix of its own.": [
-            {"decoder": lambda src, tgt: src},
-            {"decoder": lambda src, tgt: tgt},
-        ],
+        "the output layer has no bias here.":
+            lambda src, tgt, d_model, tying: _count(src, tgt, d_model, tying) + tgt,
+        "a shared matrix counts once, not for each of its jobs.":
+            lambda src, tgt, d_model, tying: (src + 2 * tgt) * d_model,
+        "you left out the output layer, which has a matrix of its own.":
+            {"none": lambda src, tgt: src + tgt},
+        "the output layer shares with the target embedding, not source.":
+            {"decoder": lambda src, tgt: 2 * src},
+        "the source embedding keeps a matrix of its own.":
+            [{"decoder": lambda src, tgt: src}, {"decoder": lambda src, tgt: tgt}],
     },
-)
+)  # fmt: skip
 
 _PAD = 2
 _IDS = [[5, 3, 7, 4], [_PAD, _PAD, 8, 6], [9, 4, _PAD, _PAD]]  # left and right
@@ -68,39 +62,29 @@ check_embed = Grader(
     solution=_embed,
     right="Scaled token plus place, wherever the padding stands.",
     mistakes={
-        "the width is twice d_model: add the positions, don't concatenate them.": (
-            lambda *given: torch.cat(2 * [_embed(*given)], dim=-1)
-        ),
+        "the width is twice d_model: add the positions, don't concatenate them.":
+            lambda *given: torch.cat(2 * [_embed(*given)], dim=-1),
         "the factor sqrt(d_model) on the token vectors is missing.": {"factor": _one},
-        "the factor belongs to the token vectors only, not to the sum.": {
-            "factor": _one,
-            "of_sum": math.sqrt,
-        },
-        "the factor is sqrt(d_model), not d_model.": {
-            "factor": lambda d_model: d_model
-        },
-        "you divide by sqrt(d_model); multiply.": {
-            "factor": lambda d_model: d_model**-0.5
-        },
-        "the positions are missing.": (
-            lambda ids, weight, pad_id: math.sqrt(weight.size(1)) * weight[ids]
-        ),
-        "count positions past the padding, not from the left edge.": {
-            "count": _from_the_edge
-        },
-        "positions start at 0, but yours start at 1.": {
-            "count": lambda real: real.cumsum(1)
-        },
-        "positions start at 0, but yours start at pad_id + 1, as fairseq's do.": {
-            "count": lambda real: real.cumsum(1) + _PAD
-        },
-        "positions go on from one sentence to the next; each starts at 0.": {
-            "count": lambda real: real.view(-1).cumsum(0).view_as(real) - 1
-        },
+        "the factor belongs to the token vectors only, not to the sum.":
+            {"factor": _one, "of_sum": math.sqrt},
+        "the factor is sqrt(d_model), not d_model.":
+            {"factor": lambda d_model: d_model},
+        "you divide by sqrt(d_model); multiply.":
+            {"factor": lambda d_model: d_model**-0.5},
+        "the positions are missing.":
+            lambda ids, weight, pad_id: math.sqrt(weight.size(1)) * weight[ids],
+        "count positions past the padding, not from the left edge.":
+            {"count": _from_the_edge},
+        "positions start at 0, but yours start at 1.":
+            {"count": lambda real: real.cumsum(1)},
+        "positions start at 0, but yours start at pad_id + 1, as fairseq's do.":
+            {"count": lambda real: real.cumsum(1) + _PAD},
+        "positions go on from one sentence to the next; each starts at 0.":
+            {"count": lambda real: real.view(-1).cumsum(0).view_as(real) - 1},
         "two mistakes: no factor on the tokens, and positions counted from the left "
         "edge.": {"factor": _one, "count": _from_the_edge},
     },
-)
+)  # fmt: skip
 
 
 def _shift(places, k, frequency=lambda i, d_model: 10_000.0 ** (-2 * i / d_model)):
@@ -119,28 +103,23 @@ check_shift = Grader(
     solution=_shift,
     right="One rotation for each frequency moves every position alike.",
     mistakes={
-        "you moved in the other direction: check the signs.": (
-            lambda places, k: _shift(places, -k)
-        ),
+        "you moved in the other direction: check the signs.":
+            lambda places, k: _shift(places, -k),
         "the rows were moved in the tensor; compute the vectors further on, which need "
         "not be among the given ones.": lambda places, k: places.roll(-k, dims=0),
-        "sine and cosine are swapped.": (
-            lambda places, k: _shift(places, k).view(-1, 4, 2).flip(-1).flatten(1)
-        ),
-        "all sines come first in yours; here they alternate with the cosines.": (
-            lambda places, k: _shift(places, k).view(-1, 4, 2).mT.flatten(1)
-        ),
+        "sine and cosine are swapped.":
+            lambda places, k: _shift(places, k).view(-1, 4, 2).flip(-1).flatten(1),
+        "all sines come first in yours; here they alternate with the cosines.":
+            lambda places, k: _shift(places, k).view(-1, 4, 2).mT.flatten(1),
         "the vectors come back unmoved.": lambda places, k: places.clone(),
-        "you count the rows from 0, but the positions of the rows are unknown.": (
-            lambda places, k: sinusoid_table(20, 8)[max(k, 0) :][: len(places)]
-        ),
+        "you count the rows from 0, but the positions of the rows are unknown.":
+            lambda places, k: sinusoid_table(20, 8)[max(k, 0) :][: len(places)],
         "every pair of columns turns at the same speed; pair i has the frequency "
         "10000^(-2i / d_model).": {"frequency": lambda i, d_model: torch.ones(len(i))},
-        "the exponent is 2i / d_model, but yours is i / d_model.": {
-            "frequency": lambda i, d_model: 10_000.0 ** (-i / d_model)
-        },
+        "the exponent is 2i / d_model, but yours is i / d_model.":
+            {"frequency": lambda i, d_model: 10_000.0 ** (-i / d_model)},
     },
-)
+)  # fmt: skip
 
 
 def _waves(frequency):
@@ -188,38 +167,29 @@ check_positions = Grader(
     ),
     any_answer=True,
     mistakes={
-        "two equal calls give two different tables.": Seen(
-            lambda tables, n, width: not torch.equal(tables[0], tables[1]),
-            lambda n, width: torch.rand(n, width),
-        ),
+        "two equal calls give two different tables.":
+            Seen(lambda tables, n, width: not torch.equal(tables[0], tables[1]),
+                 lambda n, width: torch.rand(n, width)),
         "position 1 has one vector among 32 positions and another among 64: don't let "
-        "it depend on the length.": Seen(
-            lambda tables, n, width: not _close(tables[0][: n // 2], tables[2]),
-            lambda n, width: _waves(_golden)(n, width) / n,
-        ),
-        "entries must lie between -1 and 1, but one is {:.3g}.": Seen(
-            lambda tables, n, width: (
-                x.item() if (x := tables[0].abs().max()) > 1 + 1e-6 else None
-            ),
-            lambda n, width: torch.arange(n)[:, None].expand(n, width),
-        ),
-        "two positions are only {:.3f} apart; more than 0.1 is needed.": Seen(
-            lambda tables, n, width: gap if (gap := _distance(tables)) <= 0.1 else None,
-            [
-                lambda n, width: torch.ones(n, width),
-                _waves(lambda width: torch.full((width // 2,), math.pi / 8)),
-            ],
-        ),
+        "it depend on the length.":
+            Seen(lambda tables, n, width: not _close(tables[0][: n // 2], tables[2]),
+                 lambda n, width: _waves(_golden)(n, width) / n),
+        "entries must lie between -1 and 1, but one is {:.3g}.":
+            Seen(lambda tables, n, width: (
+                     x.item() if (x := tables[0].abs().max()) > 1 + 1e-6 else None),
+                 lambda n, width: torch.arange(n)[:, None].expand(n, width)),
+        "two positions are only {:.3f} apart; more than 0.1 is needed.":
+            Seen(lambda tables, n, width: (
+                     gap if (gap := _distance(tables)) <= 0.1 else None),
+                 [lambda n, width: torch.ones(n, width),
+                  _waves(lambda width: torch.full((width // 2,), math.pi / 8))]),
         "no single matrix carries every position to the next: the best one is off by "
-        "{:.3f}.": Seen(
-            lambda tables, n, width: (
-                gap if (gap := _shift_error(tables)) > 1e-3 else None
-            ),
-            _learned,
-        ),
-        "these are the paper's own waves; find others.": Seen(
-            lambda tables, n, width: _close(tables[0], sinusoid_table(n, width)),
-            sinusoid_table,
-        ),
+        "{:.3f}.":
+            Seen(lambda tables, n, width: (
+                     gap if (gap := _shift_error(tables)) > 1e-3 else None),
+                 _learned),
+        "these are the paper's own waves; find others.":
+            Seen(lambda tables, n, width: _close(tables[0], sinusoid_table(n, width)),
+                 sinusoid_table),
     },
-)
+)  # fmt: skip

@@ -26,28 +26,22 @@ check_feed_forward = Grader(
     solution=_feed_forward,
     right="Two maps and a bend, at every position alike.",
     mistakes={
-        "there is no ReLU: two linear maps in a row are one linear map.": (
-            lambda x, w, b, v, c: (x @ w + b) @ v + c
-        ),
-        "this is GELU; equation (6.1) has max(0, ·), which is ReLU.": (
-            lambda *given: _feed_forward(*given, bend=F.gelu)
-        ),
-        "ReLU stands at the end; it belongs between the two maps.": (
-            lambda x, w, b, v, c: ((x @ w + b) @ v + c).relu()
-        ),
-        "ReLU stands at the end, too; the output may be negative.": (
-            lambda *given: _feed_forward(*given).relu()
-        ),
+        "there is no ReLU: two linear maps in a row are one linear map.":
+            lambda x, w, b, v, c: (x @ w + b) @ v + c,
+        "this is GELU; equation (6.1) has max(0, ·), which is ReLU.":
+            lambda *given: _feed_forward(*given, bend=F.gelu),
+        "ReLU stands at the end; it belongs between the two maps.":
+            lambda x, w, b, v, c: ((x @ w + b) @ v + c).relu(),
+        "ReLU stands at the end, too; the output may be negative.":
+            lambda *given: _feed_forward(*given).relu(),
         "b_1 is missing.": lambda x, w, b, v, c: _feed_forward(x, w, 0, v, c),
-        "b_1 is added after ReLU; it belongs inside.": (
-            lambda x, w, b, v, c: ((x @ w).relu() + b) @ v + c
-        ),
+        "b_1 is added after ReLU; it belongs inside.":
+            lambda x, w, b, v, c: ((x @ w).relu() + b) @ v + c,
         "b_2 is missing.": lambda x, w, b, v, c: _feed_forward(x, w, b, v, 0),
-        "x is added already; the residual connection is not part of it.": (
-            lambda x, *given: x + _feed_forward(x, *given)
-        ),
+        "x is added already; the residual connection is not part of it.":
+            lambda x, *given: x + _feed_forward(x, *given),
     },
-)
+)  # fmt: skip
 
 
 def _layer(x, attention, feed_forward, norm_1, norm_2):
@@ -76,39 +70,30 @@ check_encoder_layer = Grader(
     solution=_layer,
     right="Gather, add, normalize; think, add, normalize.",
     mistakes={
-        "this is pre-norm; equation (6.2) normalizes after each sum.": (
-            lambda x, a, f, n, m: (y := x + a(n(x))) + f(m(y))
-        ),
-        "the residual connection around attention is missing: add x.": (
-            lambda x, a, f, n, m: _layer(x, lambda x: a(x) - x, f, n, m)
-        ),
-        "the residual connection around the feed-forward network is missing: add y.": (
-            lambda x, a, f, n, m: m(f(n(x + a(x))))
-        ),
+        "this is pre-norm; equation (6.2) normalizes after each sum.":
+            lambda x, a, f, n, m: (y := x + a(n(x))) + f(m(y)),
+        "the residual connection around attention is missing: add x.":
+            lambda x, a, f, n, m: _layer(x, lambda x: a(x) - x, f, n, m),
+        "the residual connection around the feed-forward network is missing: add y.":
+            lambda x, a, f, n, m: m(f(n(x + a(x)))),
         "both residual connections are missing.": lambda x, a, f, n, m: m(f(n(a(x)))),
-        "the second sum adds x; it should add y.": (
-            lambda x, a, f, n, m: m(x + f(n(x + a(x))))
-        ),
-        "the feed-forward network reads x; it should read y.": (
-            lambda x, a, f, n, m: m(n(x + a(x)) + f(x))
-        ),
-        "norm_1 is used twice; each half has a norm of its own.": (
-            lambda x, a, f, n, m: _layer(x, a, f, n, n)
-        ),
+        "the second sum adds x; it should add y.":
+            lambda x, a, f, n, m: m(x + f(n(x + a(x)))),
+        "the feed-forward network reads x; it should read y.":
+            lambda x, a, f, n, m: m(n(x + a(x)) + f(x)),
+        "norm_1 is used twice; each half has a norm of its own.":
+            lambda x, a, f, n, m: _layer(x, a, f, n, n),
         "the two norms are swapped.": lambda x, a, f, n, m: _layer(x, a, f, m, n),
-        "the last norm is missing.": lambda x, a, f, n, m: _layer(
-            x, a, f, n, Tensor.clone
-        ),
-        "the first norm is missing.": lambda x, a, f, n, m: _layer(
-            x, a, f, Tensor.clone, m
-        ),
+        "the last norm is missing.":
+            lambda x, a, f, n, m: _layer(x, a, f, n, Tensor.clone),
+        "the first norm is missing.":
+            lambda x, a, f, n, m: _layer(x, a, f, Tensor.clone, m),
         "the norm stands inside the sum: normalize x + attention(x), not attention(x) "
         "alone.": lambda x, a, f, n, m: (y := x + n(a(x))) + m(f(y)),
-        "the halves are swapped; attention comes first.": (
-            lambda x, a, f, n, m: _layer(x, f, a, n, m)
-        ),
+        "the halves are swapped; attention comes first.":
+            lambda x, a, f, n, m: _layer(x, f, a, n, m),
     },
-)
+)  # fmt: skip
 
 
 def _states(encoder, x, mask):
@@ -139,34 +124,27 @@ check_hidden_states = Grader(
     solution=_states,
     right="N + 1 states for N layers, and none of them is the output here.",
     mistakes={
-        "expected one tensor; torch.stack turns a list into one.": [
-            lambda *given: list(_states(*given)),
-            lambda *given: tuple(_states(*given)),
-        ],
-        "3 states for 3 layers: X^1, the embedding, belongs to the list too.": (
-            lambda *given: _states(*given)[1:]
-        ),
-        "5 states for 3 layers: the output of the final norm is no state.": (
-            lambda *given: _and_output(_states(*given), *given)
-        ),
+        "expected one tensor; torch.stack turns a list into one.":
+            [lambda *given: list(_states(*given)),
+             lambda *given: tuple(_states(*given))],
+        "3 states for 3 layers: X^1, the embedding, belongs to the list too.":
+            lambda *given: _states(*given)[1:],
+        "5 states for 3 layers: the output of the final norm is no state.":
+            lambda *given: _and_output(_states(*given), *given),
         "the last one is the encoder's output; in pre-norm X^{N+1} is taken before the "
         "final norm.": lambda *given: _and_output(_states(*given)[:-1], *given),
-        "the mask is not passed on to the layers.": (
-            lambda encoder, x, mask: _states(encoder, x, None)
-        ),
-        "every layer reads X^1; each must read the output of the one before.": (
-            lambda encoder, x, mask: torch.stack(
-                [x, *(layer(x, mask) for layer in encoder.layers)]
-            )
-        ),
+        "the mask is not passed on to the layers.":
+            lambda encoder, x, mask: _states(encoder, x, None),
+        "every layer reads X^1; each must read the output of the one before.":
+            lambda encoder, x, mask: (
+                torch.stack([x, *(layer(x, mask) for layer in encoder.layers)])),
         "every state went through the final norm; it is applied once, after the last "
-        "layer, and not to the states.": (
-            lambda encoder, *given: encoder.norm(_states(encoder, *given))
-        ),
+        "layer, and not to the states.":
+            lambda encoder, *given: encoder.norm(_states(encoder, *given)),
         "X^1 is missing, and the output stands at the end; X^{N+1} is the last layer's "
         "output.": lambda *given: _and_output(_states(*given)[1:], *given),
     },
-)
+)  # fmt: skip
 
 
 def _run_network(weights, pairs):
@@ -204,14 +182,9 @@ check_sorting_network = Grader(
     mistakes={
         "the network alone sorts; x is added to its output, so it must compute what is "
         "missing.": _always_sorted(),
-        "the larger one comes first; it should come second.": (
-            -_W_1,
-            _B_1,
-            -_W_2,
-            _B_2,
-        ),
-        "nothing changes: the network's output is 0 everywhere.": (
-            (_W_1, _B_1, 0 * _W_2, _B_2)
-        ),
+        "the larger one comes first; it should come second.":
+            (-_W_1, _B_1, -_W_2, _B_2),
+        "nothing changes: the network's output is 0 everywhere.":
+            (_W_1, _B_1, 0 * _W_2, _B_2),
     },
-)
+)  # fmt: skip

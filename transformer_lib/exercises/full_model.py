@@ -59,22 +59,18 @@ check_parameter_count = Grader(
         "the decoder's cross-attention is missing.": _formula(cross=0),
         "cross-attention and its norm are missing.": _formula(cross=0, cross_norm=0),
         "the layer norms are missing; each has a gain and a bias.": _formula(norms=0),
-        "a layer norm has two vectors, a gain and a bias.": (
-            lambda *sizes: int(_formula(norms=0.5)(*sizes))
-        ),
+        "a layer norm has two vectors, a gain and a bias.":
+            lambda *sizes: int(_formula(norms=0.5)(*sizes)),
         "the biases of the feed-forward network are missing.": _formula(ff_bias=0),
-        "the bias of the attention's output projection is missing.": (
-            _formula(out_bias=0)
-        ),
+        "the bias of the attention's output projection is missing.":
+            _formula(out_bias=0),
         "query, key and value projections have no bias here.": _formula(in_bias=1),
-        "the output projections of the attentions are missing.": (
-            _formula(squares=3, out_bias=0)
-        ),
-        "only one side is counted; encoder and decoder have n_layers each.": (
-            _formula(sides=0)
-        ),
+        "the output projections of the attentions are missing.":
+            _formula(squares=3, out_bias=0),
+        "only one side is counted; encoder and decoder have n_layers each.":
+            _formula(sides=0),
     },
-)
+)  # fmt: skip
 
 
 def _draw_batch():
@@ -112,32 +108,24 @@ check_forward = Grader(
     right="Six calls, and the logits are the model's.",
     mistakes={
         "these are features; lm_head turns them into logits.": _features,
-        "these are probabilities; return logits, before the softmax.": (
-            lambda *given: _forward()(*given).softmax(dim=-1)
-        ),
-        "no mask anywhere: the future and the padding are seen.": [
-            _forward(encoder=False, cross=False, causal=False),
-            lambda model, src, tgt_in: model.lm_head(
-                model.decode(tgt_in, model.encode(src))
-            ),
-        ],
-        "the decoder sees the future; its self-attention needs the causal mask.": (
-            _forward(causal=False)
-        ),
-        "the encoder sees padding; its attention needs the source mask.": (
-            _forward(encoder=False)
-        ),
-        "cross-attention sees padding; it needs the source mask.": _forward(
-            cross=False
-        ),
-        "the source's padding is seen in both places; build its mask.": (
-            _forward(encoder=False, cross=False)
-        ),
-        "token vectors are not scaled; call src_embeddings itself.": (
-            _forward(scaled=False)
-        ),
+        "these are probabilities; return logits, before the softmax.":
+            lambda *given: _forward()(*given).softmax(dim=-1),
+        "no mask anywhere: the future and the padding are seen.":
+            [_forward(encoder=False, cross=False, causal=False),
+             lambda model, src, tgt_in: (
+                 model.lm_head(model.decode(tgt_in, model.encode(src))))],
+        "the decoder sees the future; its self-attention needs the causal mask.":
+            _forward(causal=False),
+        "the encoder sees padding; its attention needs the source mask.":
+            _forward(encoder=False),
+        "cross-attention sees padding; it needs the source mask.":
+            _forward(cross=False),
+        "the source's padding is seen in both places; build its mask.":
+            _forward(encoder=False, cross=False),
+        "token vectors are not scaled; call src_embeddings itself.":
+            _forward(scaled=False),
     },
-)
+)  # fmt: skip
 
 
 def _count_writing(src_len, tgt_len, d_model, d_ff, n_layers, vocab_size):
@@ -180,26 +168,22 @@ check_writing_flops = Grader(
     solution=_count_writing,
     right="Your formula agrees with a model that writes, under a counter.",
     mistakes={
-        "each multiplication comes with an addition: twice as many.": (
-            lambda *sizes: _write()(*sizes) // 2
-        ),
+        "each multiplication comes with an addition: twice as many.":
+            lambda *sizes: _write()(*sizes) // 2,
         "this is one pass over all tokens, as in training; when writing, the decoder "
-        "runs once for every token.": (
-            _write(lengths=lambda m: [m], heads=lambda t, m: m)
-        ),
+        "runs once for every token.":
+            _write(lengths=lambda m: [m], heads=lambda t, m: m),
         "the encoder runs only once; its memory is kept.": _write(encoders=lambda m: m),
         "lm_head is needed at the last position only.": _write(heads=lambda t, m: t),
-        "the decoder reads all tokens so far, not only the newest.": (
-            _write(lengths=lambda m: [1] * m)
-        ),
-        "the first step reads 1 token and the last one reads tgt_len.": (
-            _write(lengths=range)
-        ),
+        "the decoder reads all tokens so far, not only the newest.":
+            _write(lengths=lambda m: [1] * m),
+        "the first step reads 1 token and the last one reads tgt_len.":
+            _write(lengths=range),
         "the encoder is missing.": _write(encoders=0),
         "lm_head is missing.": _write(heads=lambda t, m: 0),
         "the decoder's cross-attention is missing.": _write(cross=0),
     },
-)
+)  # fmt: skip
 
 
 def _size(config):
@@ -223,37 +207,32 @@ check_design = Grader(
     ),
     any_answer=True,
     mistakes={
-        f"both vocabularies must have {VOCABULARY} tokens.": Seen(
-            lambda it: {it.src_vocab_size, it.tgt_vocab_size} != {VOCABULARY},
-            replace(_DESIGN, tgt_vocab_size=100, tie_embeddings="decoder"),
-        ),
-        "at least 2 layers a side are asked for.": Seen(
-            lambda it: min(it.n_encoder_layers, it.n_decoder_layers) < 2,
-            replace(_DESIGN, n_encoder_layers=1),
-        ),
+        f"both vocabularies must have {VOCABULARY} tokens.":
+            Seen(lambda it: {it.src_vocab_size, it.tgt_vocab_size} != {VOCABULARY},
+                 replace(_DESIGN, tgt_vocab_size=100, tie_embeddings="decoder")),
+        "at least 2 layers a side are asked for.":
+            Seen(lambda it: min(it.n_encoder_layers, it.n_decoder_layers) < 2,
+                 replace(_DESIGN, n_encoder_layers=1)),
         "heads are {} wide, but at least 32 are asked for: take fewer heads.": Seen(
             lambda it: (
                 it.d_model // it.n_heads if it.d_model < 32 * it.n_heads else None
             ),
             replace(_DESIGN, n_heads=16),
         ),
-        "d_ff {} is below d_model {}.": Seen(
-            lambda it: (it.d_ff, it.d_model) if it.d_ff < it.d_model else None,
-            replace(_DESIGN, d_ff=128),
-        ),
+        "d_ff {} is below d_model {}.":
+            Seen(lambda it: (it.d_ff, it.d_model) if it.d_ff < it.d_model else None,
+                 replace(_DESIGN, d_ff=128)),
         "{:,} parameters are over the budget. Are the embeddings tied?": Seen(
             lambda it: (
                 _size(it) if _size(it) > BUDGET and it.tie_embeddings != "all" else None
             ),
             replace(_DESIGN, tie_embeddings="none"),
         ),
-        "{:,} parameters are over the budget.": Seen(
-            lambda it: _size(it) if _size(it) > BUDGET else None,
-            replace(_DESIGN, d_model=512),
-        ),
-        "{:,} parameters leave more than a tenth of the budget.": Seen(
-            lambda it: _size(it) if _size(it) < 0.9 * BUDGET else None,
-            replace(_DESIGN, n_encoder_layers=2, n_decoder_layers=2),
-        ),
+        "{:,} parameters are over the budget.":
+            Seen(lambda it: _size(it) if _size(it) > BUDGET else None,
+                 replace(_DESIGN, d_model=512)),
+        "{:,} parameters leave more than a tenth of the budget.":
+            Seen(lambda it: _size(it) if _size(it) < 0.9 * BUDGET else None,
+                 replace(_DESIGN, n_encoder_layers=2, n_decoder_layers=2)),
     },
-)
+)  # fmt: skip

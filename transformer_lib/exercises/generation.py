@@ -28,23 +28,18 @@ check_cut = Grader(
     solution=_cut,
     right="Each row ends where its model has ended it.",
     mistakes={
-        "the end token is gone too: it belongs to the target.": (
-            lambda ids, eos, pad: ids.masked_fill(_n_ends(ids == eos) > 0, pad)
-        ),
+        "the end token is gone too: it belongs to the target.":
+            lambda ids, eos, pad: ids.masked_fill(_n_ends(ids == eos) > 0, pad),
         "truncate at the first end of each row, not at its last.": _cut_at_last,
-        "a row without an end is padding now; it should stay as it is.": (
-            lambda *given: _cut_at_last(*given, spare=False)
-        ),
-        "all rows are truncated where one has ended: each has an end of its own.": (
-            lambda ids, eos, pad: ids.where(
-                (ids == eos) | ~(_n_ends(ids == eos) > 0).any(dim=0), pad
-            )
-        ),
-        "only the end tokens are replaced; replace what follows them.": (
-            lambda ids, eos, pad: ids.masked_fill(ids == eos, pad)
-        ),
+        "a row without an end is padding now; it should stay as it is.":
+            lambda *given: _cut_at_last(*given, spare=False),
+        "all rows are truncated where one has ended: each has an end of its own.":
+            lambda ids, eos, pad: (
+                ids.where((ids == eos) | ~(_n_ends(ids == eos) > 0).any(dim=0), pad)),
+        "only the end tokens are replaced; replace what follows them.":
+            lambda ids, eos, pad: ids.masked_fill(ids == eos, pad),
     },
-)
+)  # fmt: skip
 
 
 def _draw_step():
@@ -79,30 +74,23 @@ check_beam_step = Grader(
     solution=_step,
     right="All children compete, and those that have ended step aside.",
     mistakes={
-        "a beam goes on that has ended: leave eos_id out.": (
-            lambda totals, log_probs, eos: _best(totals[:, None] + log_probs)
-        ),
-        "the beams' own log-probabilities are missing: add totals.": (
-            lambda totals, *given: _step(0 * totals, *given)
-        ),
-        "every beam keeps one child; all children compete for all beams.": (
-            lambda *given: _own_children(*given)[0][
-                _own_children(*given)[1].argsort().flip(0)
-            ]
-        ),
+        "a beam goes on that has ended: leave eos_id out.":
+            lambda totals, log_probs, eos: _best(totals[:, None] + log_probs),
+        "the beams' own log-probabilities are missing: add totals.":
+            lambda totals, *given: _step(0 * totals, *given),
+        "every beam keeps one child; all children compete for all beams.":
+            lambda *given: (
+                _own_children(*given)[0][_own_children(*given)[1].argsort().flip(0)]),
         "every beam keeps one child, and in the order of the parents; all children "
         "compete for all beams.": lambda *given: _own_children(*given)[0],
-        "parent and token are swapped: the parent comes first.": (
-            lambda *given: _step(*given).flip(1)
-        ),
-        "the order is reversed: the best comes first.": (
-            lambda *given: _step(*given).flip(0)
-        ),
-        "only the first beam has children: look at all rows.": (
-            lambda *given: _best(_grow(*given)[:1])
-        ),
+        "parent and token are swapped: the parent comes first.":
+            lambda *given: _step(*given).flip(1),
+        "the order is reversed: the best comes first.":
+            lambda *given: _step(*given).flip(0),
+        "only the first beam has children: look at all rows.":
+            lambda *given: _best(_grow(*given)[:1]),
     },
-)
+)  # fmt: skip
 
 
 def _keep(probabilities, n, scaled=True):
@@ -134,23 +122,18 @@ check_nucleus = Grader(
     solution=_nucleus,
     right="The tail is gone, and the rest adds up to 1.",
     mistakes={
-        "the token that crosses p is missing: the sum must be at least p.": {
-            "more": -1
-        },
+        "the token that crosses p is missing: the sum must be at least p.":
+            {"more": -1},
         "what is kept must be scaled to a sum of 1.": {"scaled": False},
         "one token too many: the sum was at least p without it.": {"more": 1},
-        "this keeps tokens in the order of their numbers; begin with the likeliest.": (
-            _in_order
-        ),
-        "the numbers are sorted; each token keeps its own index.": (
-            lambda *given: _nucleus(*given).sort(descending=True).values
-        ),
+        "this keeps tokens in the order of their numbers; begin with the likeliest.":
+            _in_order,
+        "the numbers are sorted; each token keeps its own index.":
+            lambda *given: _nucleus(*given).sort(descending=True).values,
         "nothing is left out.": lambda probabilities, p: probabilities.clone(),
-        "only the likeliest token is left: this is greedy search.": (
-            lambda probabilities, p: _keep(probabilities, 1)
-        ),
-        "p = 1 should keep every token.": lambda probabilities, p: _keep(
-            probabilities, 3
-        ),
+        "only the likeliest token is left: this is greedy search.":
+            lambda probabilities, p: _keep(probabilities, 1),
+        "p = 1 should keep every token.":
+            lambda probabilities, p: _keep(probabilities, 3),
     },
-)
+)  # fmt: skip

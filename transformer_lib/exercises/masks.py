@@ -57,22 +57,18 @@ check_target_mask = Grader(
     right="Columns of padding and the future are hidden, and no query is.",
     mistakes={
         **_mistakes_with(_target_mask),
-        "padding is not hidden; join both masks with &.": (
-            lambda ids, pad_id: causal_mask(5).expand(3, 1, 5, 5)
-        ),
+        "padding is not hidden; join both masks with &.":
+            lambda ids, pad_id: causal_mask(5).expand(3, 1, 5, 5),
         "the two masks are joined with | (or); a key must be real and not in the "
-        "future, so join them with &.": (
-            lambda ids, pad_id: padding_mask(ids, pad_id) | causal_mask(5)
-        ),
+        "future, so join them with &.":
+            lambda ids, pad_id: padding_mask(ids, pad_id) | causal_mask(5),
         "the rows of padding queries are hidden too; mask keys only, or rows with no "
-        "key arise.": (
-            lambda ids, pad: _target_mask(ids, pad) & padding_mask(ids, pad).mT
-        ),
-        "the padding mask covers rows (queries); it belongs to columns (keys).": (
-            lambda ids, pad: padding_mask(ids, pad).mT & causal_mask(5)
-        ),
+        "key arise.":
+            lambda ids, pad: _target_mask(ids, pad) & padding_mask(ids, pad).mT,
+        "the padding mask covers rows (queries); it belongs to columns (keys).":
+            lambda ids, pad: padding_mask(ids, pad).mT & causal_mask(5),
     },
-)
+)  # fmt: skip
 
 
 def _translate(key_padding_mask, attn_mask):
@@ -93,32 +89,24 @@ check_translation = Grader(
     solution=_translate,
     right="Two dialects in, one mask out: True = may attend.",
     mistakes={
-        "expected shape (2, 1, 4, 5), but got (2, 4, 5): add an axis for the heads.": (
-            lambda pad, attn: _translate(pad, attn)[:, 0]
-        ),
-        "everything is inverted: this is True = ignore.": (
-            lambda pad, attn: ~_translate(pad, attn)
-        ),
-        "key_padding_mask is taken as it is; there True means ignore.": (
-            lambda pad, attn: pad[:, None, None] & (attn == 0)
-        ),
-        "attn_mask is inverted; 0 means that the query may attend.": (
-            lambda pad, attn: ~pad[:, None, None] & (attn != 0)
-        ),
-        "both masks are inverted one by one; 0 and False mean: may attend.": (
-            lambda pad, attn: pad[:, None, None] & (attn != 0)
-        ),
-        "the two are joined with | (or); a pair must be allowed by both.": (
-            lambda pad, attn: ~pad[:, None, None] | (attn == 0)
-        ),
-        "key_padding_mask is missing.": lambda pad, attn: (attn == 0).expand(
-            2, 1, 4, 5
-        ),
-        "attn_mask is missing.": lambda pad, attn: (
-            ~pad[:, None, None].expand(2, 1, 4, 5)
-        ),
+        "expected shape (2, 1, 4, 5), but got (2, 4, 5): add an axis for the heads.":
+            lambda pad, attn: _translate(pad, attn)[:, 0],
+        "everything is inverted: this is True = ignore.":
+            lambda pad, attn: ~_translate(pad, attn),
+        "key_padding_mask is taken as it is; there True means ignore.":
+            lambda pad, attn: pad[:, None, None] & (attn == 0),
+        "attn_mask is inverted; 0 means that the query may attend.":
+            lambda pad, attn: ~pad[:, None, None] & (attn != 0),
+        "both masks are inverted one by one; 0 and False mean: may attend.":
+            lambda pad, attn: pad[:, None, None] & (attn != 0),
+        "the two are joined with | (or); a pair must be allowed by both.":
+            lambda pad, attn: ~pad[:, None, None] | (attn == 0),
+        "key_padding_mask is missing.":
+            lambda pad, attn: (attn == 0).expand(2, 1, 4, 5),
+        "attn_mask is missing.":
+            lambda pad, attn: (~pad[:, None, None].expand(2, 1, 4, 5)),
     },
-)
+)  # fmt: skip
 
 
 def _same_sentence(segments):
@@ -139,17 +127,14 @@ check_packed_mask = Grader(
     right="One row, several sentences, and none of them sees another.",
     mistakes={
         **_mistakes_with(_packed_mask),
-        "sentences still see each other; compare the segments of query and key.": (
-            lambda segments: causal_mask(7).expand(2, 1, 7, 7)
-        ),
-        "the two conditions are joined with | (or); both must hold, so use &.": (
-            lambda segments: _same_sentence(segments) | causal_mask(7)
-        ),
-        "a sentence sees those with smaller numbers too; compare with ==.": (
-            lambda s: (s[:, None, :, None] >= s[:, None, None]) & causal_mask(7)
-        ),
+        "sentences still see each other; compare the segments of query and key.":
+            lambda segments: causal_mask(7).expand(2, 1, 7, 7),
+        "the two conditions are joined with | (or); both must hold, so use &.":
+            lambda segments: _same_sentence(segments) | causal_mask(7),
+        "a sentence sees those with smaller numbers too; compare with ==.":
+            lambda s: (s[:, None, :, None] >= s[:, None, None]) & causal_mask(7),
     },
-)
+)  # fmt: skip
 
 _FLAWS = {
     "A": "off by one",
@@ -225,25 +210,19 @@ check_diagnosis = Grader(
     solution=_FLAWS,
     right="All five: a mask is what the function does, not what it is told.",
     mistakes={
-        "{} has no diagnosis yet.": Seen(
-            _first(lambda name, given: given[name] == "?"), _FLAWS | {"A": "?"}
-        ),
-        "the diagnosis of {} is none of " + ", ".join(MISTAKES) + ".": Seen(
-            _first(lambda name, given: given[name] not in MISTAKES),
-            _FLAWS | {"A": "broken"},
-        ),
+        "{} has no diagnosis yet.":
+            Seen(_first(lambda name, given: given[name] == "?"), _FLAWS | {"A": "?"}),
+        "the diagnosis of {} is none of " + ", ".join(MISTAKES) + ".":
+            Seen(_first(lambda name, given: given[name] not in MISTAKES),
+                 _FLAWS | {"A": "broken"}),
         "{}: in both, every key moves every output. Give a memory of ones: where "
-        "weights sum to 1, the output is 1.": Seen(
-            _find_confused,
-            _FLAWS | {"B": "no mask", "D": "after softmax"},
-        ),
-        "{} is not correct: compare its influence with the mask.": Seen(
-            _first(lambda name, given: given[name] == "correct" != _FLAWS[name]),
-            _FLAWS | {"B": "no mask", "D": "after softmax", "A": "correct"},
-        ),
-        "{}: look again at which keys move which outputs.": Seen(
-            lambda given: ", ".join(_missed(given)) or None,
-            _FLAWS | {"E": "off by one"},
-        ),
+        "weights sum to 1, the output is 1.":
+            Seen(_find_confused, _FLAWS | {"B": "no mask", "D": "after softmax"}),
+        "{} is not correct: compare its influence with the mask.":
+            Seen(_first(lambda name, given: given[name] == "correct" != _FLAWS[name]),
+                 _FLAWS | {"B": "no mask", "D": "after softmax", "A": "correct"}),
+        "{}: look again at which keys move which outputs.":
+            Seen(lambda given: ", ".join(_missed(given)) or None,
+                 _FLAWS | {"E": "off by one"}),
     },
-)
+)  # fmt: skip

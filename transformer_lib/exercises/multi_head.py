@@ -23,21 +23,18 @@ check_split_heads = Grader(
     right="Row t of every head holds numbers of word t, and of no other.",
     mistakes={
         "the heads stand behind the words: shape (batch, length, n_heads, d_head). "
-        "Move them before the words with transpose(1, 2).": (
-            lambda x, n_heads: x.unflatten(-1, (n_heads, -1))
-        ),
+        "Move them before the words with transpose(1, 2).":
+            lambda x, n_heads: x.unflatten(-1, (n_heads, -1)),
         "the last two axes are swapped: a head needs one row of d_head numbers for "
         "each word.": lambda x, n_heads: _split(x, n_heads).mT,
         "the shape is right, but words and heads are mixed: view reads the same memory "
-        "with other line breaks. Split the last axis first, then transpose.": (
-            _split_by_view
-        ),
+        "with other line breaks. Split the last axis first, then transpose.":
+            _split_by_view,
         "every head got each third number of a word (with 3 heads); a head owns d_head "
-        "numbers that stand side by side.": (
-            lambda x, n_heads: x.unflatten(-1, (-1, n_heads)).permute(0, 3, 1, 2)
-        ),
+        "numbers that stand side by side.":
+            lambda x, n_heads: x.unflatten(-1, (-1, n_heads)).permute(0, 3, 1, 2),
     },
-)
+)  # fmt: skip
 
 
 def _count(d_model, n_heads, bias):
@@ -51,32 +48,26 @@ check_parameters = Grader(
     solution=_count,
     right="Four square matrices and their biases; the heads do not matter.",
     mistakes={
-        "the output projection is missing: there are four matrices.": [
-            lambda d, h, bias: 3 * d**2 + d * (4 if bias else 1),
-            lambda d, h, bias: 3 * d**2 + d * 3 * bias,
-        ],
+        "the output projection is missing: there are four matrices.":
+            [lambda d, h, bias: 3 * d**2 + d * (4 if bias else 1),
+             lambda d, h, bias: 3 * d**2 + d * 3 * bias],
         "the biases are missing.": lambda d, h, bias: 4 * d**2,
-        "the bias of the output projection is missing; it is always there.": (
-            lambda d, h, bias: 4 * d**2 + 3 * d * bias
-        ),
-        "the input projections have a bias of d_model numbers each if bias is True.": (
-            lambda d, h, bias: 4 * d**2 + d
-        ),
-        "the input projections have no bias if bias is False.": (
-            lambda d, h, bias: 4 * d**2 + 4 * d
-        ),
+        "the bias of the output projection is missing; it is always there.":
+            lambda d, h, bias: 4 * d**2 + 3 * d * bias,
+        "the input projections have a bias of d_model numbers each if bias is True.":
+            lambda d, h, bias: 4 * d**2 + d,
+        "the input projections have no bias if bias is False.":
+            lambda d, h, bias: 4 * d**2 + 4 * d,
         "this counts n_heads matrices of full width; a head is only d_model / n_heads "
-        "wide.": [
-            lambda d, h, bias: h * _count(d, h, bias),
-            lambda d, h, bias: _count(d, h, bias) + 4 * (h - 1) * d**2,
-            lambda d, h, bias: _count(d, h, bias) + 3 * (h - 1) * d**2,
-        ],
-        "this counts one head only; there are n_heads of them.": [
-            lambda d, h, bias: _count(d, h, bias) - 3 * (d - d // h) * d,
-            lambda d, h, bias: _count(d, h, bias) - 4 * (d - d // h) * d,
-        ],
+        "wide.":
+            [lambda d, h, bias: h * _count(d, h, bias),
+             lambda d, h, bias: _count(d, h, bias) + 4 * (h - 1) * d**2,
+             lambda d, h, bias: _count(d, h, bias) + 3 * (h - 1) * d**2],
+        "this counts one head only; there are n_heads of them.":
+            [lambda d, h, bias: _count(d, h, bias) - 3 * (d - d // h) * d,
+             lambda d, h, bias: _count(d, h, bias) - 4 * (d - d // h) * d],
     },
-)
+)  # fmt: skip
 
 
 def _attend(query, key, value, matrices, n_heads, **change):
@@ -118,42 +109,30 @@ check_multi_head = Grader(
         "return the output only, not a tuple.": lambda *given: (_attend(*given), None),
         "the scores are divided by sqrt(d_model); every head's dot product adds only "
         "d_head terms.": {"divisor": lambda d_model, d_head: d_model**0.5},
-        "the scores are not divided by sqrt(d_head).": {
-            "divisor": lambda d_model, d_head: 1
-        },
-        "the scores are divided by d_head; divide by its square root.": {
-            "divisor": lambda d_model, d_head: d_head
-        },
-        "softmax runs over the queries; every query's weights must sum to 1.": {
-            "dim": -2
-        },
-        "the output projection is missing: multiply the joined heads by w_o.": (
-            _on_matrices(lambda q, k, v, o: (q, k, v, torch.eye(len(o))))
-        ),
-        "the matrices are transposed: multiply by them from the right, as they are.": (
-            _on_matrices(lambda *matrices: [matrix.T for matrix in matrices])
-        ),
-        "the heads are joined without a transpose: words and heads are mixed.": {
-            "join": _join_by_view
-        },
-        "the heads are split by one view: words and heads are mixed.": {
-            "split": _split_by_view
-        },
-        "the heads are split and joined by view alone: words and heads are mixed.": {
-            "split": _split_by_view,
-            "join": _join_by_view,
-        },
-        "this is one wide head; split into n_heads before the scores.": (
-            lambda q, k, v, matrices, n_heads: _attend(q, k, v, matrices, 1)
-        ),
-        "key and value are swapped.": (
-            lambda q, k, v, matrices, n_heads: _attend(q, v, k, matrices, n_heads)
-        ),
-        "the values are not projected by w_v.": (
-            _on_matrices(lambda q, k, v, o: (q, k, torch.eye(len(v)), o))
-        ),
+        "the scores are not divided by sqrt(d_head).":
+            {"divisor": lambda d_model, d_head: 1},
+        "the scores are divided by d_head; divide by its square root.":
+            {"divisor": lambda d_model, d_head: d_head},
+        "softmax runs over the queries; every query's weights must sum to 1.":
+            {"dim": -2},
+        "the output projection is missing: multiply the joined heads by w_o.":
+            _on_matrices(lambda q, k, v, o: (q, k, v, torch.eye(len(o)))),
+        "the matrices are transposed: multiply by them from the right, as they are.":
+            _on_matrices(lambda *matrices: [matrix.T for matrix in matrices]),
+        "the heads are joined without a transpose: words and heads are mixed.":
+            {"join": _join_by_view},
+        "the heads are split by one view: words and heads are mixed.":
+            {"split": _split_by_view},
+        "the heads are split and joined by view alone: words and heads are mixed.":
+            {"split": _split_by_view, "join": _join_by_view},
+        "this is one wide head; split into n_heads before the scores.":
+            lambda q, k, v, matrices, n_heads: _attend(q, k, v, matrices, 1),
+        "key and value are swapped.":
+            lambda q, k, v, matrices, n_heads: _attend(q, v, k, matrices, n_heads),
+        "the values are not projected by w_v.":
+            _on_matrices(lambda q, k, v, o: (q, k, torch.eye(len(v)), o)),
     },
-)
+)  # fmt: skip
 
 
 def _turn(d_model, *, steps=1, sharpness=60.0):
@@ -190,4 +169,4 @@ check_next_word = Grader(
         "every word likes the next one best, but one gives it less than 0.9 of its "
         "weight. Make the scores larger.": {"sharpness": 2.0},
     },
-)
+)  # fmt: skip

@@ -37,21 +37,16 @@ check_clipped = Grader(
                 len(_ngrams(h, n)),
             )
         ),
-        "a set forgets how often; count every occurrence.": (
+        "a set forgets how often; count every occurrence.":
             lambda h, r, n: (
-                len({*_ngrams(h, n)} & {*_ngrams(r, n)}),
-                len({*_ngrams(h, n)}),
-            )
-        ),
-        "the total is that of the reference: this is recall, not precision.": (
-            lambda h, r, n: (_clipped(h, r, n)[0], len(_ngrams(r, n)))
-        ),
+                (len({*_ngrams(h, n)} & {*_ngrams(r, n)}), len({*_ngrams(h, n)}))),
+        "the total is that of the reference: this is recall, not precision.":
+            lambda h, r, n: (_clipped(h, r, n)[0], len(_ngrams(r, n))),
         "matches come first, then the total.": lambda h, r, n: _clipped(h, r, n)[::-1],
-        "the total counts words; only len(words) - n + 1 runs of n words fit.": (
-            lambda h, r, n: (_clipped(h, r, n)[0], len(h))
-        ),
+        "the total counts words; only len(words) - n + 1 runs of n words fit.":
+            lambda h, r, n: (_clipped(h, r, n)[0], len(h)),
     },
-)
+)  # fmt: skip
 
 
 def _bleu(
@@ -79,26 +74,22 @@ check_bleu = Grader(
     solution=_bleu,
     right="The geometric mean, and a penalty only for what is too short.",
     mistakes={
-        "the mean of the four precisions is geometric, not arithmetic.": {
-            "mean": lambda ratios: sum(ratios) / 4
-        },
+        "the mean of the four precisions is geometric, not arithmetic.":
+            {"mean": lambda ratios: sum(ratios) / 4},
         "a factor of 100 is missing.": {"factor": 1},
         "there is no brevity penalty.": {"penalty": lambda c, r: 1},
-        "longer translations are punished already; the penalty is at most 1.": {
-            "penalty": lambda c, r: math.exp(1 - r / c)
-        },
-        "the lengths are swapped: it is 1 - reference / translation.": {
-            "penalty": lambda c, r: min(1, math.exp(1 - c / r))
-        },
-        "the penalty is an exponential, not the ratio itself.": {
-            "penalty": lambda c, r: min(1, c / r)
-        },
+        "longer translations are punished already; the penalty is at most 1.":
+            {"penalty": lambda c, r: math.exp(1 - r / c)},
+        "the lengths are swapped: it is 1 - reference / translation.":
+            {"penalty": lambda c, r: min(1, math.exp(1 - c / r))},
+        "the penalty is an exponential, not the ratio itself.":
+            {"penalty": lambda c, r: min(1, c / r)},
         "take the fourth root of the product.": {"mean": math.prod},
-        "no match at one length makes BLEU 0; the logarithm of 0 isn't finite.": (
-            lambda matches, *given: _bleu(matches, *given) if all(matches) else math.nan
-        ),
+        "no match at one length makes BLEU 0; the logarithm of 0 isn't finite.":
+            lambda matches, *given: (
+                _bleu(matches, *given) if all(matches) else math.nan),
     },
-)
+)  # fmt: skip
 
 
 def _draw_scores():
@@ -119,32 +110,24 @@ check_paired = Grader(
     solution=_ahead,
     right="The same draws for both, so that hard sentences cancel out.",
     mistakes={
-        "this is the share in which b is ahead.": lambda a, b, draws: _ahead(
-            b, a, draws
-        ),
-        "a draw in which both are equal counts for nobody.": (
-            lambda a, b, draws: float((a[draws].mean(1) >= b[draws].mean(1)).mean())
-        ),
-        "each system got other draws: both must translate the same sentences.": (
-            lambda a, b, draws: float(
-                (a[draws].mean(1) > b[draws[::-1]].mean(1)).mean()
-            )
-        ),
-        "the system that is ahead on all sentences was asked for every draw.": (
-            lambda a, b, draws: float(a.mean() > b.mean())
-        ),
-        "this is the share of sentences, not of draws.": (
-            lambda a, b, draws: (a > b).mean()
-        ),
-        "this is the mean difference; count the draws.": (
-            lambda a, b, draws: (a[draws] - b[draws]).mean()
-        ),
+        "this is the share in which b is ahead.":
+            lambda a, b, draws: _ahead(b, a, draws),
+        "a draw in which both are equal counts for nobody.":
+            lambda a, b, draws: float((a[draws].mean(1) >= b[draws].mean(1)).mean()),
+        "each system got other draws: both must translate the same sentences.":
+            lambda a, b, draws: (
+                float((a[draws].mean(1) > b[draws[::-1]].mean(1)).mean())),
+        "the system that is ahead on all sentences was asked for every draw.":
+            lambda a, b, draws: float(a.mean() > b.mean()),
+        "this is the share of sentences, not of draws.":
+            lambda a, b, draws: (a > b).mean(),
+        "this is the mean difference; count the draws.":
+            lambda a, b, draws: (a[draws] - b[draws]).mean(),
         "this is percent; return a fraction.": lambda *given: 100 * _ahead(*given),
-        "this is the number of draws; divide by how many there are.": (
-            lambda a, b, draws: len(draws) * _ahead(a, b, draws)
-        ),
+        "this is the number of draws; divide by how many there are.":
+            lambda a, b, draws: len(draws) * _ahead(a, b, draws),
     },
-)
+)  # fmt: skip
 
 
 def _needed(values, half_width, size=lambda x: x**2, spread=np.std, round_=math.ceil):
@@ -160,14 +143,12 @@ check_sample_size = Grader(
     right="Half the width takes four times as many sentences.",
     mistakes={
         "the interval shrinks with the root of the number: square.": {"size": float},
-        "half_width goes to either side; it is not the whole width.": {
-            "size": lambda ratio: (2 * ratio) ** 2
-        },
+        "half_width goes to either side; it is not the whole width.":
+            {"size": lambda ratio: (2 * ratio) ** 2},
         "1.96 deviations of the mean, not one.": {"size": lambda x: (x / 1.96) ** 2},
         "the deviation, not the variance.": {"spread": np.var},
-        "divide by n - 1: it is a sample.": {
-            "spread": lambda values, ddof: np.std(values)
-        },
+        "divide by n - 1: it is a sample.":
+            {"spread": lambda values, ddof: np.std(values)},
         "rounded down, the interval is still too wide.": {"round_": math.floor},
     },
-)
+)  # fmt: skip

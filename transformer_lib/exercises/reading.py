@@ -46,19 +46,16 @@ check_error_rate = Grader(
     right="Sure links must be found, possible ones may be.",
     mistakes={
         "this is one minus the error rate.": lambda *links: 1 - _error_rate(*links),
-        "only the sure links count here; a possible one that is found is no error.": (
-            lambda found, sure, possible: _error_rate(found, sure, sure)
-        ),
-        "this is the mean of the sentences' rates; count the links of all of them.": (
-            _mean_rate
-        ),
-        "this is 1 minus the F1 score, which weighs precision and recall otherwise.": (
-            _f1_rate
-        ),
+        "only the sure links count here; a possible one that is found is no error.":
+            lambda found, sure, possible: _error_rate(found, sure, sure),
+        "this is the mean of the sentences' rates; count the links of all of them.":
+            _mean_rate,
+        "this is 1 minus the F1 score, which weighs precision and recall otherwise.":
+            _f1_rate,
         "this is the precision.": lambda *links: alignment_error_rate(*links).precision,
         "this is the recall.": lambda *links: alignment_error_rate(*links).recall,
     },
-)
+)  # fmt: skip
 
 
 def _previous_weight(weights, lengths, offset=-1, more=0):
@@ -85,9 +82,8 @@ check_previous_weight = Grader(
     solution=_previous_weight,
     right="One number a head, from queries that have a token before them.",
     mistakes={
-        "rows of padding are counted; use only queries below the sentence's length.": (
-            lambda weights, lengths: _previous_weight(weights, 0 * lengths + 5)
-        ),
+        "rows of padding are counted; use only queries below the sentence's length.":
+            lambda weights, lengths: _previous_weight(weights, 0 * lengths + 5),
         "the first query is counted, but it has no token before it.": {"more": 3},
         "every sentence counts the same here; every query should.": (
             lambda weights, lengths: torch.stack(
@@ -95,11 +91,10 @@ check_previous_weight = Grader(
             ).mean(dim=0)
         ),
         "this is the weight on the token itself.": {"offset": 0},
-        "this is the weight on the next token: rows are queries.": (
-            lambda weights, lengths: _previous_weight(weights.mT, lengths)
-        ),
+        "this is the weight on the next token: rows are queries.":
+            lambda weights, lengths: _previous_weight(weights.mT, lengths),
     },
-)
+)  # fmt: skip
 
 
 def _zero(*changes):
@@ -151,22 +146,19 @@ check_pruning = Grader(
     mistakes={
         "rows of out_proj.weight are outputs of the block; a head's numbers come in by "
         "its columns.": _zero(("out_proj.weight", _rows)),
-        "the values' bias is left: their weights sum to 1, so it is still added.": (
-            _zero(("v_proj.weight", _rows))
-        ),
+        "the values' bias is left: their weights sum to 1, so it is still added.":
+            _zero(("v_proj.weight", _rows)),
         "the columns of a head stand side by side: head * d_head and those after.": (
             _zero(
                 ("out_proj.weight", lambda head, size: (slice(None), slice(head, 6, 3)))
             )
         ),
-        "the bias of out_proj belongs to no head; leave it.": (
-            _zero(("out_proj.weight", _columns), ("out_proj.bias", _all))
-        ),
-        "this removes head 0, whatever head is asked for.": (
-            _zero(("out_proj.weight", lambda head, size: _columns(0, size)))
-        ),
+        "the bias of out_proj belongs to no head; leave it.":
+            _zero(("out_proj.weight", _columns), ("out_proj.bias", _all)),
+        "this removes head 0, whatever head is asked for.":
+            _zero(("out_proj.weight", lambda head, size: _columns(0, size))),
     },
-)
+)  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -232,13 +224,10 @@ check_aligner = Grader(
     ),
     any_answer=True,
     mistakes={
-        "({}, {}) is no link (source word, target word) of {} and {} words.": Seen(
-            _impossible,
-            lambda w: _clear_links(w) | {(99, 0)},
-        ),
-        "no link at all was found.": Seen(
-            lambda found, weights: not any(found), lambda w: set()
-        ),
+        "({}, {}) is no link (source word, target word) of {} and {} words.":
+            Seen(_impossible, lambda w: _clear_links(w) | {(99, 0)}),
+        "no link at all was found.":
+            Seen(lambda found, weights: not any(found), lambda w: set()),
         f"{{}}; the best single head has {{:.2f}}. Ask for less than {GOAL}.": Seen(
             lambda found, weights: (
                 (_score(found), _best_head())
@@ -248,4 +237,4 @@ check_aligner = Grader(
             lambda w: links_from_weights(w[1, 1]),
         ),
     },
-)
+)  # fmt: skip

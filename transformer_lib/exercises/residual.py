@@ -25,41 +25,32 @@ check_layer_norm = Grader(
     solution=_layer_norm,
     right="Mean 0 and variance 1 at each position, then gain and bias.",
     mistakes={
-        "the variance is unbiased; layer norm divides by N, not by N - 1.": {
-            "unbiased": True
-        },
-        "epsilon stands outside the root; it is added to the variance.": {
-            "spread": lambda variance, eps: variance.sqrt() + eps
-        },
-        "the deviation is unbiased and epsilon stands outside the root.": {
-            "unbiased": True,
-            "spread": lambda variance, eps: variance.sqrt() + eps,
-        },
+        "the variance is unbiased; layer norm divides by N, not by N - 1.":
+            {"unbiased": True},
+        "epsilon stands outside the root; it is added to the variance.":
+            {"spread": lambda variance, eps: variance.sqrt() + eps},
+        "the deviation is unbiased and epsilon stands outside the root.":
+            {"unbiased": True, "spread": lambda variance, eps: variance.sqrt() + eps},
         "epsilon is missing.": lambda x, gain, bias, eps: _layer_norm(x, gain, bias, 0),
-        "the root is missing; divide by the deviation, not by the variance.": {
-            "spread": lambda variance, eps: variance + eps
-        },
+        "the root is missing; divide by the deviation, not by the variance.":
+            {"spread": lambda variance, eps: variance + eps},
         "the mean is not subtracted.": lambda x, gain, bias, eps: (
             x / (x.var(-1, unbiased=False, keepdim=True) + eps).sqrt() * gain + bias
         ),
-        "mean and variance run over the positions; they belong to the features.": {
-            "dim": 1
-        },
+        "mean and variance run over the positions; they belong to the features.":
+            {"dim": 1},
         "mean and variance run over positions and features; each position has its "
         "own.": {"dim": (1, 2)},
-        "gain and bias are missing.": lambda x, gain, bias, eps: _layer_norm(
-            x, 1, 0, eps
-        ),
+        "gain and bias are missing.":
+            lambda x, gain, bias, eps: _layer_norm(x, 1, 0, eps),
         "the gain is missing.": lambda x, gain, bias, eps: _layer_norm(x, 1, bias, eps),
         "the bias is missing.": lambda x, gain, bias, eps: _layer_norm(x, gain, 0, eps),
-        "gain and bias are swapped.": (
-            lambda x, gain, bias, eps: _layer_norm(x, bias, gain, eps)
-        ),
-        "the bias is added before the gain; the gain comes first.": (
-            lambda x, gain, bias, eps: gain * _layer_norm(x, 1, bias, eps)
-        ),
+        "gain and bias are swapped.":
+            lambda x, gain, bias, eps: _layer_norm(x, bias, gain, eps),
+        "the bias is added before the gain; the gain comes first.":
+            lambda x, gain, bias, eps: gain * _layer_norm(x, 1, bias, eps),
     },
-)
+)  # fmt: skip
 
 
 def _connect(x, sublayer, norm, dropout, norm_first):
@@ -95,48 +86,37 @@ check_connection = Grader(
     solution=_connect,
     right="Both orders, and the stream itself is never dropped.",
     mistakes={
-        "this is the other order; norm_first=True means x + f(norm(x)).": [
-            lambda x, f, norm, drop, norm_first: _connect(
-                x, f, norm, drop, not norm_first
-            ),
-            _post(lambda x, f, norm, drop: x + drop(f(norm(x)))),
-            _pre(lambda x, f, norm, drop: norm(x + drop(f(x)))),
-        ],
+        "this is the other order; norm_first=True means x + f(norm(x)).":
+            [lambda x, f, norm, drop, norm_first: (
+                 _connect(x, f, norm, drop, not norm_first)),
+             _post(lambda x, f, norm, drop: x + drop(f(norm(x)))),
+             _pre(lambda x, f, norm, drop: norm(x + drop(f(x))))],
         "the residual is missing; add x.": _post(lambda x, f, norm, drop: drop(f(x))),
-        "the residual is missing; add x before the norm.": (
-            _post(lambda x, f, norm, drop: norm(drop(f(x))))
-        ),
-        "the residual is missing; pre-norm adds x too.": (
-            _pre(lambda x, f, norm, drop: drop(f(norm(x))))
-        ),
-        "the residual is taken after the norm; the sum needs x as it came.": (
-            _pre(lambda x, f, norm, drop: norm(x) + drop(f(norm(x))))
-        ),
-        "the norm is missing.": [
-            _post(lambda x, f, norm, drop: x + drop(f(x))),
-            _pre(lambda x, f, norm, drop: x + drop(f(x))),
-        ],
-        "only the sub-layer's output is normalized; the sum should be.": [
-            _post(lambda x, f, norm, drop: x + drop(norm(f(x)))),
-            _post(lambda x, f, norm, drop: x + norm(drop(f(x)))),
-        ],
-        "dropout stands after the norm, so the residual stream is dropped.": (
-            _post(lambda x, f, norm, drop: drop(norm(x + f(x))))
-        ),
-        "dropout acts on the sum; it belongs to the sub-layer's output.": [
-            _post(lambda x, f, norm, drop: norm(drop(x + f(x)))),
-            _pre(lambda x, f, norm, drop: drop(x + f(norm(x)))),
-        ],
-        "dropout acts on the sub-layer's input; it belongs to its output.": [
-            _post(lambda x, f, norm, drop: norm(x + f(drop(x)))),
-            _pre(lambda x, f, norm, drop: x + f(drop(norm(x)))),
-        ],
-        "dropout is missing.": [
-            _post(lambda x, f, norm, drop: norm(x + f(x))),
-            _pre(lambda x, f, norm, drop: x + f(norm(x))),
-        ],
+        "the residual is missing; add x before the norm.":
+            _post(lambda x, f, norm, drop: norm(drop(f(x)))),
+        "the residual is missing; pre-norm adds x too.":
+            _pre(lambda x, f, norm, drop: drop(f(norm(x)))),
+        "the residual is taken after the norm; the sum needs x as it came.":
+            _pre(lambda x, f, norm, drop: norm(x) + drop(f(norm(x)))),
+        "the norm is missing.":
+            [_post(lambda x, f, norm, drop: x + drop(f(x))),
+             _pre(lambda x, f, norm, drop: x + drop(f(x)))],
+        "only the sub-layer's output is normalized; the sum should be.":
+            [_post(lambda x, f, norm, drop: x + drop(norm(f(x)))),
+             _post(lambda x, f, norm, drop: x + norm(drop(f(x))))],
+        "dropout stands after the norm, so the residual stream is dropped.":
+            _post(lambda x, f, norm, drop: drop(norm(x + f(x)))),
+        "dropout acts on the sum; it belongs to the sub-layer's output.":
+            [_post(lambda x, f, norm, drop: norm(drop(x + f(x)))),
+             _pre(lambda x, f, norm, drop: drop(x + f(norm(x))))],
+        "dropout acts on the sub-layer's input; it belongs to its output.":
+            [_post(lambda x, f, norm, drop: norm(x + f(drop(x)))),
+             _pre(lambda x, f, norm, drop: x + f(drop(norm(x))))],
+        "dropout is missing.":
+            [_post(lambda x, f, norm, drop: norm(x + f(x))),
+             _pre(lambda x, f, norm, drop: x + f(norm(x)))],
     },
-)
+)  # fmt: skip
 
 
 def _copied_gain(gain, factor=lambda n: ((n - 1) / n) ** 0.5):
@@ -151,23 +131,18 @@ check_copied_gain = Grader(
     right="The same outputs as before, from another norm.",
     mistakes={
         "the gain is unchanged; the outputs still differ.": lambda gain: gain.clone(),
-        "the factor is upside down: the unbiased norm's outputs are smaller.": {
-            "factor": lambda n: (n / (n - 1)) ** 0.5
-        },
-        "the root is missing: (N - 1) / N is the factor of the variances.": {
-            "factor": lambda n: (n - 1) / n
-        },
-        "the root is missing, and the factor is upside down.": {
-            "factor": lambda n: n / (n - 1)
-        },
-        "N counts the features, but the factor holds N + 1.": {
-            "factor": lambda n: (n / (n + 1)) ** 0.5
-        },
-        "this factor is right for 2 features only; it depends on their number.": {
-            "factor": lambda n: 0.5**0.5
-        },
+        "the factor is upside down: the unbiased norm's outputs are smaller.":
+            {"factor": lambda n: (n / (n - 1)) ** 0.5},
+        "the root is missing: (N - 1) / N is the factor of the variances.":
+            {"factor": lambda n: (n - 1) / n},
+        "the root is missing, and the factor is upside down.":
+            {"factor": lambda n: n / (n - 1)},
+        "N counts the features, but the factor holds N + 1.":
+            {"factor": lambda n: (n / (n + 1)) ** 0.5},
+        "this factor is right for 2 features only; it depends on their number.":
+            {"factor": lambda n: 0.5**0.5},
     },
-)
+)  # fmt: skip
 
 
 def _last_maps(layer):
@@ -244,25 +219,20 @@ check_identity_start = Grader(
     right="The layer starts as nothing at all, and can become anything.",
     any_answer=True,
     mistakes={
-        "the sub-layer of {0} still adds the bias of {0}.": Seen(
-            lambda seen, *case: next(
-                (n for n in seen.adding if n in seen.biased), None
-            ),
-            [_zero("weight"), _zero("weight", which=["feed_forward.contract"])],
-        ),
-        "a sub-layer still adds something; look at {}.": Seen(
-            lambda seen, *case: None if seen.is_identity else seen.adding[0],
-            [
-                _zero("bias"),
-                _zero("weight", "bias", which=["self_attn.out_proj"]),
-                _zero("weight", "bias", which=["feed_forward.contract"]),
-            ],
-        ),
-        "the layer is the identity for ever: no gradient reaches {}.weight.": Seen(
-            lambda seen, *case: seen.stuck[0] if seen.stuck else None, _zero_everything
-        ),
-        "{} was changed, which is not needed.": Seen(
-            lambda seen, *case: seen.spare[0] if seen.spare else None, _zero_gains_too
-        ),
+        "the sub-layer of {0} still adds the bias of {0}.":
+            Seen(lambda seen, *case: (
+                     next((n for n in seen.adding if n in seen.biased), None)),
+                 [_zero("weight"), _zero("weight", which=["feed_forward.contract"])]),
+        "a sub-layer still adds something; look at {}.":
+            Seen(lambda seen, *case: None if seen.is_identity else seen.adding[0],
+                 [_zero("bias"),
+                  _zero("weight", "bias", which=["self_attn.out_proj"]),
+                  _zero("weight", "bias", which=["feed_forward.contract"])]),
+        "the layer is the identity for ever: no gradient reaches {}.weight.":
+            Seen(lambda seen, *case: seen.stuck[0] if seen.stuck else None,
+                 _zero_everything),
+        "{} was changed, which is not needed.":
+            Seen(lambda seen, *case: seen.spare[0] if seen.spare else None,
+                 _zero_gains_too),
     },
-)
+)  # fmt: skip

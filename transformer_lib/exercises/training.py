@@ -31,33 +31,25 @@ check_token_loss = Grader(
     solution=_token_loss,
     right="Nats per real token, whatever the padding.",
     mistakes={
-        "padding is counted: leave its positions out of sum and count.": {
-            "reduce": lambda each, real: each.mean()
-        },
-        "padding is left out of the sum, but counted in the mean.": {
-            "reduce": lambda each, real: (each * real).mean()
-        },
-        "every sentence counts the same here; every token should.": {
-            "reduce": lambda each, real: ((each * real).sum(1) / real.sum(1)).mean()
-        },
-        "this is the sum; divide by the number of real tokens.": {
-            "reduce": lambda each, real: each[real].sum()
-        },
-        "the sign is missing: a loss is minus the logarithm.": {
-            "reduce": lambda each, real: -_mean(each, real)
-        },
+        "padding is counted: leave its positions out of sum and count.":
+            {"reduce": lambda each, real: each.mean()},
+        "padding is left out of the sum, but counted in the mean.":
+            {"reduce": lambda each, real: (each * real).mean()},
+        "every sentence counts the same here; every token should.":
+            {"reduce": lambda each, real: ((each * real).sum(1) / real.sum(1)).mean()},
+        "this is the sum; divide by the number of real tokens.":
+            {"reduce": lambda each, real: each[real].sum()},
+        "the sign is missing: a loss is minus the logarithm.":
+            {"reduce": lambda each, real: -_mean(each, real)},
         "the logarithm is missing.": {"log_probs": lambda x: x.softmax(-1)},
-        "the loss is in bits; the natural logarithm gives nats.": {
-            "reduce": lambda each, real: _mean(each, real) / math.log(2)
-        },
-        "softmax runs over the positions; it belongs to the vocabulary.": {
-            "log_probs": lambda x: x.log_softmax(1)
-        },
-        "there is no softmax: logits are no log-probabilities.": {
-            "log_probs": lambda x: x
-        },
+        "the loss is in bits; the natural logarithm gives nats.":
+            {"reduce": lambda each, real: _mean(each, real) / math.log(2)},
+        "softmax runs over the positions; it belongs to the vocabulary.":
+            {"log_probs": lambda x: x.log_softmax(1)},
+        "there is no softmax: logits are no log-probabilities.":
+            {"log_probs": lambda x: x},
     },
-)
+)  # fmt: skip
 
 
 def _rate(step, d_model, warmup, smallest=min, width=-0.5, rise=-1.5):
@@ -71,15 +63,14 @@ check_schedule = Grader(
     right="Up in a line, down as a root, and narrow models faster.",
     atol=1e-12,
     mistakes={
-        "this is the larger of the two branches; take the smaller one.": {
-            "smallest": max
-        },
+        "this is the larger of the two branches; take the smaller one.":
+            {"smallest": max},
         "the width is missing: the factor d_model^-0.5.": {"width": 0},
         "the width goes the wrong way: wide models take smaller steps.": {"width": 0.5},
         "the root is missing: d_model^-0.5, not d_model^-1.": {"width": -1},
         "the branch of the warm-up should be step * warmup^-1.5.": {"rise": -0.5},
     },
-)
+)  # fmt: skip
 
 
 class _TinyModel(nn.Module):
@@ -146,30 +137,24 @@ check_accumulation = Grader(
     solution=_accumulate,
     right="The gradient of the joined batch, in a third of the memory.",
     mistakes={
-        "this is the sum of the losses; divide by the real tokens of all batches.": {
-            "divide_by": lambda n, n_all: 1
-        },
+        "this is the sum of the losses; divide by the real tokens of all batches.":
+            {"divide_by": lambda n, n_all: 1},
         "this is a mean of the batches' means: the words of the small batch count more "
         "than the others.": {"divide_by": lambda n, n_all: 3 * n},
-        "the batches' means are added; divide each sum by the tokens of all batches.": {
-            "divide_by": lambda n, n_all: n
-        },
-        "only the last batch is left: set the gradient to zero once, at the start.": {
-            "zero": "always"
-        },
+        "the batches' means are added; divide each sum by the tokens of all batches.":
+            {"divide_by": lambda n, n_all: n},
+        "only the last batch is left: set the gradient to zero once, at the start.":
+            {"zero": "always"},
         "padding is counted as tokens.": {"divide_by": lambda n, n_all: 16},
-        "the gradient of an earlier step is still in it: begin with zero_grad.": {
-            "zero": "never"
-        },
+        "the gradient of an earlier step is still in it: begin with zero_grad.":
+            {"zero": "never"},
         "the model was called on [6, 6, 4, 6, 6, 4] positions; each batch goes through "
-        "it once and alone: [6, 6, 4].": (
-            lambda model, batches: _accumulate(model, batches * 2)
-        ),
-        "no gradient was computed: call backward on each loss.": (
-            lambda model, batches: [model(ids) for ids, _ in batches]
-        ),
+        "it once and alone: [6, 6, 4].":
+            lambda model, batches: _accumulate(model, batches * 2),
+        "no gradient was computed: call backward on each loss.":
+            lambda model, batches: [model(ids) for ids, _ in batches],
     },
-)
+)  # fmt: skip
 
 
 def _plan(memory, fixed, a_token, step_tokens, round_=math.ceil):
@@ -188,18 +173,14 @@ check_plan = Grader(
     solution=_plan,
     right="It fits, and no batch is smaller than it has to be.",
     mistakes={
-        "the fixed part takes its share of memory first.": (
-            lambda memory, fixed, *given: _plan(memory, 0.0, *given)
-        ),
-        "{} batches do not fit; round up, not down or to the nearest.": Seen(
-            lambda result, *case: result if result < _plan(*case) else None,
-            partial(_plan, round_=round),
-        ),
-        "{} batches fit, but so do {}.": Seen(
-            lambda result, *case: (
-                (result, _plan(*case)) if result > _plan(*case) else None
-            ),
-            lambda *given: _plan(*given) + 1,
-        ),
+        "the fixed part takes its share of memory first.":
+            lambda memory, fixed, *given: _plan(memory, 0.0, *given),
+        "{} batches do not fit; round up, not down or to the nearest.":
+            Seen(lambda result, *case: result if result < _plan(*case) else None,
+                 partial(_plan, round_=round)),
+        "{} batches fit, but so do {}.":
+            Seen(lambda result, *case: (
+                     (result, _plan(*case)) if result > _plan(*case) else None),
+                 lambda *given: _plan(*given) + 1),
     },
-)
+)  # fmt: skip
