@@ -13,7 +13,6 @@ from transformer_lib import exercises
 from transformer_lib.exercises import full_model, masks, reading
 from transformer_lib.exercises.attention import check_softmax
 from transformer_lib.exercises.caching import check_cache_size
-from transformer_lib.exercises.decoder import check_incremental
 from transformer_lib.exercises.dialects import check_table, check_unpack
 from transformer_lib.exercises.embeddings import check_embed
 from transformer_lib.exercises.encoder import check_sorting_network
@@ -350,12 +349,6 @@ def test_the_quiet_start_leaves_a_layer_that_can_learn():
 
 
 # What a table can't say.
-
-
-def test_the_counting_hooks_leave_the_layer():
-    kept = []
-    check_incremental(lambda layer, x, memory: kept.append(layer))
-    assert not any(module._forward_pre_hooks for module in kept[0].modules())
 
 
 def test_the_case_that_fails_is_told():

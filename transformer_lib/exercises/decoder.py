@@ -176,25 +176,32 @@ def _project_again(layer, x, memory):
 
 def _count_positions(answer, layer, x, memory):
     """The result, and how many positions each call of an input projection got."""
-    lengths, handles = {}, []
+    lengths = {}
     for name, module in layer.named_modules():
         if name.endswith(("q_proj", "k_proj", "v_proj")):
-            calls = lengths.setdefault(name, [])
-            note = lambda _, given, calls=calls: calls.append(given[0].size(1))  # noqa: E731
-            handles.append(module.register_forward_pre_hook(note))
-    try:
-        result = answer(layer, x, memory)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return None if result is None or result is ... else (result, lengths)
+            calls = lengths[name] = []
+            module.register_forward_pre_hook(
+                lambda _, given, calls=calls: calls.append(given[0].size(1))
+            )
+    return answer(layer, x, memory), lengths
+
+
+_OF_MEMORY = ("cross_attn.k_proj", "cross_attn.v_proj")
+
+
+def _at_once(result, layer, x, memory):
+    """Name a projection that got several positions of x at once, and how many."""
+    most = {name: max(calls, default=0) for name, calls in result[1].items()}
+    wide = ((name, n) for name, n in most.items() if n > 1 and name not in _OF_MEMORY)
+    return next(wide, None)
 
 
 def _too_many(result, layer, x, memory):
-    for name, lengths in result[1].items():
-        enough = memory if name in ("cross_attn.k_proj", "cross_attn.v_proj") else x
-        if sum(lengths) != enough.size(1):
-            return sum(lengths), name, enough.size(1)
+    """How many positions went through which projection, and how many are enough."""
+    for name, calls in result[1].items():
+        enough = (memory if name in _OF_MEMORY else x).size(1)
+        if sum(calls) != enough:
+            return sum(calls), name, enough
     return None
 
 
@@ -215,31 +222,15 @@ check_incremental = Grader(
         "every position saw itself only; keep the keys of earlier ones.":
             lambda layer, x, memory: (
                 torch.cat([layer(y, memory) for y in x.split(1, dim=1)], dim=1)),
-        "{} saw {} positions at once; pass one at a time.": Seen(
-            lambda result, *case: next(
-                (
-                    (name, max(lengths))
-                    for name, lengths in result[1].items()
-                    if name not in ("cross_attn.k_proj", "cross_attn.v_proj")
-                    and max(lengths, default=1) > 1
-                ),
-                None,
-            ),
-            [
-                lambda layer, x, z: layer(x, z, None, causal_mask(5)),
-                lambda layer, x, z: torch.cat(
-                    [layer(x[:, : t + 1], z)[:, -1:] for t in range(5)], dim=1
-                ),
-            ],
-        ),
-        "{} positions went through {}; {} are enough. Keep what was projected.": Seen(
-            _too_many,
-            [
-                _project_again,
-                lambda layer, x, z: _incremental(
-                    layer, x, z + 0 * layer.cross_attn.v_proj(z)
-                ),
-            ],
-        ),
+        "{} saw {} positions at once; pass one at a time.":
+            Seen(_at_once,
+                 [lambda layer, x, z: layer(x, z, None, causal_mask(5)),
+                  lambda layer, x, z: torch.cat(
+                      [layer(x[:, : t + 1], z)[:, -1:] for t in range(5)], dim=1)]),
+        "{} positions went through {}; {} are enough. Keep what was projected.":
+            Seen(_too_many,
+                 [_project_again,
+                  lambda layer, x, z: (
+                      _incremental(layer, x, z + 0 * layer.cross_attn.v_proj(z)))]),
     },
 )  # fmt: skip

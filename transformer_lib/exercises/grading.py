@@ -178,8 +178,8 @@ class Grader:
             except Exception as error:  # whatever a reader's code raises is told back
                 text = f"your function raised {type(error).__name__}: {error}"
                 result = Mistake(text)
-            parts = result if isinstance(result, tuple | list) and result else [result]
-            results.append(None if all(map(is_missing, parts)) else result)
+            first = result[0] if isinstance(result, tuple | list) and result else result
+            results.append(None if is_missing(first) else result)
         return results
 
     def _find_mistake(self, number: int, found: list[Any]) -> str | None:
