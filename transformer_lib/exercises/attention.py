@@ -1,6 +1,5 @@
 """Graders of the chapter on scaled dot-product attention."""
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -34,13 +33,13 @@ def _watch(answer, *case):
         return answer(*case), spy
 
 
-def _weights(query, keys, divide=lambda d_head, k_len: d_head**0.5):
-    return (keys @ query / divide(query.numel(), len(keys))).softmax(0)
+def _weights(query, keys, divisor=None):
+    return (keys @ query / (divisor or query.numel() ** 0.5)).softmax(0)
 
 
 check_weights = Grader(
     "query (d_head,) and keys (k_len, d_head) -> weights (k_len,)",
-    # With d_head 9 and 5 keys, all the divisors below differ.
+    # d_head is 9, and there are 5 keys: all the divisors below differ.
     cases=lambda: [(2 * torch.randn(9), torch.randn(5, 9))],
     solution=_weights,
     right="One weight for each key, and together they make 1.",
@@ -49,17 +48,13 @@ check_weights = Grader(
             lambda query, keys: keys @ query,
         "these are scaled scores; apply softmax to make weights of them.":
             lambda query, keys: keys @ query / 3,
-        "the scores are not divided by sqrt(d_head).":
-            {"divide": lambda d_head, k_len: 1},
-        "the scores are divided by d_head; divide by its square root.":
-            {"divide": lambda d_head, k_len: d_head},
+        "the scores are not divided by sqrt(d_head).": {"divisor": 1},
+        "the scores are divided by d_head; divide by its square root.": {"divisor": 9},
         "the scores are divided by d_head / 2: ** binds tighter than /, so write "
-        "d_head ** 0.5 or math.sqrt(d_head).":
-            {"divide": lambda d_head, k_len: d_head**1 / 2},
+        "d_head ** 0.5 or math.sqrt(d_head).": {"divisor": 9**1 / 2},
         "the scores are divided by the square root of the number of keys; d_head is "
-        "the width of a key.": {"divide": lambda d_head, k_len: k_len**0.5},
-        "the scores are multiplied by sqrt(d_head) instead of divided.":
-            {"divide": lambda d_head, k_len: d_head**-0.5},
+        "the width of a key.": {"divisor": 5**0.5},
+        "the scores are multiplied by sqrt(d_head), not divided.": {"divisor": 9**-0.5},
         "these are exponentials; divide them by their sum.":
             lambda query, keys: (keys @ query / 3).exp(),
     },
@@ -78,7 +73,7 @@ check_softmax = Grader(
         (torch.tensor([[1000.0, 999.0], [998.0, 1000.0]]),),
         (torch.tensor([[0.0, 1.0], [1000.0, 1001.0]]),),
     ],
-    run=lambda answer, scores: _watch(answer, scores),
+    run=_watch,
     view=lambda result, scores: result[0],
     solution=_softmax,
     right="Every row sums to 1, however large its scores are.",
@@ -102,26 +97,19 @@ check_softmax = Grader(
 )  # fmt: skip
 
 
-def _attend(query, key, value, divide=lambda hid_dim, d_head: d_head**0.5, dim=-1):
-    n_heads, d_head = query.size(1), query.size(3)
-    scores = query @ key.mT / divide(n_heads * d_head, d_head)
+def _attend(query, key, value, divisor=None, dim=-1):
+    scores = query @ key.mT / (divisor or query.size(-1) ** 0.5)
     return scores.softmax(dim) @ value
 
 
-_SCALES = {
-    "": lambda hid_dim, d_head: d_head**0.5,
-    "the scores are not scaled": lambda hid_dim, d_head: 1,
-    "the divisor is still hid_dim / 2, because ** binds tighter than /": (
-        lambda hid_dim, d_head: hid_dim**1 / 2
-    ),
-    "the divisor is now d_head / 2, because ** binds tighter than /": (
-        lambda hid_dim, d_head: d_head**1 / 2
-    ),
-    "the divisor is sqrt(hid_dim), but a dot product here adds d_head terms": (
-        lambda hid_dim, d_head: hid_dim**0.5
-    ),
-    "the divisor is hid_dim, not sqrt(d_head)": lambda hid_dim, d_head: hid_dim,
-    "the divisor is d_head, not its square root": lambda hid_dim, d_head: d_head,
+_DIVISORS = {  # with 4 heads of width 9, which makes hid_dim 36
+    "": 9**0.5,
+    "the scores are not scaled": 1,
+    "the divisor is still hid_dim / 2, because ** binds tighter than /": 36 / 2,
+    "the divisor is now d_head / 2, because ** binds tighter than /": 9 / 2,
+    "the divisor is sqrt(hid_dim), but a dot product here adds d_head terms": 36**0.5,
+    "the divisor is hid_dim, not sqrt(d_head)": 36,
+    "the divisor is d_head, not its square root": 9,
 }
 _AXES = {
     "": -1,
@@ -141,26 +129,20 @@ check_repair = Grader(
             lambda q, k, v: (q @ k.mT / 3).softmax(-1),
     }
     | {
-        "; and ".join(filter(None, (scale, axis))) + ".": (
-            partial(_attend, divide=divide, dim=dim)
-        )
-        for scale, divide in _SCALES.items()
+        "; and ".join(filter(None, (scale, axis))) + ".":
+            {"divisor": divisor, "dim": dim}
+        for scale, divisor in _DIVISORS.items()
         for axis, dim in _AXES.items()
         if scale or axis
     },
 )  # fmt: skip
 
 
-def _stream(
-    query,
-    blocks,
-    divide=lambda d_head: d_head**0.5,
-    rescale=lambda old, new: (old - new).exp(),
-):
+def _stream(query, blocks, divisor=None, rescale=lambda old, new: (old - new).exp()):
     """One pass over the blocks; the sums so far are rescaled in each."""
     maximum, total, output = torch.tensor(-torch.inf), 0.0, 0.0
     for keys, values in blocks:
-        scores = keys @ query / divide(query.numel())
+        scores = keys @ query / (divisor or query.numel() ** 0.5)
         old, maximum = maximum, torch.maximum(maximum, scores.max())
         exponentials, factor = (scores - maximum).exp(), rescale(old, maximum)
         total = total * factor + exponentials.sum()
@@ -206,7 +188,7 @@ check_streaming = Grader(
     "query (d_head,) and an iterable of (keys, values) with shapes (block_len, d_head) "
     "and (block_len, d_value) -> output (d_value,), with no block kept",
     cases=_blocks,
-    run=lambda answer, query, blocks: _watch(answer, query, blocks),
+    run=_watch,
     view=lambda result, query, blocks: result[0],
     solution=_stream,
     right="The same output, and no weight was kept for longer than its block.",
@@ -219,7 +201,7 @@ check_streaming = Grader(
         "only the last block counts; add up what came before.":
             _per_block(lambda z: z[-1]),
         "only the first block counts; go on to the others.": _per_block(lambda z: z[0]),
-        "the scores are not divided by sqrt(d_head).": {"divide": lambda d_head: 1},
+        "the scores are not divided by sqrt(d_head).": {"divisor": 1},
         "when a later block holds a larger score, the sums so far must be multiplied "
         "by exp(old maximum - new maximum).":
             {"rescale": lambda old, new: torch.tensor(1.0)},

@@ -87,8 +87,8 @@ check_energy_loss = Grader(
 )  # fmt: skip
 
 
-def _attention_pool(hidden, real, query, divide=math.sqrt, dim=1):
-    scores = hidden @ query / divide(len(query))
+def _attention_pool(hidden, real, query, divisor=7**0.5, dim=1):
+    scores = hidden @ query / divisor
     weights = scores.masked_fill(~real, -1e300).softmax(dim)
     return (weights.unsqueeze(-1) * hidden).sum(dim=1)
 
@@ -109,9 +109,9 @@ check_attention_pool = Grader(
         "padding gets weight: set its scores to minus infinity first.":
             lambda hidden, real, query: _attention_pool(hidden, real | True, query),
         "the scores are not divided by the root of d_model.":
-            {"divide": lambda d_model: 1},
+            {"divisor": 1},
         "the scores are divided by d_model, not by its root.":
-            {"divide": lambda d_model: d_model},
+            {"divisor": 7},
         "softmax runs over the batch; it belongs to the positions.": {"dim": 0},
         "all positions have the same weight here: the query is not used.":
             lambda hidden, real, query: _attention_pool(hidden, real, 0 * query),

@@ -16,19 +16,15 @@ VOCABULARY = 8_000
 
 
 def _config(vocab_size, d_model, d_ff, n_layers):
-    base = replace(
-        PRESETS["paper-base"], src_vocab_size=vocab_size, tgt_vocab_size=vocab_size
-    )
-    base = replace(base, n_encoder_layers=n_layers, n_decoder_layers=n_layers)
-    return replace(base, d_model=d_model, d_ff=d_ff, n_heads=2)
+    sizes = dict.fromkeys(("src_vocab_size", "tgt_vocab_size"), vocab_size)
+    sizes |= dict.fromkeys(("n_encoder_layers", "n_decoder_layers"), n_layers)
+    sizes |= {"d_model": d_model, "d_ff": d_ff, "n_heads": 2}
+    return replace(PRESETS["paper-base"], **sizes)
 
 
-def _parameters(vocab_size, d_model, d_ff, n_layers):
-    """Let the model count: an answer that the formulas below know nothing of."""
+def _size(config):
     with torch.device("meta"):
-        return count_parameters(
-            Transformer(_config(vocab_size, d_model, d_ff, n_layers))
-        )
+        return count_parameters(Transformer(config))
 
 
 def _formula(cross=1, cross_norm=1, norms=1, matrices=1, out_bias=1, sides=1, **more):
@@ -51,7 +47,9 @@ check_parameter_count = Grader(
     "model as in the paper: one tied matrix, no bias in the query, key and value "
     "projections, no positions to learn",
     cases=lambda: [(11, 6, 10, 1), (23, 12, 40, 3)],
-    solution=_parameters,
+    solution=lambda vocab_size, d_model, d_ff, n_layers: (
+        _size(_config(vocab_size, d_model, d_ff, n_layers))
+    ),
     right="Your formula agrees with the model, number for number.",
     mistakes={
         "the tied matrix is counted three times; it is one.": _formula(matrices=3),
@@ -84,10 +82,7 @@ def _features(model, src, tgt_in, encoder=True, cross=True, causal=True, scaled=
     src_mask, tgt_mask = padding_mask(src, 0), padding_mask(tgt_in, 0)
     x = model.src_embeddings(src)
     if not scaled:
-        positions = model.src_embeddings(src) - 12**0.5 * model.src_embeddings.tokens(
-            src
-        )
-        x = model.src_embeddings.tokens(src) + positions
+        x = x - (12**0.5 - 1) * model.src_embeddings.tokens(src)
     memory = model.encoder(x, src_mask if encoder else None)
     tgt_mask = tgt_mask & causal_mask(tgt_in.size(1)) if causal else tgt_mask
     y = model.tgt_embeddings(tgt_in)
@@ -186,11 +181,6 @@ check_writing_flops = Grader(
 )  # fmt: skip
 
 
-def _size(config):
-    with torch.device("meta"):
-        return count_parameters(Transformer(config))
-
-
 _DESIGN = replace(_config(VOCABULARY, 256, 1024, 4), n_heads=8)
 
 check_design = Grader(
@@ -213,21 +203,13 @@ check_design = Grader(
         "at least 2 layers a side are asked for.":
             Seen(lambda it: min(it.n_encoder_layers, it.n_decoder_layers) < 2,
                  replace(_DESIGN, n_encoder_layers=1)),
-        "heads are {} wide, but at least 32 are asked for: take fewer heads.": Seen(
-            lambda it: (
-                it.d_model // it.n_heads if it.d_model < 32 * it.n_heads else None
-            ),
-            replace(_DESIGN, n_heads=16),
-        ),
-        "d_ff {} is below d_model {}.":
-            Seen(lambda it: (it.d_ff, it.d_model) if it.d_ff < it.d_model else None,
-                 replace(_DESIGN, d_ff=128)),
-        "{:,} parameters are over the budget. Are the embeddings tied?": Seen(
-            lambda it: (
-                _size(it) if _size(it) > BUDGET and it.tie_embeddings != "all" else None
-            ),
-            replace(_DESIGN, tie_embeddings="none"),
-        ),
+        "heads are less than 32 wide: take fewer heads.":
+            Seen(lambda it: it.d_model < 32 * it.n_heads, replace(_DESIGN, n_heads=16)),
+        "d_ff is below d_model.":
+            Seen(lambda it: it.d_ff < it.d_model, replace(_DESIGN, d_ff=128)),
+        "the parameters are over the budget. Are the embeddings tied?":
+            Seen(lambda it: _size(it) > BUDGET and it.tie_embeddings != "all",
+                 replace(_DESIGN, tie_embeddings="none")),
         "{:,} parameters are over the budget.":
             Seen(lambda it: _size(it) if _size(it) > BUDGET else None,
                  replace(_DESIGN, d_model=512)),

@@ -71,8 +71,8 @@ class Seen:
 
     Attributes:
         sign: takes a result and then the case's arguments; tells whether the mistake
-            is seen. Other values than True and False are written into the `{}` of the
-            sentence; None means False.
+            is seen. Other values than True and False, or several in a tuple or list,
+            are written into the `{}` of the sentence; None and [] mean False.
         example: an answer with this mistake.
     """
 
@@ -198,8 +198,8 @@ class Grader:
         for sentence, mistake in self.mistakes.items():
             if isinstance(mistake, Seen):
                 value = mistake.sign(result, *self._cases[number])
-                if value is not None and value is not False:
-                    values = value if isinstance(value, tuple) else (value,)
+                if value is not None and value is not False and value != []:
+                    values = value if isinstance(value, tuple | list) else [value]
                     return sentence.format(*values)
         return None if right else _differ(*self._views(number, result, expected))
 
@@ -233,10 +233,11 @@ class Grader:
         return None
 
     def _names(self, case: Case) -> list[str]:
-        """The names of a case's arguments, as the solution calls them."""
-        if type(self).run is not self.run:
-            return list(inspect.signature(self.run).parameters)[1 : len(case) + 1]
-        return list(inspect.signature(self.solution).parameters)[: len(case)]
+        """The names of a case's arguments, as `run` or the solution calls them."""
+        own = [*inspect.signature(self.run).parameters.values()][1:]
+        if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in own):
+            own = inspect.signature(self.solution).parameters.values()
+        return [parameter.name for parameter in own][: len(case)]
 
     def _tell_case(self, number: int) -> str:
         """Say which case it is, by the arguments that differ among the cases."""

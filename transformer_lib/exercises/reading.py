@@ -114,11 +114,7 @@ def _rows(head, size):
 
 
 def _columns(head, size):
-    return slice(None), _rows(head, size)
-
-
-def _all(head, size):
-    return slice(None)
+    return ..., _rows(head, size)
 
 
 def _draw_attention():
@@ -148,13 +144,10 @@ check_pruning = Grader(
         "its columns.": _zero(("out_proj.weight", _rows)),
         "the values' bias is left: their weights sum to 1, so it is still added.":
             _zero(("v_proj.weight", _rows)),
-        "the columns of a head stand side by side: head * d_head and those after.": (
-            _zero(
-                ("out_proj.weight", lambda head, size: (slice(None), slice(head, 6, 3)))
-            )
-        ),
+        "the columns of a head stand side by side: head * d_head and those after.":
+            _zero(("out_proj.weight", lambda head, size: (..., slice(head, 6, 3)))),
         "the bias of out_proj belongs to no head; leave it.":
-            _zero(("out_proj.weight", _columns), ("out_proj.bias", _all)),
+            _zero(("out_proj.weight", _columns), ("out_proj.bias", lambda *head: ...)),
         "this removes head 0, whatever head is asked for.":
             _zero(("out_proj.weight", lambda head, size: _columns(0, size))),
     },
@@ -203,12 +196,11 @@ def _clear_links(weights):
 
 
 def _impossible(found, weights):
-    for links, (*_, tgt_len, src_len) in zip(
-        found, (w.shape for w in weights), strict=True
-    ):
-        for link in links:
-            if not (0 <= link[0] < src_len and 0 <= link[1] < tgt_len):
-                return *link, src_len, tgt_len
+    for links, each in zip(found, weights, strict=True):
+        tgt_len, src_len = each.shape[2:]
+        for i, j in links:
+            if i not in range(src_len) or j not in range(tgt_len):
+                return i, j, src_len, tgt_len
     return None
 
 

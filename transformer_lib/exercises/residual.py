@@ -1,5 +1,6 @@
 """Graders of the chapter on layer norm, residual connections and dropout."""
 
+import copy
 from types import SimpleNamespace
 
 import torch
@@ -145,32 +146,18 @@ check_copied_gain = Grader(
 )  # fmt: skip
 
 
-def _last_maps(layer):
-    return {
-        "self_attn.out_proj": layer.self_attn.out_proj,
-        "feed_forward.contract": layer.feed_forward.contract,
-    }
+_ENDS = ("self_attn.out_proj", "feed_forward.contract")
 
 
-def _zero(*kinds, which=("self_attn.out_proj", "feed_forward.contract")):
-    """A start that zeroes the weights or biases of some of the last maps."""
+def _zero(*kinds, ends=_ENDS):
+    """A start that zeroes the weights or biases of the last map of each sub-layer."""
 
     def start(layer):
-        for name in which:
+        for end in ends:
             for kind in kinds:
-                nn.init.zeros_(getattr(_last_maps(layer)[name], kind))
+                nn.init.zeros_(layer.get_parameter(f"{end}.{kind}"))
 
     return start
-
-
-def _zero_everything(layer):
-    for parameter in layer.parameters():
-        nn.init.zeros_(parameter)
-
-
-def _zero_gains_too(layer):
-    _zero("weight", "bias")(layer)
-    nn.init.zeros_(layer.self_attn_connection.norm.gain)
 
 
 def _draw_layer():
@@ -184,30 +171,21 @@ def _draw_layer():
 
 def _start(answer, layer, x):
     """Start the layer, and look at what it does then; None if it is unchanged."""
-    before = {name: p.detach().clone() for name, p in layer.named_parameters()}
+    before = copy.deepcopy(layer.state_dict())
     answer(layer)
     changed = [n for n, p in layer.named_parameters() if not torch.equal(p, before[n])]
-    parts = {
-        "self_attn.out_proj": layer.self_attn(x, x, x),
-        "feed_forward.contract": layer.feed_forward(x),
-    }
-    output = layer(x)
+    output, added = layer(x), (layer.self_attn(x, x, x), layer.feed_forward(x))
     (output * torch.linspace(-1, 1, 8)).sum().backward()
-    return (
-        changed
-        and SimpleNamespace(
-            is_identity=torch.allclose(output, x, atol=1e-6),
-            adding=[name for name, part in parts.items() if part.abs().max() > 1e-6],
-            biased=[
-                n for n, last in _last_maps(layer).items() if not last.weight.any()
-            ],
-            stuck=[
-                n for n, last in _last_maps(layer).items() if not last.weight.grad.any()
-            ],
-            spare=[n for n in changed if n.rpartition(".")[0] not in _last_maps(layer)],
-        )
-        or None
+    weights = {end: layer.get_submodule(end).weight for end in _ENDS}
+    pairs = zip(_ENDS, added, strict=True)
+    seen = SimpleNamespace(
+        adding=[end for end, part in pairs if part.abs().max() > 1e-6],
+        stuck=[end for end in _ENDS if not weights[end].grad.any()],
+        spare=[name for name in changed if name.rpartition(".")[0] not in _ENDS],
     )
+    seen.biased = [end for end in seen.adding if not weights[end].any()]
+    seen.adding = [] if torch.allclose(output, x, atol=1e-6) else seen.adding
+    return seen if changed else None
 
 
 check_identity_start = Grader(
@@ -219,20 +197,21 @@ check_identity_start = Grader(
     right="The layer starts as nothing at all, and can become anything.",
     any_answer=True,
     mistakes={
-        "the sub-layer of {0} still adds the bias of {0}.":
-            Seen(lambda seen, *case: (
-                     next((n for n in seen.adding if n in seen.biased), None)),
-                 [_zero("weight"), _zero("weight", which=["feed_forward.contract"])]),
+        "a sub-layer still adds the bias of {}.":
+            Seen(lambda seen, *case: seen.biased,
+                 [_zero("weight"), _zero("weight", ends=["feed_forward.contract"])]),
         "a sub-layer still adds something; look at {}.":
-            Seen(lambda seen, *case: None if seen.is_identity else seen.adding[0],
+            Seen(lambda seen, *case: seen.adding,
                  [_zero("bias"),
-                  _zero("weight", "bias", which=["self_attn.out_proj"]),
-                  _zero("weight", "bias", which=["feed_forward.contract"])]),
+                  _zero("weight", "bias", ends=["self_attn.out_proj"]),
+                  _zero("weight", "bias", ends=["feed_forward.contract"])]),
         "the layer is the identity for ever: no gradient reaches {}.weight.":
-            Seen(lambda seen, *case: seen.stuck[0] if seen.stuck else None,
-                 _zero_everything),
+            Seen(lambda seen, *case: seen.stuck,
+                 lambda layer: [nn.init.zeros_(p) for p in layer.parameters()]),
         "{} was changed, which is not needed.":
-            Seen(lambda seen, *case: seen.spare[0] if seen.spare else None,
-                 _zero_gains_too),
+            Seen(lambda seen, *case: seen.spare,
+                 lambda layer: (
+                     _zero("weight", "bias")(layer),
+                     nn.init.zeros_(layer.self_attn_connection.norm.gain))),
     },
 )  # fmt: skip
