@@ -18,7 +18,7 @@ from transformer_lib.exercises.embeddings import check_embed
 from transformer_lib.exercises.encoder import check_sorting_network
 from transformer_lib.exercises.grading import Feedback, Grader, Seen
 from transformer_lib.exercises.masks import check_diagnosis, mystery_attention
-from transformer_lib.exercises.residual import check_connection, check_identity_start
+from transformer_lib.exercises.residual import check_connection
 from transformer_lib.generation.incremental import DecoderCache
 from transformer_lib.model.attention import (
     MultiHeadAttention,
@@ -26,7 +26,7 @@ from transformer_lib.model.attention import (
 )
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.embeddings import sinusoid_table
-from transformer_lib.model.layers import EncoderLayer, FeedForward, LayerNorm
+from transformer_lib.model.layers import LayerNorm
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.loop import learning_rate
@@ -200,8 +200,8 @@ check_double = Grader(
     right="Doubled.",
     mistakes={
         "x is squared.": lambda x: x * x,
+        "it is always 5.": lambda x: 5,
         "2 is added.": lambda x: x + 2,
-        "an odd number is too large.": lambda x: 2 * x + x % 2,
     },
 )
 
@@ -210,9 +210,9 @@ check_double = Grader(
     ("answer", "message"),
     [
         (lambda x: x**2, "x = 3: x is squared."),  # right for 2
-        (lambda x: x + 2, "x = 3: 2 is added."),
-        (lambda x: 9 if x else 5, "x = 2: expected 4, but got 9."),
-        (lambda x: 4 if x == 2 else 5, "x = 3: 2 is added."),  # for want of better
+        (lambda x: x + 2, "x = 3: 2 is added."),  # 5 here, but not always
+        (lambda x: 4 if x == 2 else 5, "x = 3: it is always 5."),  # nothing fits all
+        (lambda x: 9, "x = 2: expected 4, but got 9."),
         (lambda x: 4 if x == 2 else None, "x = 3: nothing is returned here."),
         (lambda x: 12 // x * x // 3, "x = 3: expected 6, but got 4."),
     ],
@@ -221,16 +221,7 @@ def test_a_mistake_is_named_in_the_first_case_where_it_shows(answer, message):
     assert check_double(answer).message == message
 
 
-def test_a_mistake_that_fits_all_cases_is_preferred():
-    assert "odd number" in check_double(lambda x: {2: 4, 3: 7, 0: 0}[x]).message
-    assert "x is squared" in check_double(lambda x: {2: 4, 3: 9, 0: 0}[x]).message
-
-
 # Other right answers than the solutions: each is computed by something else.
-
-
-def norm_ready_made(x, gain, bias, eps):
-    return F.layer_norm(x, x.shape[-1:], gain, bias, eps)
 
 
 def embed_with_noise_at_padding(ids, weight, pad_id):
@@ -261,17 +252,10 @@ def prune_by_values(attention, head):
     attention.v_proj.weight[rows] = attention.v_proj.bias[rows] = 0.0
 
 
-def merge_words(pieces, pair):
-    """Join with a search in text, spaces between the pieces."""
-    pattern = rf"(?<!\S){re.escape(' '.join(pair))}(?!\S)"
-    return re.sub(pattern, "".join(pair), " ".join(pieces)).split()
-
-
 @pytest.mark.parametrize(
     ("name", "answer"),
     {
         "attention.check_repair": F.scaled_dot_product_attention,
-        "batching.check_merge": merge_words,
         "decoder.check_pre_norm_layer": lambda layer, *given: layer(*given),
         "embeddings.check_embed": embed_with_noise_at_padding,
         "encoder.check_feed_forward": lambda x, w, b, v, c: F.linear(
@@ -283,7 +267,9 @@ def merge_words(pieces, pair):
             p.numel() for p in MultiHeadAttention(d, h, bias=bias).parameters()
         ),
         "reading.check_pruning": prune_by_values,
-        "residual.check_layer_norm": norm_ready_made,
+        "residual.check_layer_norm": lambda x, gain, bias, eps: F.layer_norm(
+            x, (7,), gain, bias, eps
+        ),
         "training.check_schedule": learning_rate,
         "training.check_token_loss": lambda logits, tgt_out, pad_id: F.cross_entropy(
             logits.mT, tgt_out, ignore_index=pad_id
@@ -334,18 +320,6 @@ def test_the_size_asked_for_is_the_size_of_a_cache():
     model = Transformer(TransformerConfig(**sizes, d_ff=7, n_decoder_layers=3))
     cache = DecoderCache(model.decoder.layers, torch.zeros(5, 13, 12), None, 7, 11)
     assert cache.n_bytes == check_cache_size.solution(3, 12, 5, 7, 11, 13)
-
-
-def test_the_quiet_start_leaves_a_layer_that_can_learn():
-    torch.manual_seed(0)
-    parts = MultiHeadAttention(6, 2), FeedForward(6, 11)
-    layer, x = EncoderLayer(*parts, dropout=0.0, norm_first=True), torch.randn(2, 3, 6)
-    assert not torch.allclose(layer(x), x)  # the test can fail
-    check_identity_start.solution(layer)
-    torch.testing.assert_close(layer(x), x)
-    layer(x).square().sum().backward()
-    assert layer.self_attn.out_proj.weight.grad.any()
-    assert layer.feed_forward.contract.weight.grad.any()
 
 
 # What a table can't say.
