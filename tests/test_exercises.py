@@ -19,7 +19,7 @@ from transformer_lib.exercises.encoder import check_sorting_network
 from transformer_lib.exercises.grading import Feedback, Grader, Seen
 from transformer_lib.exercises.masks import check_diagnosis, mystery_attention
 from transformer_lib.exercises.residual import check_connection
-from transformer_lib.generation.incremental import DecoderCache
+from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.model.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
@@ -316,9 +316,13 @@ def test_the_solution_makes_marians_own_table():
 
 
 def test_the_size_asked_for_is_the_size_of_a_cache():
-    sizes = {"src_vocab_size": 11, "tgt_vocab_size": 11, "d_model": 12, "n_heads": 3}
-    model = Transformer(TransformerConfig(**sizes, d_ff=7, n_decoder_layers=3))
-    cache = DecoderCache(model.decoder.layers, torch.zeros(5, 13, 12), None, 7, 11)
+    sizes = {"src_vocab_size": 9, "tgt_vocab_size": 9, "d_model": 12, "n_heads": 2}
+    sizes |= {"d_ff": 5, "n_encoder_layers": 1, "n_decoder_layers": 3}
+    decoder = IncrementalDecoder(Transformer(TransformerConfig(**sizes)), capacity=11)
+    with torch.no_grad():
+        decoder.prefill(torch.full((5, 13), 4), n_beams=7)
+        decoder.read(torch.full((35, 11), 4))
+    cache = decoder.cache
     assert cache.n_bytes == check_cache_size.solution(3, 12, 5, 7, 11, 13)
 
 
