@@ -90,40 +90,28 @@ def two_models() -> dict[str, list[SentenceMaps]]:
     }
 
 
-def measures() -> dict[str, dict[int, dict[str, Tensor]]]:
-    return {
-        measure: {
-            n: {
-                name: draw(n, seed=s + len(measure)).abs()
-                for s, name in enumerate(STACKS)
-            }
-            for n in (2, 5)
-        }
-        for measure in ("gradient", "variance")
-    }
-
-
-STACKS = ("post-norm", "pre-norm")
-
-
 def score(name: str, value: float, n: int = 7) -> Score:
     return Score(name, value, value - 3, value + 3, "signed", n)
 
 
-def tables() -> dict[str, dict[str, list[Score]]]:
-    return {
-        "length": {
-            "zebra": [score("BLEU", 30), score("chrF2", 50)],
-            "ape": [score("BLEU", 98.7), score("chrF2", 60, n=5)],
-        },
-        "overlap": {"few words": [score("BLEU", 1.5), score("chrF2", 40)]},
+STACKS = ("post-norm", "pre-norm")
+MEASURES = {
+    measure: {
+        n_layers: {
+            stack: draw(n_layers, seed=i + j).abs() for j, stack in enumerate(STACKS)
+        }
+        for n_layers in (2, 5)
     }
-
-
-def differences() -> dict[int, dict[str, float]]:
-    return {16: {"a": 1e-3, "b": 0.0}, 64: {"a": 1e-4, "b": 0.1}}
-
-
+    for i, measure in enumerate(("gradient", "variance"))
+}
+TABLES = {
+    "length": {
+        "zebra": [score("BLEU", 30), score("chrF2", 50)],
+        "ape": [score("BLEU", 98.7), score("chrF2", 60, n=5)],
+    },
+    "overlap": {"few words": [score("BLEU", 1.5), score("chrF2", 40)]},
+}
+DIFFERENCES = {16: {"a": 1e-3, "b": 0.0}, 64: {"a": 1e-4, "b": 0.1}}
 CHARTS: dict[str, Callable] = {
     "attention_explorer": lambda: charts.attention_explorer(
         {f"layer {n}": draw(5, 13, 12, seed=n).softmax(dim=-1) for n in range(2)},
@@ -133,8 +121,8 @@ CHARTS: dict[str, Callable] = {
     "batch_explorer": lambda: charts.batch_explorer(PLANS, LENGTHS, n_batches=2),
     "beam_tree": lambda: charts.beam_tree(STEPS),
     "cache_explorer": lambda: charts.cache_explorer(make_model(), SRC, TGT, TOKENS),
-    "depth_explorer": lambda: charts.depth_explorer(measures()),
-    "difference_explorer": lambda: charts.difference_explorer(differences(), 1e-10),
+    "depth_explorer": lambda: charts.depth_explorer(MEASURES),
+    "difference_explorer": lambda: charts.difference_explorer(DIFFERENCES, 1e-10),
     "divisor_explorer": lambda: charts.divisor_explorer(
         2 * draw(7, 3), 2 * draw(7, 3, seed=1), EN[:7]
     ),
@@ -145,7 +133,7 @@ CHARTS: dict[str, Callable] = {
     ),
     "position_explorer": lambda: charts.position_explorer(sinusoid_table(64, 32)),
     "schedule_explorer": lambda: charts.schedule_explorer(),
-    "score_explorer": lambda: charts.score_explorer(tables()),
+    "score_explorer": lambda: charts.score_explorer(TABLES),
     "sentence_explorer": lambda: charts.sentence_explorer(two_models()),
     "similarity_explorer": lambda: charts.similarity_explorer(
         {"embedding": draw(12, 5), "layer 1": draw(12, 5, seed=1)}, EN

@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 import torch
 from drawn_charts import (
+    DIFFERENCES,
     EN,
     HEADS,
     LENGTHS,
+    MEASURES,
     PLANS,
     STACKS,
     STEPS,
-    differences,
+    TABLES,
     draw,
     drawn,
     marks,
-    measures,
     number,
     sample,
-    tables,
     two_models,
 )
 
@@ -66,7 +66,7 @@ def cosines(x: torch.Tensor) -> torch.Tensor:
 
 
 def curves(measure: str, n_layers: int) -> torch.Tensor:
-    return torch.cat([measures()[measure][n_layers][stack] for stack in STACKS])
+    return torch.cat([MEASURES[measure][n_layers][stack] for stack in STACKS])
 
 
 # A chart, what the reader chooses, and the numbers of a field that must be drawn then.
@@ -81,9 +81,9 @@ CHOICES = [
     (charts.similarity_explorer(STATES, SOURCE), {"layer": "b"},
      "cosine", cosines(STATES["b"])),
     (charts.position_explorer(TABLE), {"chosen": 5}, "dot product", TABLE @ TABLE[5]),
-    (charts.depth_explorer(measures()), {"layers": "2"},
+    (charts.depth_explorer(MEASURES), {"layers": "2"},
      "gradient", curves("gradient", 2)),
-    (charts.depth_explorer(measures()), {"layers": "5"},
+    (charts.depth_explorer(MEASURES), {"layers": "5"},
      "variance", curves("variance", 5)),
 ]
 # fmt: on
@@ -258,9 +258,9 @@ def test_a_panel_keeps_its_axis_for_all_depths() -> None:
 
 class TestScores:
     def points(self, grouping: str, name: str) -> list[dict[str, str]]:
-        chart = charts.score_explorer(tables())
+        chart = charts.score_explorer(TABLES)
         found = marks(drawn(chart, grouped_by=grouping, score=name), "to")
-        return found[: len(tables()[grouping])]  # the intervals; the dots say the same
+        return found[: len(TABLES[grouping])]  # the intervals; the dots say the same
 
     def test_the_chosen_groups_and_score_are_drawn_in_the_given_order(self) -> None:
         points = self.points("length", "chrF2")
@@ -339,6 +339,6 @@ def test_differences_are_powers_of_ten_and_a_line_marks_the_limit() -> None:
     }
     assert found == {"a": -3, "b": math.log10(SMALLEST)}
     rows = sample("difference_explorer")["data"]["values"]
-    assert len(rows) == sum(map(len, differences().values()))
+    assert len(rows) == sum(map(len, DIFFERENCES.values()))
     line = sample("difference_explorer")["layer"][0]
     assert line["data"]["values"] == [{"power": -10.0}]

@@ -20,6 +20,7 @@ PARTS = {  # how the library names an attention -> how the chart does
     "decoder self_attn": "decoder self-attention",
     "decoder cross_attn": "cross-attention",
 }
+SIDES_TITLE = altair.ExprRef("'queries: ' + q_side + ', keys: ' + k_side")
 POWERS = range(-4, 10)  # of 2; divisor_explorer divides by one of them
 
 
@@ -231,9 +232,6 @@ def sentence_explorer(models: Mapping[str, Sequence[SentenceMaps]]) -> altair.Ch
     columns = ["model", "sentence", "block", "layer", "head"]
     maps = ("maps", "weights, query by query")
     return parts.finish(layered, rows, params, [*columns, maps])
-
-
-SIDES_TITLE = altair.ExprRef("'queries: ' + q_side + ', keys: ' + k_side")
 
 
 def _sentence_rows(models: Mapping[str, Sequence[SentenceMaps]]) -> list[dict]:
