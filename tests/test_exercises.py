@@ -1,8 +1,14 @@
 """Every grader lets its solution pass and names each mistake of its table."""
 
+import ast
+import contextlib
 import importlib
+import io
+import json
 import pkgutil
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -324,6 +330,75 @@ def test_the_size_asked_for_is_the_size_of_a_cache():
         decoder.read(torch.full((35, 11), 4))
     cache = decoder.cache
     assert cache.n_bytes == check_cache_size.solution(3, 12, 5, 7, 11, 13)
+
+
+# The book's own solutions: answers that were written without these tables.
+
+
+def names(node: ast.AST, context: type) -> set[str]:
+    """Names read or bound in a piece of code; its arguments and functions are both."""
+    nodes = list(ast.walk(node))
+    found = (n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, context))
+    inner = {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
+    inner |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    return inner | {n.id for n in found}
+
+
+def bound(node: ast.stmt) -> list[str]:
+    """The names that a statement of a cell defines for the rest of the notebook."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name for alias in node.names]
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    return [*names(node, ast.Store)] if isinstance(node, ast.Assign) else []
+
+
+def graded(path: Path) -> Iterator[tuple[str, str]]:
+    """What each exercise cell says today, and what is stored.
+
+    Of the cells before it, only the definitions run that it needs.
+    """
+    definitions, namespace = {}, {}
+
+    def run(node: ast.stmt) -> None:
+        for name in sorted(names(node, ast.Load) - names(node, ast.Store)):
+            if source := definitions.pop(name, None):
+                run(source)
+        exec(compile(ast.Module([node], []), path.name, "exec"), namespace)
+
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        code = "".join(cell["source"])
+        if cell["cell_type"] != "code" or "%pip" in code:
+            continue
+        statements = ast.parse(code).body
+        definitions |= {name: node for node in statements for name in bound(node)}
+        stored = re.findall(
+            r"[✓…] [^\"\\]+", json.dumps(cell["outputs"], ensure_ascii=False)
+        )
+        checks = [node for node in statements if "check_" in ast.unparse(node)]
+        checks = [node for node in checks if isinstance(node, ast.Expr | ast.For)]
+        if not (stored and checks):
+            continue
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            for node in checks:
+                if isinstance(node, ast.Expr):
+                    node.value = (
+                        ast.parse(f"print({ast.unparse(node.value)})").body[0].value
+                    )
+                run(node)
+        yield re.findall("[✓…✗] .+", said.getvalue()), stored
+
+
+CHAPTERS = sorted(Path(__file__).parents[1].glob("book/[0-9][0-9]_*.ipynb"))
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem[:2])
+def test_the_book_s_stubs_and_solutions_are_told_what_is_stored(path):
+    cells = list(graded(path))
+    assert len(cells) >= 6
+    for said, stored in cells:
+        assert said == stored
 
 
 # What a table can't say.
