@@ -17,7 +17,6 @@ import yaml
 from built_site import SITE, stale
 from playwright.sync_api import Page
 
-from book_tools.chromium import HELP, find_browser
 from book_tools.page_rules import (
     RULES,
     accessibility,
@@ -52,43 +51,6 @@ def address(name: str) -> str:
 def current_pages():
     if reason := stale(SITE, ROOT):
         pytest.fail(reason)
-
-
-@pytest.fixture(scope="session")
-def browser_type_launch_args(browser_type_launch_args):
-    if not (path := find_browser()):
-        pytest.fail(HELP)
-    return {
-        **browser_type_launch_args,
-        "executable_path": path,
-        "args": ["--no-sandbox", "--disable-gpu"],
-    }
-
-
-@pytest.fixture(scope="session")
-def browser_context_args(browser_context_args):
-    return {**browser_context_args, "offline": True, "reduced_motion": "reduce"}
-
-
-@pytest.fixture
-def trouble():
-    """What went wrong while a page was open."""
-    return []
-
-
-@pytest.fixture
-def page(page, trouble):
-    """A page cut off from the network; at the end nothing may have gone wrong on it."""
-
-    def note_console(message):
-        if message.type in ("error", "warning"):
-            trouble.append(f"says on the console {message.text}")
-
-    page.on("requestfailed", lambda request: trouble.append(f"misses {request.url}"))
-    page.on("console", note_console)
-    page.on("pageerror", lambda error: trouble.append(f"throws {error}"))
-    yield page
-    assert trouble == []
 
 
 # --- every page ----------------------------------------------------------------
