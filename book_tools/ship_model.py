@@ -21,9 +21,9 @@ from transformer_lib.pretrained.translator import (
     WEIGHTS,
     load,
 )
-from transformer_lib.training.evaluate import RECIPE, evaluate, name_search
-from transformer_lib.training.recipe import Recipe, make_recipe
-from transformer_lib.training.runs import LOG
+from transformer_lib.training.evaluate import evaluate, name_search
+from transformer_lib.training.recipe import RECIPE, Recipe, read_stored_recipe
+from transformer_lib.training.run import LOG
 
 MIB = 2**20
 FILES = (WEIGHTS, CONFIG, TOKENIZER, RECIPE, LOG)
@@ -85,7 +85,7 @@ An encoder-decoder Transformer that translates {direction}: \
 ## Training
 
 - Model: {sizes}.
-- {training.steps:,} steps of {training.batches_a_step} batch(es) of at most \
+- {training.steps:,} steps of {training.gradient_accumulation} batch(es) of at most \
 {training.batch_tokens:,} positions, seed {training.seed}; the weights are the mean of \
 the last {training.average} checkpoint(s).
 - {result["seconds"]:.0f} seconds on {machine}.
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("name", help="what the shipped model is called")
     parser.add_argument("--machine", required=True, help="where it was trained")
     options = parser.parse_args(arguments)
-    recipe = make_recipe(json.loads((options.run / RECIPE).read_text("utf-8")))
+    recipe = read_stored_recipe(options.run)
     seconds = json.loads((options.run / SCORES).read_text("utf-8"))["seconds"]
     folder = MODELS / options.name
     folder.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ import torch
 from reference import draw_parameters
 from torch import Tensor
 
-from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
 
@@ -25,8 +25,8 @@ def make_model(seed: int = 0, **choices) -> Transformer:
     return draw_parameters(Transformer(replace(CONFIG, **choices))).eval()
 
 
-def make_rules(max_len: int = 9, **choices) -> TargetRules:
-    return TargetRules(bos_id=BOS, eos_id=EOS, max_len=max_len, **choices)
+def make_config(max_len: int = 9, **choices) -> GenerationConfig:
+    return GenerationConfig(bos_id=BOS, eos_id=EOS, max_len=max_len, **choices)
 
 
 def constant_model(logits: Tensor) -> Transformer:

@@ -8,7 +8,7 @@ from transformer_lib.exercises.generation import (
     check_cut,
     check_nucleus,
 )
-from transformer_lib.generation.sampling import Lottery
+from transformer_lib.generation.sampling import SamplingConfig
 
 
 def cut(ids, eos_id, pad_id):
@@ -32,7 +32,7 @@ def beam_step(totals, log_probs, eos_id):
 
 
 def nucleus(probabilities, p):
-    return Lottery(top_p=p).probabilities(probabilities.log()[None])[0]
+    return SamplingConfig(top_p=p).probabilities(probabilities.log()[None])[0]
 
 
 ANSWERS = {

@@ -12,7 +12,7 @@ from transformer_lib.exercises.training import (
     check_schedule,
     check_token_loss,
 )
-from transformer_lib.training.loop import learning_rate
+from transformer_lib.training.schedule import learning_rate
 
 GRADERS = [check_token_loss, check_schedule, check_accumulation, check_plan]
 

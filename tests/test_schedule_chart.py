@@ -6,7 +6,7 @@ import pytest
 import vl_convert
 
 from transformer_lib.charts.schedule import schedule_explorer
-from transformer_lib.training.loop import learning_rate
+from transformer_lib.training.schedule import learning_rate
 
 
 def drawn(d_model: int, warmup: int) -> dict[int, float]:

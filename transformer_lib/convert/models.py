@@ -25,9 +25,11 @@ from transformer_lib.convert.options import (
     marian_options,
     torch_options,
 )
+from transformer_lib.convert.positions import fix_positions, sinusoid_halves
 from transformer_lib.model.config import TransformerConfig, Tying
+from transformer_lib.model.embeddings import sinusoid_table
 from transformer_lib.model.state_dict import load_weights
-from transformer_lib.model.transformer import Transformer, build_embeddings
+from transformer_lib.model.transformer import Transformer
 
 State = Mapping[str, Tensor]
 
@@ -95,7 +97,8 @@ def from_torch(
         **({} if table is None else {"max_len": table.flatten(0, -2).size(0)}),
     )
     if sinusoids is not None:
-        _check_sinusoids({SINUSOIDS: sinusoids.flatten(0, -2)}, config)
+        tables = {SINUSOIDS: sinusoids.flatten(0, -2)}
+        _check_tables(tables, sinusoid_table(config.max_len, config.d_model))
     return _build(config, weights, "the model of PyTorch")
 
 
@@ -128,10 +131,10 @@ def from_marian(state: State, options: Any) -> Transformer:
     config = TransformerConfig(
         **_vocabularies(weights, "Marian"),
         **marian_options(options),
-        sinusoids="marian",
     )
-    _check_sinusoids(tables, config)
-    return _build(config, weights, "Marian")
+    positions = sinusoid_halves(config.max_len, config.d_model, "marian")
+    _check_tables(tables, positions)
+    return _build(config, weights, "Marian", positions)
 
 
 def from_fsmt(state: State, options: Any) -> Transformer:
@@ -155,11 +158,11 @@ def from_fsmt(state: State, options: Any) -> Transformer:
     config = TransformerConfig(
         **_vocabularies(weights, "FSMT"),
         **fsmt_options(options),
-        sinusoids="fairseq",
     )
+    positions = _fairseq_positions(config)
     start = config.pad_id + 1
-    _check_sinusoids({key: table[start:] for key, table in tables.items()}, config)
-    return _build(config, weights, "FSMT")
+    _check_tables({key: table[start:] for key, table in tables.items()}, positions)
+    return _build(config, weights, "FSMT", positions)
 
 
 def from_fairseq(state: State, options: Any, pad_id: int = 1) -> Transformer:
@@ -187,10 +190,15 @@ def from_fairseq(state: State, options: Any, pad_id: int = 1) -> Transformer:
     config = TransformerConfig(
         **_vocabularies(weights, "fairseq"),
         **fairseq_options(options),
-        sinusoids="fairseq",
         pad_id=pad_id,
     )
-    return _build(config, weights, "fairseq")
+    return _build(config, weights, "fairseq", _fairseq_positions(config))
+
+
+def _fairseq_positions(config: TransformerConfig) -> Tensor:
+    """Return fairseq's sinusoids, which count from pad_id + 1."""
+    start = config.pad_id + 1
+    return sinusoid_halves(start + config.max_len, config.d_model, "fairseq")[start:]
 
 
 def _vocabularies(weights: State, source: str) -> dict[str, Any]:
@@ -210,7 +218,12 @@ def _vocabularies(weights: State, source: str) -> dict[str, Any]:
     }
 
 
-def _build(config: TransformerConfig, weights: State, source: str) -> Transformer:
+def _build(
+    config: TransformerConfig,
+    weights: State,
+    source: str,
+    positions: Tensor | None = None,
+) -> Transformer:
     model = Transformer(config)
     # Half precision would only be slower on a CPU.
     model.to(torch.promote_types(weights[HEAD].dtype, torch.float32))
@@ -218,12 +231,13 @@ def _build(config: TransformerConfig, weights: State, source: str) -> Transforme
     tied = model.state_dict().keys() - own.keys()
     kept = {name: weights[name] for name in weights if name not in tied}
     load_weights(model, kept, source)
+    if positions is not None:
+        fix_positions(model, positions)
     return model.eval()
 
 
-def _check_sinusoids(tables: State, config: TransformerConfig) -> None:
+def _check_tables(tables: State, ours: Tensor) -> None:
     """Make sure that positions kept by them are those that are computed by us."""
-    ours = build_embeddings(config, vocab_size=1).positions.table
     for name, table in tables.items():
         n = min(len(table), len(ours))
         fits = table.size(1) == ours.size(1) and torch.allclose(
@@ -231,8 +245,8 @@ def _check_sinusoids(tables: State, config: TransformerConfig) -> None:
         )
         if not fits:
             raise ValueError(
-                f"{name} of shape {tuple(table.shape)} does not hold the "
-                f"{config.sinusoids!r} sinusoids of shape {tuple(ours.shape)}"
+                f"{name} of shape {tuple(table.shape)} does not hold the sinusoids of "
+                f"shape {tuple(ours.shape)} that are computed for it"
             )
 
 

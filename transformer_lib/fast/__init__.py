@@ -1,1 +1,7 @@
 """Everything that exists for speed, and nothing else: without it all works, slower."""
+
+from transformer_lib.fast.allocator import keep_freed_memory
+from transformer_lib.fast.engine import make_engine
+from transformer_lib.fast.training import for_training
+
+__all__ = ["for_training", "keep_freed_memory", "make_engine"]

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from transformer_lib.model.checks import check_ids
 from transformer_lib.model.masks import padding_mask
 from transformer_lib.model.transformer import Transformer
 
 _FREE = -1  # in a table of forced tokens: any token may stand here
 
 
-@dataclass(frozen=True, kw_only=True)
-class TargetRules:
+@dataclass(frozen=True)
+class GenerationConfig:
     """What every target must keep to, however its tokens are chosen.
 
     Lengths count all tokens of a target but bos: those of its prefix, and its eos.
@@ -22,7 +23,8 @@ class TargetRules:
     Attributes:
         bos_id: the token that every target starts with.
         eos_id: the token that ends it.
-        max_len: length at which a target is cut if it has not ended by itself.
+        max_len: length at which a target is truncated if it has not ended by itself:
+            one for all, or one for each sentence.
         min_len: length below which it may not end.
         prefixes: tokens that targets must begin with: one list for each sentence, or a
             single one for all; none if empty. They may differ in length.
@@ -34,32 +36,47 @@ class TargetRules:
 
     bos_id: int
     eos_id: int
-    max_len: int
+    max_len: int | Sequence[int]
     min_len: int = 1
     prefixes: Sequence[Sequence[int]] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no target can keep to."""
-        for name in ("min_len", "max_len"):
-            value = getattr(self, name)
+        longest = [self.max_len] if isinstance(self.max_len, int) else self.max_len
+        for name, value in (("min_len", self.min_len), ("max_len", min(longest))):
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, not {value}")
-        if self.max_len < self.min_len:
+        if min(longest) < self.min_len:
             raise ValueError(
-                f"max_len {self.max_len} is below min_len {self.min_len}: no target "
+                f"max_len {min(longest)} is below min_len {self.min_len}: no target "
                 "can be as short and as long as that"
             )
         for prefix in self.prefixes:
-            if len(prefix) >= self.max_len:
+            if len(prefix) >= min(longest):
                 raise ValueError(
                     f"a prefix of {len(prefix)} tokens leaves no room in targets of "
-                    f"max_len {self.max_len}"
+                    f"max_len {min(longest)}"
                 )
             if self.eos_id in prefix:
                 raise ValueError(
                     f"the prefix {list(prefix)} holds eos_id {self.eos_id}, but a "
                     "target that has ended does not go on"
                 )
+
+    def max_lens(self, n_sentences: int) -> list[int]:
+        """Return max_len of each sentence.
+
+        Raises:
+            ValueError: there are as many lengths, but another number of sentences.
+        """
+        if isinstance(self.max_len, int):
+            return [self.max_len] * n_sentences
+        if len(self.max_len) != n_sentences:
+            raise ValueError(
+                f"there are {len(self.max_len)} values of max_len for {n_sentences} "
+                "sentences: one for each is needed, or a single one for all"
+            )
+        return list(self.max_len)
 
 
 @dataclass(frozen=True)
@@ -71,7 +88,7 @@ class Hypothesis:
         log_prob: log of the probability that the model gives it, in nats: the sum over
             its tokens, eos included. Those of a forced prefix count nothing.
         score: what beam search ranks it by; elsewhere the same as log_prob.
-        finished: whether the model has ended it. If not, it was cut at max_len.
+        finished: whether the model has ended it. If not, it was truncated at max_len.
     """
 
     ids: list[int]
@@ -80,24 +97,31 @@ class Hypothesis:
     finished: bool
 
 
-class Constraints:
-    """The rules, applied to the logits of a batch of sentences.
+class LogitsProcessor:
+    """What a `GenerationConfig` makes of the logits of a batch of sentences.
 
     Args:
         model: that writes the targets.
         src: (batch, src_len), source ids.
-        rules: what the targets must keep to.
+        config: what the targets must keep to.
+
+    Attributes:
+        max_lens: length at which the targets of each sentence are truncated.
 
     Raises:
-        ValueError: a sentence is all padding, or a rule does not fit the model or the
-            number of sentences.
+        ValueError: a sentence is all padding, or the config does not fit the model or
+            the number of sentences.
     """
 
-    def __init__(self, model: Transformer, src: Tensor, rules: TargetRules) -> None:
-        self.rules, self.pad_id = rules, model.config.pad_id
+    def __init__(
+        self, model: Transformer, src: Tensor, config: GenerationConfig
+    ) -> None:
+        self.config, self.pad_id = config, model.config.pad_id
+        check_ids(src)
         _check_source(src, self.pad_id)
-        _check_rules(rules, model, len(src))
-        prefixes = [list(prefix) for prefix in rules.prefixes] or [[]]
+        _check_config(config, model, len(src))
+        self.max_lens = config.max_lens(len(src))
+        prefixes = [list(prefix) for prefix in config.prefixes] or [[]]
         longest = max(map(len, prefixes))
         self.n_shared = min(map(len, prefixes))  # tokens that no prefix lacks
         if len(prefixes) == 1:
@@ -112,11 +136,11 @@ class Constraints:
         Returns:
             (batch, n_beams, 1 + n_shared), ids.
         """
-        bos = self.forced.new_full((len(self.forced), 1), self.rules.bos_id)
+        bos = self.forced.new_full((len(self.forced), 1), self.config.bos_id)
         start = torch.cat([bos, self.forced[:, : self.n_shared]], dim=1)
         return start[:, None].expand(-1, n_beams, -1)
 
-    def log_probs(self, logits: Tensor, place: int) -> Tensor:
+    def log_probs(self, logits: Tensor, position: int) -> Tensor:
         """Turn logits into log-probabilities, -inf for tokens that may not come next.
 
         Padding is never said, the end not before its time, and in a prefix nothing but
@@ -125,8 +149,8 @@ class Constraints:
         1.
 
         Args:
-            logits: (batch, n_beams, vocab_size), of the token at `place`.
-            place: number of the token from 1, bos not counted.
+            logits: (batch, n_beams, vocab_size), of the token at `position`.
+            position: number of the token from 1, bos not counted.
 
         Returns:
             (batch, n_beams, vocab_size), in nats.
@@ -140,10 +164,10 @@ class Constraints:
                 "the model's logits are not finite: its weights are broken"
             )
         log_probs[..., self.pad_id] = -torch.inf
-        if place < self.rules.min_len:
-            log_probs[..., self.rules.eos_id] = -torch.inf
-        if place <= self.forced.size(1):
-            token = self.forced[:, place - 1]
+        if position < self.config.min_len:
+            log_probs[..., self.config.eos_id] = -torch.inf
+        if position <= self.forced.size(1):
+            token = self.forced[:, position - 1]
             rows = (token != _FREE).nonzero()[:, 0]
             log_probs[rows] = -torch.inf
             log_probs[rows, :, token[rows]] = 0.0
@@ -174,24 +198,25 @@ def _check_source(src: Tensor, pad_id: int) -> None:
         raise ValueError(f"sentence {row} of the batch is empty: it is all padding")
 
 
-def _check_rules(rules: TargetRules, model: Transformer, batch: int) -> None:
-    config = model.config
-    if config.learned_positions and rules.max_len > config.max_len:
+def _check_config(config: GenerationConfig, model: Transformer, batch: int) -> None:
+    n_tokens, n_learned = model.config.tgt_vocab_size, model.config.max_len
+    longest = max(config.max_lens(batch))
+    if model.config.learned_positions and longest > n_learned:
         raise ValueError(
-            f"max_len {rules.max_len} is above the {config.max_len} positions that the "
-            "model has learned"
+            f"max_len {longest} is above the {n_learned} positions that the model has "
+            "learned"
         )
-    if len(rules.prefixes) not in (0, 1, batch):
+    if len(config.prefixes) not in (0, 1, batch):
         raise ValueError(
-            f"there are {len(rules.prefixes)} prefixes for {batch} sentences: one for "
+            f"there are {len(config.prefixes)} prefixes for {batch} sentences: one for "
             "each is needed, or a single one for all"
         )
-    for name, token in (("bos_id", rules.bos_id), ("eos_id", rules.eos_id)):
-        _check_token(name, token, config.tgt_vocab_size)
-    for prefix in rules.prefixes:
+    for name, token in (("bos_id", config.bos_id), ("eos_id", config.eos_id)):
+        _check_token(name, token, n_tokens)
+    for prefix in config.prefixes:
         for token in prefix:
-            _check_token("a token of a prefix", token, config.tgt_vocab_size)
-            if token == config.pad_id:
+            _check_token("a token of a prefix", token, n_tokens)
+            if token == model.config.pad_id:
                 raise ValueError(f"the prefix {list(prefix)} holds pad_id {token}")
 
 

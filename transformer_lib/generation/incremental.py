@@ -1,267 +1,173 @@
-"""Attention that remembers: the keys and values of one decoder layer.
+"""Decoding step by step: keys and values of a token are computed once and kept.
 
-A new token asks with its query, and is asked by all later ones for its key and value.
-So keys and values are kept, and queries are not.
+    decoder = IncrementalDecoder(model)
+    decoder.prefill(src)                               # reads the source
+    logits = decoder.step(torch.tensor([[bos_id]]))    # of the first token
+    logits = decoder.step(torch.tensor([[7]]))         # of the one after token 7
+
+The searches know nothing but these methods, the protocol `Decoding`. Three classes have
+them, and `make_decoder` chooses: the prepared operations of `fast`, for models that it
+knows exactly; `IncrementalDecoder`, which calls every module of the model as the full
+pass does, so that hooks, adapters and subclasses count; and `RecomputingDecoder`, which
+calls the model as a whole and so works for anything.
 """
 
-from dataclasses import dataclass
+import inspect
+from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules import module as torch_module
 
+from transformer_lib.acceleration import make_engine
 from transformer_lib.model.attention import MultiHeadAttention
-from transformer_lib.model.masks import causal_mask
+from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.model.transformer import Decoder, Transformer
+
+_ATTENTIONS = ("self_attn", "cross_attn")  # of a decoder layer
 
 
-class SelfAttentionCache:
-    """One layer's self-attention, with keys and values of the target so far.
+class Decoding(Protocol):
+    """What a search needs: targets that grow, one row for each beam of each sentence.
 
-    They are written in place into room that is made in advance, so that n tokens cost n
-    writes and not n copies of all before them.
-
-    Args:
-        attention: whose keys and values are kept.
-        keys_values: the room, (2, n_rows, n_heads, capacity, d_head); its first
-            `length` positions are in use.
+    Row `i * n_beams + j` is beam j of sentence i.
 
     Attributes:
-        length: tokens read so far.
+        length: tokens of the targets that were read so far.
     """
 
-    def __init__(self, attention: MultiHeadAttention, keys_values: Tensor) -> None:
-        self.attention, self.keys_values, self.length = attention, keys_values, 0
-        self.in_proj = attention.joint_projection()
+    length: int
 
-    def attend(self, x: Tensor) -> Tensor:
-        """Add the new tokens, and let them attend to all tokens up to themselves.
+    def prefill(self, src: Tensor, n_beams: int = 1) -> None:
+        """Read the source (batch, src_len), and forget what was before."""
 
-        Args:
-            x: (n_rows, n_new, d_model), what the layer knows of the new tokens.
+    def step(self, ids: Tensor) -> Tensor:
+        """Read the next tokens (n_rows, n_new); return logits (n_rows, vocab_size).
 
-        Returns:
-            (n_rows, n_new, d_model)
-
-        Raises:
-            ValueError: x has another number of rows than the cache, or the cache is
-                full.
+        They score the token after the last one, in float32 at least: sums of
+        log-probabilities need its precision.
         """
-        n_rows, n_new, _ = x.shape
-        if n_rows != self.keys_values.size(1):
-            raise ValueError(
-                f"{n_rows} rows are to be decoded, but the cache was made for "
-                f"{self.keys_values.size(1)}"
-            )
-        start, length = self.length, self.length + n_new
-        capacity = self.keys_values.size(3)
-        if length > capacity:
-            raise ValueError(
-                f"the cache is full: it has room for {capacity} tokens, not {length}"
-            )
-        attention = self.attention
-        # (n_rows, n_new, 3 * d_model) -> (3, n_rows, n_heads, n_new, d_head)
-        shape = (n_rows, n_new, 3, attention.n_heads, attention.d_head)
-        joint = self.in_proj(x).view(shape).permute(2, 0, 3, 1, 4)
-        self.length = length
-        self.keys_values.narrow(3, start, n_new).copy_(joint[1:])
-        keys, values = self.keys_values.narrow(3, 0, length).unbind()
-        # A single new token is the last one: there is no future to be hidden from it.
-        mask = causal_mask(length, x.device)[start:] if n_new > 1 else None
-        output = attention.attend(joint[0], keys, values, mask)
-        return attention.out_proj(attention.join_heads(output))
-
-
-class CrossAttentionCache:
-    """One layer's cross-attention, with keys and values of the source.
-
-    Fairseq calls them static. The beams of a sentence share them: they ask together,
-    as so many queries of one sentence, so that nothing is repeated for each beam.
-
-    Args:
-        attention: whose keys and values are kept.
-        memory: (batch, src_len, d_memory)
-        mask: (batch, 1, 1, src_len), boolean, or None.
-
-    Attributes:
-        keys_values: (2, batch, n_heads, src_len, d_head)
-    """
-
-    def __init__(
-        self, attention: MultiHeadAttention, memory: Tensor, mask: Tensor | None
-    ) -> None:
-        self.attention, self.mask = attention, mask
-        projections = (attention.k_proj, attention.v_proj)
-        self.keys_values = torch.stack(
-            [attention.split_heads(projection(memory)) for projection in projections]
-        )
-
-    def attend(self, x: Tensor) -> Tensor:
-        """Let the new tokens attend to the source.
-
-        Args:
-            x: (n_rows, n_new, d_model); the rows of a sentence stand together.
-
-        Returns:
-            (n_rows, n_new, d_model)
-        """
-        attention, (keys, values) = self.attention, self.keys_values
-        # (n_rows, n_new, d_model) -> (batch, n_heads, n_beams * n_new, d_head)
-        query = attention.q_proj(x).reshape(len(keys), -1, attention.d_model)
-        query = attention.split_heads(query)
-        output = attention.attend(query, keys, values, self.mask)
-        return attention.out_proj(attention.join_heads(output).reshape(x.shape))
-
-    def select(self, sentences: Tensor) -> None:
-        """Keep these sentences only, in this order: (n_kept,), indices."""
-        self.keys_values = self.keys_values.index_select(1, sentences)
-        if self.mask is not None:
-            self.mask = self.mask.index_select(0, sentences)
-
-
-@dataclass(frozen=True)
-class LayerCache:
-    """What one decoder layer remembers: the target so far, and the source."""
-
-    self_attn: SelfAttentionCache
-    cross_attn: CrossAttentionCache
-
-
-"""What a decoder remembers of the tokens it has read, so that it reads each one once.
-
-cache = model.start_cache(src)                              # reads the source
-features = model.decode_next(torch.tensor([[bos]]), cache)  # the first token
-features = model.decode_next(torch.tensor([[7]]), cache)    # the next one
-"""
-
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-from torch import Tensor
-
-from transformer_lib.generation.incremental import (
-    CrossAttentionCache,
-    LayerCache,
-    SelfAttentionCache,
-)
-
-if TYPE_CHECKING:
-    from transformer_lib.model.layers import DecoderLayer
-
-
-class DecoderCache:
-    """What a decoder remembers while it writes: one `LayerCache` for each layer.
-
-    The caller owns it: the decoder is given it with every call and keeps nothing.
-    It has no gradients; use it under `torch.no_grad()`.
-
-    Args:
-        layers: of the decoder that the cache is for; all have as many heads.
-        memory: (batch, src_len, d_memory), the encoder's output.
-        src_mask: (batch, 1, 1, src_len), boolean; None if nothing is padded.
-        n_beams: targets written for each sentence. Row `i * n_beams + j` of the cache
-            is beam j of sentence i.
-        capacity: tokens there is room for at first; it is doubled when it is full.
-
-    Attributes:
-        keys_values: (n_layers, 2, n_rows, n_heads, capacity, d_head), of the targets;
-            every layer works on its part.
-
-    Raises:
-        ValueError: n_beams or capacity is below 1, there is no layer, or layers differ
-            in their number of heads.
-    """
-
-    def __init__(
-        self,
-        layers: Iterable["DecoderLayer"],
-        memory: Tensor,
-        src_mask: Tensor | None = None,
-        n_beams: int = 1,
-        capacity: int = 32,
-    ) -> None:
-        layers = list(layers)
-        if n_beams < 1 or capacity < 1:
-            raise ValueError(
-                f"n_beams and capacity must be at least 1, not {n_beams} and {capacity}"
-            )
-        if not layers:
-            raise ValueError("a decoder of 0 layers has nothing to remember")
-        heads = {layer.self_attn.n_heads for layer in layers}
-        if len(heads) > 1:
-            raise ValueError(f"all layers need as many heads, not {sorted(heads)}")
-        self.n_beams, self.n_sentences = n_beams, memory.size(0)
-        if src_mask is not None and src_mask.all():
-            src_mask = None  # attention without a mask is faster
-        first = layers[0].self_attn
-        self.keys_values = first.q_proj.weight.new_empty(
-            len(layers), 2, self.n_rows, first.n_heads, capacity, first.d_head
-        )
-        self.layers = [
-            LayerCache(
-                SelfAttentionCache(layer.self_attn, part),
-                CrossAttentionCache(layer.cross_attn, memory, src_mask),
-            )
-            for layer, part in zip(layers, self.keys_values, strict=True)
-        ]
-
-    @property
-    def n_rows(self) -> int:
-        """Targets that are decoded side by side."""
-        return self.n_sentences * self.n_beams
-
-    @property
-    def length(self) -> int:
-        """Tokens read so far, which is the position of the next one."""
-        return self.layers[0].self_attn.length
-
-    @property
-    def n_bytes(self) -> int:
-        """Size of all keys and values, room that is not in use yet included."""
-        source = (layer.cross_attn.keys_values.nbytes for layer in self.layers)
-        return self.keys_values.nbytes + sum(source)
-
-    def make_room(self, n_new: int) -> None:
-        """See to it that so many tokens can be added; what is kept stays as it is."""
-        *sizes, capacity, d_head = self.keys_values.shape
-        if self.length + n_new > capacity:
-            capacity = max(2 * capacity, self.length + n_new)
-            room = self.keys_values.new_empty(*sizes, capacity, d_head)
-            room[..., : self.length, :] = self.keys_values[..., : self.length, :]
-            self._replace(room)
 
     def reorder(self, parents: Tensor) -> None:
-        """Let every beam go on from what its parent has read.
-
-        Only beams that have another parent than themselves are copied, in place.
+        """Let every beam go on from what its parent read.
 
         Args:
             parents: (n_sentences, n_beams), the number of a beam of the same sentence.
         """
-        sources = [
-            sentence * self.n_beams + parent
-            for sentence, row in enumerate(parents.tolist())
-            for parent in row
-        ]
-        moved = [row for row, source in enumerate(sources) if source != row]
-        used = self.keys_values[..., : self.length, :].unbind(2)  # row by row
-        read = {sources[row] for row in moved}
-        # What is written over before it is read is put aside.
-        aside = {row: used[row].clone() for row in read.intersection(moved)}
-        for row in moved:
-            source = sources[row]
-            used[row].copy_(aside.get(source, used[source]))
 
     def select(self, sentences: Tensor) -> None:
-        """Keep these sentences only, in this order, with all their beams.
+        """Keep these sentences only, in this order: (n_kept,), indices."""
+
+
+class KeyValueCache:
+    """Keys and values of the target so far, for every self-attention of a decoder.
+
+    A new token asks with its query, and is asked by all later ones for its key and
+    value. So keys and values are kept, and queries are not. They are written in place
+    into room that is doubled when it is full: n tokens cost n writes, not n copies of
+    all that came before.
+
+    Args:
+        n_beams: targets for each sentence.
+        capacity: tokens there is room for at first.
+
+    Attributes:
+        length: tokens read so far, which is the position of the next one.
+        source: the same for the memory.
+
+    Raises:
+        ValueError: a number is below 1.
+    """
+
+    def __init__(self, n_beams: int = 1, capacity: int = 32) -> None:
+        if n_beams < 1 or capacity < 1:
+            raise ValueError(
+                f"n_beams and capacity must be at least 1, not {n_beams} and {capacity}"
+            )
+        self.capacity, self.length = capacity, 0
+        self.source = SourceCache(n_beams)
+        # For each attention (2, n_rows, n_heads, capacity, d_head).
+        self.rooms: dict[MultiHeadAttention, Tensor] = {}
+        self._updated: set[MultiHeadAttention] = set()  # in the present step
+
+    def __getitem__(self, attention: MultiHeadAttention) -> Tensor:
+        """Return the keys and values kept: (2, n_rows, n_heads, length, d_head)."""
+        return self.rooms[attention][:, :, :, : self.length]
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of all keys and values, with room that is not in use yet."""
+        tensors = [*self.rooms.values(), *self.source.kept.values()]
+        return sum(tensor.nbytes for tensor in tensors)
+
+    def positions(self, ids: Tensor) -> Tensor:
+        """Return the positions of new tokens (n_rows, n_new): (n_new,)."""
+        return torch.arange(self.length, self.length + ids.size(1), device=ids.device)
+
+    def update(
+        self, attention: MultiHeadAttention, key: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Store the new tokens' keys and values; return those of all tokens.
 
         Args:
-            sentences: (n_kept,), indices.
+            attention: whose they are.
+            key: (n_rows, n_heads, n_new, d_head)
+            value: (n_rows, n_heads, n_new, d_head)
+
+        Returns:
+            Two tensors (n_rows, n_heads, length + n_new, d_head).
+
+        Raises:
+            ValueError: another number of rows than before, or an attention that is
+                asked twice in one step.
         """
-        beams = torch.arange(self.n_beams, device=sentences.device)
-        rows = (sentences[:, None] * self.n_beams + beams).flatten()
-        self._replace(self.keys_values.index_select(2, rows))
-        for layer in self.layers:
-            layer.cross_attn.select(sentences)
-        self.n_sentences = len(sentences)
+        if attention in self._updated:
+            raise ValueError(
+                "an attention was asked twice in one step: its two sets of keys and "
+                "values can't be told apart"
+            )
+        self._updated.add(attention)
+        n_rows, n_heads, n_new, d_head = key.shape
+        total = self.length + n_new
+        room = self.rooms.get(attention)
+        if room is not None and room.size(1) != n_rows:
+            raise ValueError(
+                f"{n_rows} rows are to be decoded, but the cache was made for "
+                f"{room.size(1)}"
+            )
+        if room is None or total > room.size(3):
+            capacity = max(self.capacity if room is None else 2 * room.size(3), total)
+            larger = key.new_empty(2, n_rows, n_heads, capacity, d_head)
+            if room is not None:
+                larger[:, :, :, : self.length] = room[:, :, :, : self.length]
+            self.rooms[attention] = room = larger
+        room[0, :, :, self.length : total] = key
+        room[1, :, :, self.length : total] = value
+        keys, values = room[:, :, :, :total]
+        return keys, values
+
+    def advance(self, n_new: int, n_layers: int) -> None:
+        """Count the tokens of a step that is over.
+
+        Raises:
+            ValueError: a layer attended without the cache, and so forgot the past.
+        """
+        kept = min(len(self._updated), len(self.source.kept))
+        if kept < n_layers:
+            raise ValueError(
+                f"{kept} of {n_layers} layers used the cache: an attention that leaves "
+                "it out forgets all earlier tokens"
+            )
+        self.length += n_new
+
+    def begin(self) -> None:
+        """Begin a step, also after one that was broken off by an error."""
+        self._updated.clear()
+
+    def reorder(self, rows: Tensor) -> None:
+        """Let every row go on from another one's keys and values: (n_rows,)."""
+        for attention, room in self.rooms.items():
+            self.rooms[attention] = room.index_select(1, rows)
 
     def truncate(self, length: int) -> None:
         """Forget all tokens but the first, so that another target can start with them.
@@ -271,12 +177,249 @@ class DecoderCache:
         """
         if not 0 <= length <= self.length:
             raise ValueError(
-                f"the cache holds {self.length} tokens and cannot be cut to {length}"
+                f"the cache holds {self.length} tokens and cannot be truncated to "
+                f"{length}"
             )
-        for layer in self.layers:
-            layer.self_attn.length = length
+        self.length = length
 
-    def _replace(self, keys_values: Tensor) -> None:
-        self.keys_values = keys_values
-        for layer, part in zip(self.layers, keys_values, strict=True):
-            layer.self_attn.keys_values = part
+
+class SourceCache:
+    """Keys and values of the memory, for every cross-attention of a decoder.
+
+    They are computed in the first step and never change; fairseq calls them static. The
+    beams of a sentence share them.
+
+    Args:
+        n_beams: targets for each sentence.
+    """
+
+    def __init__(self, n_beams: int) -> None:
+        self.n_beams = n_beams
+        # For each attention (2, n_sentences, n_heads, src_len, d_head).
+        self.kept: dict[MultiHeadAttention, Tensor] = {}
+
+    def __getitem__(self, attention: MultiHeadAttention) -> Tensor:
+        """Return the keys and values kept: (2, n_sentences, n_heads, src_len, …)."""
+        return self.kept[attention]
+
+    def update(
+        self, attention: MultiHeadAttention, key: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Store keys and values in the first step; return them in every step.
+
+        Args:
+            attention: whose they are.
+            key: (n_rows, n_heads, src_len, d_head) in the first step, of length 0 in
+                all others, in which nothing of the memory is new.
+            value: as key.
+
+        Returns:
+            Two tensors (n_rows, n_heads, src_len, d_head).
+
+        Raises:
+            ValueError: another number of rows than before.
+        """
+        if key.size(2):
+            self.kept[attention] = torch.stack([key, value])[:, :: self.n_beams]
+            return key, value
+        kept = self.kept[attention]
+        if key.size(0) != kept.size(1) * self.n_beams:
+            raise ValueError(
+                f"{key.size(0)} rows are to be decoded, but the cache was made for "
+                f"{kept.size(1) * self.n_beams}"
+            )
+        keys, values = kept.repeat_interleave(self.n_beams, dim=1)
+        return keys, values
+
+    def select(self, sentences: Tensor) -> None:
+        """Keep these sentences only, in this order: (n_kept,), indices."""
+        for attention, kept in self.kept.items():
+            self.kept[attention] = kept.index_select(1, sentences)
+
+
+class IncrementalDecoder:
+    """The protocol `Decoding` on the model's own modules.
+
+    Every module is called as in the full pass, with the new tokens only; the cache
+    stands beside the model, which keeps nothing. It has no gradients: use it under
+    `torch.no_grad()`, in evaluation mode.
+
+    Args:
+        model: in any state; hooks, adapters and subclasses of its modules count.
+        capacity: tokens that the cache has room for at first.
+
+    Attributes:
+        cache: keys and values of the targets; those of the memory in `cache.source`.
+    """
+
+    def __init__(self, model: Transformer, capacity: int = 32) -> None:
+        self.model, self.capacity = model, capacity
+
+    @property
+    def length(self) -> int:
+        """Tokens of the targets that were read so far."""
+        return self.cache.length
+
+    def prefill(self, src: Tensor, n_beams: int = 1) -> None:
+        """Read the source; see `Decoding`.
+
+        Raises:
+            ValueError: n_beams is below 1, or src are no ids of the model.
+        """
+        self.cache = KeyValueCache(n_beams, self.capacity)
+        mask = padding_mask(src, self.model.config.pad_id)
+        memory = self.model.encode(src, mask)
+        self.n_beams = n_beams
+        self._unread = memory.repeat_interleave(n_beams, dim=0)
+        self._src_mask = mask.repeat_interleave(n_beams, dim=0)
+
+    def read(self, ids: Tensor) -> Tensor:
+        """Read the next tokens (n_rows, n_new): features (n_rows, n_new, d_model).
+
+        They are what `Transformer.decode` gives for these positions.
+
+        Raises:
+            ValueError: another number of rows than the cache holds, or the learned
+                positions are at their end.
+        """
+        if ids.size(0) != len(self._unread):
+            raise ValueError(
+                f"{ids.size(0)} rows are to be decoded, but the cache was made for "
+                f"{len(self._unread)}"
+            )
+        self.cache.begin()
+        n_new, tgt_mask = ids.size(1), None
+        if n_new > 1:  # a single token is the last one: no future to hide from it
+            total = self.length + n_new
+            tgt_mask = causal_mask(total, ids.device)[self.length :]
+        features = self.model.decode(
+            ids, self._unread, self._src_mask, tgt_mask, cache=self.cache
+        )
+        self.cache.advance(n_new, len(self.model.decoder.layers))
+        self._unread = self._unread[:, :0]  # of the memory nothing is new any more
+        return features
+
+    def step(self, ids: Tensor) -> Tensor:
+        """Read the next tokens and score the one after them; see `Decoding`."""
+        return at_least_float32(self.model.lm_head(self.read(ids)[:, -1]))
+
+    def reorder(self, parents: Tensor) -> None:
+        """Let every beam go on from what its parent read; see `Decoding`."""
+        self.cache.reorder(row_numbers(parents))
+
+    def select(self, sentences: Tensor) -> None:
+        """Keep these sentences only, with all their beams; see `Decoding`."""
+        beams = torch.arange(self.n_beams, device=sentences.device)
+        rows = row_numbers(beams.expand(len(sentences), -1), sentences)
+        self.cache.reorder(rows)
+        self.cache.source.select(sentences)
+        self._unread, self._src_mask = self._unread[rows], self._src_mask[rows]
+
+    def truncate(self, length: int) -> None:
+        """Forget all tokens but the first; see `KeyValueCache.truncate`."""
+        self.cache.truncate(length)
+
+
+class RecomputingDecoder:
+    """The protocol `Decoding` for any model: all tokens are read anew in every step.
+
+    Args:
+        model: called as `model(src, tgt_in)`; returns logits
+            (n_rows, tgt_len, vocab_size).
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    @property
+    def length(self) -> int:
+        """Tokens of the targets that were read so far."""
+        return self.ids.size(1)
+
+    def prefill(self, src: Tensor, n_beams: int = 1) -> None:
+        """Remember the source; see `Decoding`."""
+        self.n_beams = n_beams
+        self.src = src.repeat_interleave(n_beams, dim=0)
+        self.ids = self.src[:, :0]
+
+    def step(self, ids: Tensor) -> Tensor:
+        """Read all tokens again, and score the next one; see `Decoding`."""
+        self.ids = torch.cat([self.ids, ids], dim=1)
+        return at_least_float32(self.model(self.src, self.ids)[:, -1])
+
+    def reorder(self, parents: Tensor) -> None:
+        """Let every beam go on from what its parent read; see `Decoding`."""
+        self.ids = self.ids[row_numbers(parents)]
+
+    def select(self, sentences: Tensor) -> None:
+        """Keep these sentences only, with all their beams; see `Decoding`."""
+        beams = torch.arange(self.n_beams, device=sentences.device)
+        rows = row_numbers(beams.expand(len(sentences), -1), sentences)
+        self.src, self.ids = self.src[rows], self.ids[rows]
+
+
+def make_decoder(model: nn.Module) -> Decoding:
+    """Return the fastest decoder that gives exactly what the model itself gives.
+
+    Args:
+        model: a `Transformer`, or anything that is called as `model(src, tgt_in)`.
+            Its weights must not change while the decoder is used.
+    """
+    engine = make_engine(model)
+    if engine is not None:
+        return engine
+    if _is_seen_through(model):
+        return IncrementalDecoder(model)
+    return RecomputingDecoder(model)
+
+
+def _is_seen_through(model: nn.Module) -> bool:
+    """Say whether `IncrementalDecoder` does all that calling the model would do.
+
+    It calls encode, decode and lm_head, not the model itself. So nothing may be
+    attached to the model as a whole, no attention may stand in two places, and
+    whatever stands in a decoder must pass the cache on.
+    """
+    if not isinstance(model, Transformer) or not isinstance(model.decoder, Decoder):
+        return False
+    methods = ("__call__", "forward", "decode")
+    own = all(getattr(type(model), m) is getattr(Transformer, m) for m in methods)
+    attached = (
+        {"forward", "encode", "decode"} & vars(model).keys(),
+        model._forward_hooks,
+        model._forward_pre_hooks,
+        torch_module._global_forward_hooks,
+        torch_module._global_forward_pre_hooks,
+    )
+    if not own or any(attached):
+        return False
+    parts = model.decoder.named_modules(remove_duplicate=False)
+    attentions = [part for _, part in parts if isinstance(part, MultiHeadAttention)]
+    layers = model.decoder.layers
+    asked = [model.decoder, *layers, *attentions]
+    asked += [getattr(layer, name) for layer in layers for name in _ATTENTIONS
+              if hasattr(layer, name)]  # fmt: skip
+    return len(set(attentions)) == len(attentions) and all(map(_takes_cache, asked))
+
+
+def _takes_cache(module: nn.Module) -> bool:
+    parameters = inspect.signature(module.forward).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    return "cache" in parameters or inspect.Parameter.VAR_KEYWORD in kinds
+
+
+def row_numbers(beams: Tensor, sentences: Tensor | None = None) -> Tensor:
+    """Turn beams (n_sentences, n_beams) into numbers of rows: (n_rows,).
+
+    Args:
+        beams: the number of a beam of each sentence.
+        sentences: (n_sentences,), which sentences; 0, 1, 2, ... if None.
+    """
+    if sentences is None:
+        sentences = torch.arange(len(beams), device=beams.device)
+    return (sentences[:, None] * beams.size(1) + beams).flatten()
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """Return x, in float32 if it has fewer bits."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))

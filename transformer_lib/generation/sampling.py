@@ -1,17 +1,17 @@
-"""Sampling: the next token drawn by lot, from the model's probabilities or sharper."""
+"""Sampling: the next token is drawn from the model's probabilities, or sharper ones."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from transformer_lib.generation.constraints import Hypothesis, TargetRules
+from transformer_lib.generation.constraints import GenerationConfig, Hypothesis
 from transformer_lib.generation.greedy import decode
 from transformer_lib.model.transformer import Transformer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lottery:
+class SamplingConfig:
     """How logits become the probabilities that a token is drawn with.
 
     Attributes:
@@ -63,31 +63,31 @@ class Lottery:
 def sample(
     model: Transformer,
     src: Tensor,
-    rules: TargetRules,
-    lottery: Lottery,
+    config: GenerationConfig,
+    sampling: SamplingConfig,
     generator: torch.Generator,
 ) -> list[Hypothesis]:
-    """Let the model draw its tokens by lot.
+    """Sample one target for each sentence.
 
     Args:
         model: in either mode; it decodes without dropout.
         src: (batch, src_len), source ids, padded with the config's pad_id. A sentence
             that is repeated is translated as often, in different words.
-        rules: what the targets must keep to.
-        lottery: the probabilities that tokens are drawn with.
+        config: what the targets must keep to.
+        sampling: the probabilities that tokens are drawn with.
         generator: the source of chance, on the device of the model; the same seed gives
             the same targets for the same batch.
 
     Returns:
         One hypothesis for each sentence. Its log_prob is what the model itself gives
-        it, whatever the lottery.
+        it, however sharp the sampling.
 
     Raises:
         ValueError: as for `greedy_decode`.
     """
 
     def draw(log_probs: Tensor) -> Tensor:  # which are logits too, minus a constant
-        probabilities = lottery.probabilities(log_probs)
+        probabilities = sampling.probabilities(log_probs)
         return torch.multinomial(probabilities, 1, generator=generator)[:, 0]
 
-    return decode(model, src, rules, draw)
+    return decode(model, src, config, draw)

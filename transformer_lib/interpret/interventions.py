@@ -4,19 +4,21 @@ Both work from outside: inside the `with` block, single attentions of the model 
 in another way. Afterwards the model is itself again.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.model.attention import (
-    MultiHeadAttention,
-    scaled_dot_product_attention,
+from transformer_lib.interpret.kernels import (
+    Edit,
+    Watch,
+    named_attentions,
+    opened,
 )
+from transformer_lib.model.attention import MultiHeadAttention
 
-Edit = Callable[[Tensor, Tensor], Tensor]
-Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
+__all__ = ["Edit", "named_attentions"]
 
 
 @contextmanager
@@ -31,7 +33,7 @@ def edit_weights(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
     `record_attention` inside the block records the weights that are used.
 
     Args:
-        model: in evaluation mode, as dropout on the weights is left out.
+        model: any module that holds MultiHeadAttention.
         edits: for each attention, by its name in the model, a function of its weights
             and of what its mask allows, both (batch, n_heads, q_len, k_len), that
             returns the weights to use. Rows need not sum to 1. It may change the
@@ -46,7 +48,7 @@ def edit_weights(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
         if name not in attentions:
             known = ", ".join(attentions) or "none"
             raise ValueError(f"no attention is named {name!r}; there are: {known}")
-    with _attending({attentions[n]: _edited(attentions[n], edits[n]) for n in edits}):
+    with opened({attentions[name]: {"edit": edit} for name, edit in edits.items()}):
         yield
 
 
@@ -107,59 +109,17 @@ def record_value_norms(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """
     norms: dict[str, Tensor] = {}
 
-    def measured(name: str, attention: MultiHeadAttention) -> Attend:
-        attend = attention.attend
-
-        def measure(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    def measure(name: str, attention: MultiHeadAttention) -> Watch:
+        def watch(weights: Tensor, values: Tensor) -> None:
             # The columns of each head: (d_model, n_heads, d_head)
-            columns = attention.out_proj.weight.unflatten(1, (v.size(1), v.size(3)))
-            added = torch.einsum("bhkd,ohd->bhko", v, columns)
-            norms[name] = added.norm(dim=-1).detach()
-            return attend(q, k, v, mask)
-
-        return measure
-
-    with _attending({a: measured(name, a) for name, a in named_attentions(model)}):
-        yield norms
-
-
-def named_attentions(model: nn.Module) -> Iterator[tuple[str, MultiHeadAttention]]:
-    """Yield the attentions of a model with their names, in the order of its parts."""
-    for name, module in model.named_modules():
-        if isinstance(module, MultiHeadAttention):
-            yield name, module
-
-
-def _edited(attention: MultiHeadAttention, edit: Edit) -> Attend:
-    """Return attention in the open, with edited weights."""
-
-    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        _, weights = scaled_dot_product_attention(q, k, v, mask)
-        allowed = torch.ones_like(weights, dtype=torch.bool)
-        edited = edit(weights, allowed if mask is None else allowed & mask)
-        if edited.shape != allowed.shape:
-            raise ValueError(
-                f"weights have shape {tuple(allowed.shape)}, but the edit returned "
-                f"{tuple(edited.shape)}"
+            columns = attention.out_proj.weight.unflatten(
+                1, (values.size(1), values.size(3))
             )
-        if attention.on_weights is not None:
-            attention.on_weights(edited)
-        return edited @ v
+            added = torch.einsum("bhkd,ohd->bhko", values, columns)
+            norms[name] = added.norm(dim=-1).detach()
 
-    return attend
+        return watch
 
-
-@contextmanager
-def _attending(replaced: Mapping[MultiHeadAttention, Attend]) -> Iterator[None]:
-    """Replace the method `attend` of single attentions."""
-    before = {attention: vars(attention).get("attend") for attention in replaced}
-    try:
-        for attention, attend in replaced.items():
-            attention.attend = attend
-        yield
-    finally:
-        for attention, attend in before.items():
-            if attend is None:
-                del attention.attend
-            else:
-                attention.attend = attend
+    found = named_attentions(model)
+    with opened({each: {"watch": measure(name, each)} for name, each in found}):
+        yield norms

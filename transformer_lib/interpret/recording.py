@@ -1,12 +1,16 @@
 """Look inside a model while it runs, without changing its signatures."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import torch
 from torch import Tensor, nn
 
-from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.data.batches import pad_batch
+from transformer_lib.generation.constraints import without_dropout
+from transformer_lib.interpret.kernels import Watch, named_attentions, opened
 from transformer_lib.model.layers import DecoderLayer, EncoderLayer
+from transformer_lib.model.transformer import Transformer
 
 
 @contextmanager
@@ -19,8 +23,8 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     maps["decoder.layers.0.cross_attn"]  # (batch, n_heads, tgt_len, src_len)
     ```
 
-    Inside the block, attention is computed in the open instead of by the fused kernel;
-    the results are the same to rounding. Nothing is kept in the model afterwards.
+    Inside the block, attention is eager instead of fused; the results are the same to
+    rounding. Nothing is kept in the model afterwards.
 
     Args:
         model: any module that holds MultiHeadAttention, or one itself.
@@ -34,23 +38,21 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     Raises:
         ValueError: the model holds no MultiHeadAttention.
     """
-    attentions = _parts(model, MultiHeadAttention)
     maps: dict[str, Tensor] = {}
 
-    def keep(name: str) -> Callable[[Tensor], None]:
-        def on_weights(weights: Tensor) -> None:
+    def keep(name: str) -> Watch:
+        def watch(weights: Tensor, values: Tensor) -> None:
             maps[name] = weights.detach()
 
-        return on_weights
+        return watch
 
-    before = {name: attention.on_weights for name, attention in attentions.items()}
-    try:
-        for name, attention in attentions.items():
-            attention.on_weights = keep(name)
+    attentions = dict(named_attentions(model))
+    if not attentions:
+        raise ValueError(
+            f"{type(model).__name__} holds no MultiHeadAttention to record"
+        )
+    with opened({each: {"watch": keep(name)} for name, each in attentions.items()}):
         yield maps
-    finally:
-        for name, attention in attentions.items():
-            attention.on_weights = before[name]
 
 
 @contextmanager
@@ -67,17 +69,20 @@ def record_hidden_states(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     Raises:
         ValueError: the model holds no layer.
     """
+    kinds = (EncoderLayer, DecoderLayer)
+    layers = {name: m for name, m in model.named_modules() if isinstance(m, kinds)}
+    if not layers:
+        raise ValueError(
+            f"{type(model).__name__} holds no EncoderLayer or DecoderLayer to record"
+        )
     states: dict[str, Tensor] = {}
-
-    def keep(name: str) -> Callable[[nn.Module, tuple, Tensor], None]:
-        def on_forward(module: nn.Module, inputs: tuple, output: Tensor) -> None:
-            states[name] = output.detach()
-
-        return on_forward
-
-    layers = _parts(model, EncoderLayer, DecoderLayer)
     handles = [
-        layer.register_forward_hook(keep(name)) for name, layer in layers.items()
+        layer.register_forward_hook(
+            lambda _module, _inputs, output, name=name: states.update(
+                {name: output.detach()}
+            )
+        )
+        for name, layer in layers.items()
     ]
     try:
         yield states
@@ -86,10 +91,35 @@ def record_hidden_states(model: nn.Module) -> Iterator[dict[str, Tensor]]:
             handle.remove()
 
 
-def _parts(model: nn.Module, *kinds: type[nn.Module]) -> dict[str, nn.Module]:
-    """Return the parts of these kinds by name, or say that there are none."""
-    parts = {name: m for name, m in model.named_modules() if isinstance(m, kinds)}
-    if not parts:
-        names = " or ".join(kind.__name__ for kind in kinds)
-        raise ValueError(f"{type(model).__name__} holds no {names} to record")
-    return parts
+@torch.no_grad()
+def source_attention(
+    model: Transformer,
+    src: Tensor,
+    targets: Sequence[Sequence[int]],
+    bos_id: int,
+    layer: int = -1,
+) -> list[Tensor]:
+    """Say how much each source token had to do with each token of a target.
+
+    The targets are read once more, all tokens at once. So a search carries no weights
+    along, and every target can be asked about, whoever wrote it.
+
+    Args:
+        model: in either mode.
+        src: (batch, src_len), source ids, padded with the config's pad_id.
+        targets: for each sentence the ids of a target, as in `Hypothesis.ids`.
+        bos_id: the token that every target starts with.
+        layer: of the decoder, whose cross-attention is asked.
+
+    Returns:
+        For each sentence (tgt_len, src_len): row i holds the weights with which token i
+        was chosen, the mean over the heads. Rows sum to 1; columns to the coverage of
+        the source tokens.
+    """
+    read = [[bos_id, *ids[:-1]] for ids in targets]
+    tgt_in = pad_batch(read, model.config.pad_id).to(src.device)
+    attention = model.decoder.layers[layer].cross_attn
+    with without_dropout(model), record_attention(attention) as maps:
+        model(src, tgt_in)
+    weights = maps[""].mean(dim=1)  # (batch, tgt_len, src_len)
+    return [rows[: len(ids)] for rows, ids in zip(weights, targets, strict=True)]

@@ -1,19 +1,48 @@
-"""Attention: every query averages the values whose keys match it."""
+"""Attention: scaled dot products, and several of them side by side (section 3.2)."""
 
 import math
 from collections.abc import Callable
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.fast.dropout import dropout
-from transformer_lib.fast.linear import FewRows, Linear
-from transformer_lib.model.masks import check_mask
+from transformer_lib.model.checks import (
+    check_attention_inputs,
+    check_heads,
+    check_heads_fit,
+)
+
+# Attends with all heads: (q, k, v, mask, dropout rate) -> output, each of q, k, v and
+# output of shape (batch, n_heads, length, d_head).
+Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, float], Tensor]
+
+
+class Cache(Protocol):
+    """What a decoder needs of a cache; see `generation.incremental`.
+
+    Attributes:
+        source: the same for the memory, whose keys and values never change.
+    """
+
+    source: "Cache"
+
+    def positions(self, ids: Tensor) -> Tensor:
+        """Return the positions of new tokens (batch, n_new): (n_new,)."""
+
+    def update(
+        self, attention: "MultiHeadAttention", key: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Store new keys and values; return them after all that came before."""
 
 
 def scaled_dot_product_attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    dropout: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """Average the values, weighting each by how well its key matches the query.
 
@@ -25,34 +54,48 @@ def scaled_dot_product_attention(
         value: (..., k_len, d_value)
         mask: boolean, broadcastable to (..., q_len, k_len); True where the query
             may attend to the key. None allows every pair.
+        dropout: rate at which weights are dropped before they are used.
 
     Returns:
         output: (..., q_len, d_value), in the units of value. A query that may attend
             to no key at all gets zeros.
-        weights: (..., q_len, k_len), probabilities: each row sums to 1, or to 0 where
-            no key is left.
+        weights: (..., q_len, k_len), probabilities before dropout: each row sums to
+            1, or to 0 where no key is left.
 
     Raises:
         ValueError: sizes of query, key and value do not fit each other, a sequence is
             empty, or the mask does not broadcast.
         TypeError: mask is not boolean.
     """
-    _check_sizes(query, key, value)
-    d_head = query.size(-1)
-
+    check_heads_fit(query, key, value, mask)
     # A dot product of d_head unit-variance terms has variance d_head; the square
     # root brings it back to 1, where softmax still has a useful gradient.
-    scores = query @ key.transpose(-2, -1) / math.sqrt(d_head)  # (..., q_len, k_len)
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
     if mask is not None:
-        check_mask(mask, scores.shape)
-        scores = scores.masked_fill(~mask, float("-inf"))
-
+        scores = scores.masked_fill(~mask, float("-inf"))  # (..., q_len, k_len)
     weights = scores.softmax(dim=-1)
     if mask is not None:
         # Softmax over no key at all is 0 / 0: such a row becomes zero. Its gradient
         # does too, since masked_fill passes none back to what it has filled.
         weights = weights.masked_fill(~mask, 0.0)
+    if dropout:
+        return F.dropout(weights, dropout) @ value, weights
     return weights @ value, weights
+
+
+def eager_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float
+) -> Tensor:
+    """Attend step by step, as `scaled_dot_product_attention` does."""
+    return scaled_dot_product_attention(q, k, v, mask, dropout)[0]
+
+
+def fused_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float
+) -> Tensor:
+    """Attend with PyTorch's fused kernel: the same result, its weights never stored."""
+    mask = None if mask is None else torch.atleast_2d(mask)  # it takes no fewer
+    return F.scaled_dot_product_attention(q, k, v, mask, dropout)
 
 
 class MultiHeadAttention(nn.Module):
@@ -73,6 +116,10 @@ class MultiHeadAttention(nn.Module):
             always does.
         dropout: rate of dropout on the attention weights while training.
 
+    Attributes:
+        kernel: how the heads attend: `fused_attention`, `eager_attention`, or a
+            function of your own that records or changes the weights.
+
     Raises:
         ValueError: n_heads does not divide d_model, or a size is below 1.
     """
@@ -86,25 +133,24 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if n_heads < 1 or d_model < 1:
-            raise ValueError(
-                f"d_model and n_heads must be at least 1, not {d_model} and {n_heads}"
-            )
-        if d_model % n_heads != 0:
-            raise ValueError(f"n_heads {n_heads} does not divide d_model {d_model}")
+        check_heads(d_model, n_heads)
         self.d_model, self.n_heads, self.d_head = d_model, n_heads, d_model // n_heads
+        self.d_inputs = d_inputs or (d_model, d_model, d_model)
         self.dropout = dropout
-        d_query, d_key, d_value = d_inputs or (d_model, d_model, d_model)
-        self.q_proj = Linear(d_query, d_model, bias=bias)
-        self.k_proj = Linear(d_key, d_model, bias=bias)
-        self.v_proj = Linear(d_value, d_model, bias=bias)
-        self.out_proj = Linear(d_model, d_model)
-        # Set by record_attention for as long as somebody asks for the weights.
-        self.on_weights: Callable[[Tensor], None] | None = None
-        self.packed: FewRows | None = None
+        d_query, d_key, d_value = self.d_inputs
+        self.q_proj = nn.Linear(d_query, d_model, bias=bias)
+        self.k_proj = nn.Linear(d_key, d_model, bias=bias)
+        self.v_proj = nn.Linear(d_value, d_model, bias=bias)
+        self.out_proj = nn.Linear(d_model, d_model)
+        self.kernel: Kernel = fused_attention
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
         """Attend from every query position to every key position the mask allows.
 
@@ -114,6 +160,8 @@ class MultiHeadAttention(nn.Module):
             value: (batch, k_len, d_value)
             mask: boolean, broadcastable to (batch, n_heads, q_len, k_len); True where
                 the query may attend to the key. None allows every pair.
+            cache: stores keys and values. Those that it holds from earlier calls come
+                before those of this call, and count in k_len of the mask.
 
         Returns:
             (batch, q_len, d_model)
@@ -123,37 +171,16 @@ class MultiHeadAttention(nn.Module):
                 does not broadcast.
             TypeError: mask is not boolean.
         """
-        self._check_inputs(query, key, value)
-        heads = [
-            self.split_heads(self.q_proj(query)),
-            self.split_heads(self.k_proj(key)),
-            self.split_heads(self.v_proj(value)),
-        ]
-        if mask is not None:
-            check_mask(mask, (query.size(0), self.n_heads, query.size(1), key.size(1)))
-            mask = torch.atleast_2d(mask)  # the fused kernel takes no fewer
-        output = self.attend(*heads, mask)  # (batch, n_heads, q_len, d_head)
+        check_attention_inputs(query, key, value, self.d_inputs)
+        q = self.split_heads(self.q_proj(query))
+        k = self.split_heads(self.k_proj(key))
+        v = self.split_heads(self.v_proj(value))
+        if cache is not None:
+            k, v = cache.update(self, k, v)
+        check_heads_fit(q, k, v, mask)
+        dropout = self.dropout if self.training else 0.0
+        output = self.kernel(q, k, v, mask, dropout)  # (batch, n_heads, q_len, d_head)
         return self.out_proj(self.join_heads(output))
-
-    def joint_projection(self) -> FewRows:
-        """Return the three input projections as one, their outputs side by side.
-
-        One product with a matrix of three is faster than three products.
-        """
-        if self.packed is not None:
-            return self.packed
-        layers, bias = (self.q_proj, self.k_proj, self.v_proj), None
-        if self.q_proj.bias is not None:
-            bias = torch.cat([layer.bias for layer in layers])
-        return FewRows(torch.cat([layer.weight for layer in layers]), bias)
-
-    def pack(self) -> None:
-        """Keep the joint projection; weights must not change until `unpack`."""
-        self.packed = self.joint_projection()
-
-    def unpack(self) -> None:
-        """Forget the joint projection."""
-        self.packed = None
 
     def split_heads(self, x: Tensor) -> Tensor:
         """(batch, length, d_model) -> (batch, n_heads, length, d_head)."""
@@ -162,83 +189,3 @@ class MultiHeadAttention(nn.Module):
     def join_heads(self, x: Tensor) -> Tensor:
         """(batch, n_heads, length, d_head) -> (batch, length, d_model)."""
         return x.transpose(1, 2).flatten(-2)
-
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend with all heads: fused, or in the open if somebody records them.
-
-        Args:
-            q: (batch, n_heads, q_len, d_head)
-            k: (batch, n_heads, k_len, d_head)
-            v: (batch, n_heads, k_len, d_head)
-            mask: boolean, broadcastable to (batch, n_heads, q_len, k_len), or None.
-
-        Returns:
-            (batch, n_heads, q_len, d_head)
-        """
-        rate = self.dropout if self.training else 0.0
-        if self.on_weights is None and not _open_is_faster(q):
-            return F.scaled_dot_product_attention(q, k, v, mask, rate)
-        output, weights = scaled_dot_product_attention(q, k, v, mask)
-        if self.on_weights is not None:
-            self.on_weights(weights)
-        return dropout(weights, rate) @ v if rate else output
-
-    def _check_inputs(self, query: Tensor, key: Tensor, value: Tensor) -> None:
-        projections = (self.q_proj, self.k_proj, self.v_proj)
-        for name, x, projection in zip(
-            ("query", "key", "value"), (query, key, value), projections, strict=True
-        ):
-            if x.dim() != 3:
-                raise ValueError(
-                    f"{name} must have 3 dimensions (batch, length, width), "
-                    f"not {x.dim()}: shape {tuple(x.shape)}"
-                )
-            if x.size(-1) != projection.in_features:
-                raise ValueError(
-                    f"{name} has width {x.size(-1)}, but this layer was built for "
-                    f"{projection.in_features}"
-                )
-            if x.size(0) != query.size(0):
-                raise ValueError(
-                    f"query has batch size {query.size(0)}, but {name} has {x.size(0)}"
-                )
-        _check_lengths(query, key, value)
-
-
-def _open_is_faster(q: Tensor) -> bool:
-    """Say where the fused kernel is not worth having, on a CPU.
-
-    Its backward pass in bfloat16 takes four to eight times as long as plain matrix
-    products do at the length of sentences. And it makes a task of every head of every
-    row, which does not pay for the few queries that many rows ask in decoding.
-    """
-    if q.device.type != "cpu":
-        return False
-    if q.requires_grad:
-        return q.dtype == torch.bfloat16
-    return q.size(0) >= 16 and q.size(2) <= 8
-
-
-def _check_sizes(query: Tensor, key: Tensor, value: Tensor) -> None:
-    for name, x in (("query", query), ("key", key), ("value", value)):
-        if x.dim() < 2:
-            raise ValueError(
-                f"{name} needs at least 2 dimensions (..., length, width), "
-                f"not {x.dim()}: shape {tuple(x.shape)}"
-            )
-    if key.size(-1) != query.size(-1):
-        raise ValueError(
-            f"query has d_head {query.size(-1)}, but key has {key.size(-1)}"
-        )
-    _check_lengths(query, key, value)
-
-
-def _check_lengths(query: Tensor, key: Tensor, value: Tensor) -> None:
-    if key.size(-2) != value.size(-2):
-        raise ValueError(
-            f"key has length {key.size(-2)}, but value has {value.size(-2)}: "
-            "every key needs its value"
-        )
-    for name, x in (("query", query), ("key", key)):
-        if x.size(-2) == 0:
-            raise ValueError(f"{name} has length 0, but needs at least 1 position")

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from transformer_lib.model.embeddings import Sinusoids
 from transformer_lib.model.layers import Activation
 
 Tying = Literal["none", "decoder", "all"]
@@ -33,8 +32,6 @@ class TransformerConfig:
         norm_eps: epsilon of the layer norms.
         attention_bias: bias of the query, key and value projections.
         learned_positions: a trained table instead of sinusoids.
-        sinusoids: the paper's, or those of models from elsewhere, see `sinusoid_table`.
-            Fairseq's count positions from pad_id + 1.
         scale_embeddings: multiply token vectors by sqrt(d_model).
         embedding_norm_eps: epsilon of a layer norm on the embeddings; None for no norm.
         tie_embeddings: "none"; "decoder": the target embedding is also the output
@@ -60,7 +57,6 @@ class TransformerConfig:
     norm_eps: float = 1e-5
     attention_bias: bool = True
     learned_positions: bool = False
-    sinusoids: Sinusoids = "paper"
     scale_embeddings: bool = True
     embedding_norm_eps: float | None = None
     tie_embeddings: Tying = "all"
@@ -120,7 +116,6 @@ class TransformerConfig:
     def _check_choices(self) -> None:
         for name, choices in (
             ("activation", get_args(Activation)),
-            ("sinusoids", get_args(Sinusoids)),
             ("tie_embeddings", get_args(Tying)),
         ):
             value = getattr(self, name)

@@ -1,12 +1,23 @@
-"""Residual connections, and the layer norm that belongs to each."""
+"""What stands around attention: norm, residual, feed-forward, and the two layers."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.fast.dropout import Dropout
+from transformer_lib.model.attention import Cache, MultiHeadAttention
+from transformer_lib.model.checks import (
+    check_choice,
+    check_decoder_inputs,
+    check_same_width,
+    check_sizes,
+    check_width,
+)
+
+Activation = Literal["relu", "gelu", "swish"]
+ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "swish": nn.SiLU}
 
 
 def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
@@ -42,25 +53,19 @@ class LayerNorm(nn.Module):
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
-        if d_model < 1:
-            raise ValueError(f"d_model must be at least 1, not {d_model}")
+        check_sizes(d_model=d_model)
         self.gain = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., d_model) -> (..., d_model). ValueError if the width is another."""
-        gain = self.gain
-        if x.size(-1) != gain.size(0):
-            raise ValueError(
-                f"x has width {x.size(-1)}, but this layer norm was built for "
-                f"{gain.size(0)}"
-            )
-        return F.layer_norm(x, gain.shape, gain, self.bias, self.eps)
+        check_width(x, self.gain.size(0), "layer norm")
+        return F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.eps)
 
 
 class SublayerConnection(nn.Module):
-    """The residual connection around a sub-layer, and the place of its layer norm.
+    """The residual connection around a sub-layer, with its layer norm.
 
     Post-norm, as in the paper:  norm(x + dropout(sublayer(x)))
     Pre-norm (norm_first):       x + dropout(sublayer(norm(x)))
@@ -81,7 +86,7 @@ class SublayerConnection(nn.Module):
     ) -> None:
         super().__init__()
         self.norm = LayerNorm(d_model, eps)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.norm_first = norm_first
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -89,22 +94,6 @@ class SublayerConnection(nn.Module):
         if self.norm_first:
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
-
-
-"""The feed-forward network, and the two kinds of layer built from parts."""
-
-from typing import Literal
-
-from torch import Tensor, nn
-
-from transformer_lib.fast.linear import Linear
-from transformer_lib.generation.incremental import LayerCache
-from transformer_lib.model.attention import MultiHeadAttention
-from transformer_lib.model.layers import SublayerConnection
-from transformer_lib.model.masks import check_mask
-
-Activation = Literal["relu", "gelu", "swish"]
-ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "swish": nn.SiLU}
 
 
 class FeedForward(nn.Module):
@@ -131,39 +120,16 @@ class FeedForward(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if d_model < 1 or d_ff < 1:
-            raise ValueError(
-                f"d_model and d_ff must be at least 1, not {d_model} and {d_ff}"
-            )
-        if activation not in ACTIVATIONS:
-            raise ValueError(
-                f"activation must be one of {tuple(ACTIVATIONS)}, not {activation!r}"
-            )
-        self.expand = Linear(d_model, d_ff)
-        self.contract = Linear(d_ff, d_model)
+        check_sizes(d_model=d_model, d_ff=d_ff)
+        check_choice("activation", activation, tuple(ACTIVATIONS))
+        self.expand = nn.Linear(d_model, d_ff)
+        self.contract = nn.Linear(d_ff, d_model)
         self.activation = ACTIVATIONS[activation]()
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., d_model) -> (..., d_model), every position by itself."""
         return self.contract(self.dropout(self.activation(self.expand(x))))
-
-    def as_convolution(self) -> nn.Sequential:
-        """Return the same network as two convolutions of kernel size 1.
-
-        Its weights are copies of this module's. It expects positions last, as
-        convolutions do: (batch, d_model, length) -> (batch, d_model, length).
-        """
-        convolutions = []
-        for linear in (self.expand, self.contract):
-            conv = nn.Conv1d(linear.in_features, linear.out_features, kernel_size=1)
-            conv = conv.to(linear.weight)
-            with torch.no_grad():
-                conv.weight.copy_(linear.weight.unsqueeze(-1))  # (out, in, 1)
-                conv.bias.copy_(linear.bias)
-            convolutions.append(conv)
-        first, second = convolutions
-        return nn.Sequential(first, self.activation, self.dropout, second)
 
 
 class EncoderLayer(nn.Module):
@@ -235,11 +201,7 @@ class DecoderLayer(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        if cross_attn.d_model != self_attn.d_model:
-            raise ValueError(
-                f"self_attn has d_model {self_attn.d_model}, but cross_attn has "
-                f"{cross_attn.d_model}; both are added to the same x"
-            )
+        check_same_width(self_attn, cross_attn)
         self.self_attn = self_attn
         self.cross_attn = cross_attn
         self.feed_forward = feed_forward
@@ -251,10 +213,10 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        memory: Tensor | None = None,
+        memory: Tensor,
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
-        cache: LayerCache | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
         """Look back at the target, across at the source, then think for itself.
 
@@ -264,72 +226,26 @@ class DecoderLayer(nn.Module):
                 normalized here: a pre-norm encoder ends with a norm of its own.
             src_mask: boolean, broadcastable to (batch, n_heads, tgt_len, src_len).
             tgt_mask: boolean, broadcastable to (batch, n_heads, tgt_len, tgt_len).
-            cache: what this layer has kept of the memory and of the tokens before x,
-                instead of memory and masks.
+            cache: stores keys and values of both attentions, those of the memory in
+                its `source`; x and memory then hold only what is new.
 
         Returns:
             (batch, tgt_len, d_model)
 
         Raises:
-            ValueError: the memory's width or batch size does not fit, a mask belongs
-                to another attention block, the cache to another layer, or there is
-                neither a memory nor a cache, or both.
+            ValueError: the memory's width or batch size does not fit, or a mask belongs
+                to another attention block.
             TypeError: a mask is not boolean.
         """
-        if cache is not None:
-            if not (memory is src_mask is tgt_mask is None):
-                raise ValueError("a cache stands for memory and masks: give it alone")
-            self._check_cache(cache)
-            look_back, look_across = cache.self_attn.attend, cache.cross_attn.attend
-        else:
-            self._check_memory(x, memory)
-            self._check_masks(x, memory, src_mask, tgt_mask)
+        check_decoder_inputs(self, x, memory, src_mask, tgt_mask, cache)
 
-            def look_back(x: Tensor) -> Tensor:
-                return self.self_attn(x, x, x, tgt_mask)
+        def look_back(x: Tensor) -> Tensor:
+            return self.self_attn(x, x, x, tgt_mask, cache=cache)
 
-            def look_across(x: Tensor) -> Tensor:
-                return self.cross_attn(x, memory, memory, src_mask)
+        def look_across(x: Tensor) -> Tensor:
+            source = cache and cache.source
+            return self.cross_attn(x, memory, memory, src_mask, cache=source)
 
         x = self.self_attn_connection(x, look_back)
         x = self.cross_attn_connection(x, look_across)
         return self.feed_forward_connection(x, self.feed_forward)
-
-    def _check_cache(self, cache: LayerCache) -> None:
-        made_for = (cache.self_attn.attention, cache.cross_attn.attention)
-        if made_for != (self.self_attn, self.cross_attn):
-            raise ValueError("the cache was made for another layer than this one")
-
-    def _check_memory(self, x: Tensor, memory: Tensor | None) -> None:
-        if memory is None:
-            raise ValueError("a decoder layer needs the memory, or a cache of it")
-        if not x.dim() == memory.dim() == 3:
-            return  # the attention names the shape
-        d_memory = self.cross_attn.k_proj.in_features
-        if memory.size(-1) != d_memory:
-            raise ValueError(
-                f"memory has width {memory.size(-1)}, but cross_attn was built for "
-                f"{d_memory} (its d_inputs)"
-            )
-        if memory.size(0) != x.size(0):
-            raise ValueError(
-                f"memory has batch size {memory.size(0)}, but the target has "
-                f"{x.size(0)}"
-            )
-
-    def _check_masks(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        src_mask: Tensor | None,
-        tgt_mask: Tensor | None,
-    ) -> None:
-        if not x.dim() == memory.dim() == 3:
-            return
-        (batch, tgt_len, _), src_len = x.shape, memory.size(1)
-        if tgt_mask is not None:
-            scores_shape = (batch, self.self_attn.n_heads, tgt_len, tgt_len)
-            check_mask(tgt_mask, scores_shape, "self-attention's tgt_mask")
-        if src_mask is not None:
-            scores_shape = (batch, self.cross_attn.n_heads, tgt_len, src_len)
-            check_mask(src_mask, scores_shape, "cross-attention's src_mask")

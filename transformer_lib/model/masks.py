@@ -7,11 +7,13 @@ queries and columns are keys, and masks are joined with `&`:
     decoder self-attention     padding_mask(tgt_in, pad_id) & causal_mask(tgt_len)
     cross-attention            padding_mask(src, pad_id)
 
-Other libraries mean other things by a mask; `convert_mask` translates.
+Other libraries mean other things by a mask; `convert.masks.convert_mask` translates.
 """
 
 import torch
 from torch import Tensor
+
+from transformer_lib.model.checks import check_sizes
 
 
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
@@ -50,32 +52,5 @@ def causal_mask(length: int, device: torch.device | str | None = None) -> Tensor
     Raises:
         ValueError: length is below 1.
     """
-    if length < 1:
-        raise ValueError(f"length must be at least 1, not {length}")
+    check_sizes(length=length)
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
-
-
-def check_mask(mask: Tensor, scores_shape: tuple[int, ...], name: str = "mask") -> None:
-    """Refuse a mask that cannot be used on scores of this shape.
-
-    Args:
-        mask: boolean, broadcastable to scores_shape.
-        scores_shape: (..., q_len, k_len)
-        name: what the message calls the mask.
-
-    Raises:
-        TypeError: mask is not boolean.
-        ValueError: mask does not broadcast to scores_shape.
-    """
-    if mask.dtype != torch.bool:
-        raise TypeError(
-            f"{name} must be boolean (True = may attend), not {mask.dtype}; "
-            "convert_mask translates other conventions"
-        )
-    sizes = zip(reversed(mask.shape), reversed(scores_shape), strict=False)
-    fits = all(size in (1, wanted) for size, wanted in sizes)
-    if mask.dim() > len(scores_shape) or not fits:
-        raise ValueError(
-            f"{name} of shape {tuple(mask.shape)} does not broadcast to the scores' "
-            f"shape {tuple(scores_shape)} (..., q_len, k_len)"
-        )

@@ -1,11 +1,10 @@
-"""Stacks of layers, and how a configuration is turned into them."""
+"""Encoder, decoder, and the whole Transformer."""
 
 from collections.abc import Iterable
 
 from torch import Tensor, nn
 
-from transformer_lib.generation.incremental import DecoderCache
-from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.model.attention import Cache, MultiHeadAttention
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.embeddings import Embeddings, PositionalEncoding
 from transformer_lib.model.layers import (
@@ -14,6 +13,7 @@ from transformer_lib.model.layers import (
     FeedForward,
     LayerNorm,
 )
+from transformer_lib.model.masks import causal_mask, padding_mask
 
 
 class Encoder(nn.Module):
@@ -65,10 +65,10 @@ class Decoder(nn.Module):
     def forward(
         self,
         x: Tensor,
-        memory: Tensor | None = None,
+        memory: Tensor,
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
-        cache: DecoderCache | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
         """Turn embedded target tokens into features for predicting the next ones.
 
@@ -77,113 +77,14 @@ class Decoder(nn.Module):
             memory: (batch, src_len, d_memory), the encoder's output.
             src_mask: boolean, broadcastable to (batch, n_heads, tgt_len, src_len).
             tgt_mask: boolean, broadcastable to (batch, n_heads, tgt_len, tgt_len).
-            cache: what has been kept of the memory and of the tokens before x, instead
-                of memory and masks. It remembers the tokens of x as well.
+            cache: see `DecoderLayer`.
 
         Returns:
             (batch, tgt_len, d_model)
-
-        Raises:
-            ValueError: the cache was made for another decoder.
         """
-        if cache is None:
-            caches = [None] * len(self.layers)
-        elif len(cache.layers) == len(self.layers):
-            cache.make_room(x.size(1))
-            caches = cache.layers
-        else:
-            raise ValueError(
-                f"the cache was made for a decoder of {len(cache.layers)} layers, but "
-                f"this one has {len(self.layers)}"
-            )
-        for layer, layer_cache in zip(self.layers, caches, strict=True):
-            x = layer(x, memory, src_mask, tgt_mask, layer_cache)
+        for layer in self.layers:
+            x = layer(x, memory, src_mask, tgt_mask, cache=cache)
         return x if self.norm is None else self.norm(x)
-
-
-def build_embeddings(config: TransformerConfig, vocab_size: int) -> Embeddings:
-    """Make the embeddings that the config describes for one side's vocabulary."""
-    norm = None
-    if config.embedding_norm_eps is not None:
-        norm = LayerNorm(config.d_model, config.embedding_norm_eps)
-    positions = PositionalEncoding(
-        config.max_len,
-        config.d_model,
-        config.learned_positions,
-        config.sinusoids,
-        start=config.pad_id + 1 if config.sinusoids == "fairseq" else 0,
-    )
-    return Embeddings(
-        vocab_size, positions, config.scale_embeddings, norm, config.dropout
-    )
-
-
-def build_encoder(config: TransformerConfig) -> Encoder:
-    """Make the encoder that the config describes."""
-    layers = (
-        EncoderLayer(
-            build_attention(config),
-            build_feed_forward(config),
-            config.dropout,
-            config.norm_first,
-            config.norm_eps,
-        )
-        for _ in range(config.n_encoder_layers)
-    )
-    return Encoder(layers, _final_norm(config))
-
-
-def build_decoder(config: TransformerConfig) -> Decoder:
-    """Make the decoder that the config describes."""
-    layers = (
-        DecoderLayer(
-            build_attention(config),
-            build_attention(config),
-            build_feed_forward(config),
-            config.dropout,
-            config.norm_first,
-            config.norm_eps,
-        )
-        for _ in range(config.n_decoder_layers)
-    )
-    return Decoder(layers, _final_norm(config))
-
-
-def build_attention(config: TransformerConfig) -> MultiHeadAttention:
-    """Make one attention block that the config describes."""
-    return MultiHeadAttention(
-        config.d_model,
-        config.n_heads,
-        bias=config.attention_bias,
-        dropout=config.attention_dropout,
-    )
-
-
-def build_feed_forward(config: TransformerConfig) -> FeedForward:
-    """Make one feed-forward network that the config describes."""
-    return FeedForward(
-        config.d_model, config.d_ff, config.activation, config.activation_dropout
-    )
-
-
-def _final_norm(config: TransformerConfig) -> LayerNorm | None:
-    wanted = config.norm_first if config.final_norm is None else config.final_norm
-    return LayerNorm(config.d_model, config.norm_eps) if wanted else None
-
-
-"""The whole model: the Transformer, and a classifier from its encoder."""
-
-from torch import Tensor, nn
-
-from transformer_lib.fast.linear import Linear
-from transformer_lib.generation.incremental import DecoderCache
-from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.masks import causal_mask, padding_mask
-from transformer_lib.model.transformer import (
-    build_decoder,
-    build_embeddings,
-    build_encoder,
-)
 
 
 class Transformer(nn.Module):
@@ -198,7 +99,7 @@ class Transformer(nn.Module):
         self.config = config
         self.encoder = build_encoder(config)
         self.decoder = build_decoder(config)
-        self.lm_head = Linear(
+        self.lm_head = nn.Linear(
             config.d_model, config.tgt_vocab_size, bias=config.head_bias
         )
         initialize(self)
@@ -221,18 +122,14 @@ class Transformer(nn.Module):
             logits: (batch, tgt_len, tgt_vocab_size). Position i depends on tgt_in up
                 to and including i, and on all of src but its padding.
         """
-        return self.lm_head(self.features(src, tgt_in))
-
-    def features(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        """Return what `lm_head` scores, (batch, tgt_len, d_model); see `forward`."""
         src_mask = padding_mask(src, self.config.pad_id)
         tgt_mask = padding_mask(tgt_in, self.config.pad_id)
         # The first token is what targets start with. It is read even where that is the
         # padding token, as in Marian.
         tgt_mask[..., 0] = True
-        tgt_mask = tgt_mask & causal_mask(tgt_in.size(1), device=tgt_in.device)
+        tgt_mask = tgt_mask & causal_mask(tgt_in.size(1), tgt_in.device)
         memory = self.encode(src, src_mask)
-        return self.decode(tgt_in, memory, src_mask, tgt_mask)
+        return self.lm_head(self.decode(tgt_in, memory, src_mask, tgt_mask))
 
     def encode(self, src: Tensor, src_mask: Tensor | None = None) -> Tensor:
         """Read the source: (batch, src_len) -> memory (batch, src_len, d_model)."""
@@ -244,6 +141,7 @@ class Transformer(nn.Module):
         memory: Tensor,
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
         """Read the target so far and the memory; return features, before lm_head.
 
@@ -252,39 +150,75 @@ class Transformer(nn.Module):
             memory: (batch, src_len, d_model)
             src_mask: boolean, broadcastable to (batch, n_heads, tgt_len, src_len).
             tgt_mask: boolean, broadcastable to (batch, n_heads, tgt_len, tgt_len).
+            cache: see `DecoderLayer`; tgt_in then holds the tokens after those in it.
 
         Returns:
             (batch, tgt_len, d_model)
         """
-        return self.decoder(self.tgt_embeddings(tgt_in), memory, src_mask, tgt_mask)
+        positions = cache and cache.positions(tgt_in)
+        x = self.tgt_embeddings(tgt_in, positions)
+        return self.decoder(x, memory, src_mask, tgt_mask, cache=cache)
 
-    def start_cache(self, src: Tensor, n_beams: int = 1) -> DecoderCache:
-        """Read the source into a cache with which targets can be written.
 
-        Args:
-            src: (batch, src_len), source ids, padded with config.pad_id.
-            n_beams: targets that are written for each sentence.
-        """
-        src_mask = padding_mask(src, self.config.pad_id)
-        memory = self.encode(src, src_mask)
-        return DecoderCache(self.decoder.layers, memory, src_mask, n_beams)
+def build_embeddings(config: TransformerConfig, vocab_size: int) -> Embeddings:
+    """Make the embeddings that the config describes for one side's vocabulary."""
+    norm = None
+    if config.embedding_norm_eps is not None:
+        norm = LayerNorm(config.d_model, config.embedding_norm_eps)
+    positions = PositionalEncoding(
+        config.max_len, config.d_model, config.learned_positions
+    )
+    return Embeddings(
+        vocab_size, positions, config.scale_embeddings, norm, config.dropout
+    )
 
-    def decode_next(self, tgt_new: Tensor, cache: DecoderCache) -> Tensor:
-        """Read the next tokens of the target only; the cache remembers the others.
 
-        Args:
-            tgt_new: (n_rows, n_new), ids of the tokens that follow those in the cache.
-            cache: of this model; afterwards it remembers the new tokens too.
+def build_encoder(config: TransformerConfig) -> Encoder:
+    """Make the encoder that the config describes."""
+    options = (config.dropout, config.norm_first, config.norm_eps)
+    layers = [
+        EncoderLayer(build_attention(config), build_feed_forward(config), *options)
+        for _ in range(config.n_encoder_layers)
+    ]
+    return Encoder(layers, build_final_norm(config))
 
-        Returns:
-            (n_rows, n_new, d_model): what `decode` gives for these positions.
 
-        Raises:
-            ValueError: the cache was made for another model or number of rows, or the
-                learned positions are at their end.
-        """
-        x = self.tgt_embeddings(tgt_new, start=cache.length)
-        return self.decoder(x, cache=cache)
+def build_decoder(config: TransformerConfig) -> Decoder:
+    """Make the decoder that the config describes."""
+    options = (config.dropout, config.norm_first, config.norm_eps)
+    layers = [
+        DecoderLayer(
+            build_attention(config),
+            build_attention(config),
+            build_feed_forward(config),
+            *options,
+        )
+        for _ in range(config.n_decoder_layers)
+    ]
+    return Decoder(layers, build_final_norm(config))
+
+
+def build_attention(config: TransformerConfig) -> MultiHeadAttention:
+    """Make one attention block that the config describes."""
+    return MultiHeadAttention(
+        config.d_model,
+        config.n_heads,
+        bias=config.attention_bias,
+        dropout=config.attention_dropout,
+    )
+
+
+def build_feed_forward(config: TransformerConfig) -> FeedForward:
+    """Make one feed-forward network that the config describes."""
+    return FeedForward(
+        config.d_model, config.d_ff, config.activation, config.activation_dropout
+    )
+
+
+def build_final_norm(config: TransformerConfig) -> LayerNorm | None:
+    """Make the norm at the end of a stack, or None where the config has none."""
+    wanted = config.norm_first if config.final_norm is None else config.final_norm
+    return LayerNorm(config.d_model, config.norm_eps) if wanted else None
 
 
 def initialize(module: nn.Module) -> None:

@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from transformer_lib.plots.lines import PALETTE
 from transformer_lib.plots.heatmaps import as_array
+from transformer_lib.plots.lines import PALETTE
 
 ROW_HEIGHT = 0.27  # inches
 

@@ -2,21 +2,21 @@
 
 import pytest
 import torch
-from small_models import EOS, PAD, SRC, make_model, make_rules
+from small_models import EOS, PAD, SRC, make_config, make_model
 
 from transformer_lib.generation.beam_search import beam_search
-from transformer_lib.generation.constraints import Constraints
+from transformer_lib.generation.constraints import LogitsProcessor
 from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.generation.sampling import Lottery, sample
+from transformer_lib.generation.sampling import SamplingConfig, sample
 
 
-def draw(model, src, rules):
+def draw(model, src, config):
     generator = torch.Generator().manual_seed(0)
-    return sample(model, src, rules, Lottery(), generator)
+    return sample(model, src, config, SamplingConfig(), generator)
 
 
-def best_beams(model, src, rules):
-    return [n_best[0] for n_best in beam_search(model, src, rules, 3)]
+def best_beams(model, src, config):
+    return [n_best[0] for n_best in beam_search(model, src, config, 3)]
 
 
 SEARCHES = pytest.mark.parametrize("search", [greedy_decode, draw, best_beams])
@@ -26,7 +26,7 @@ SEARCHES = pytest.mark.parametrize("search", [greedy_decode, draw, best_beams])
 def test_lengths_stay_within_their_bounds(search) -> None:
     lengths = set()
     for seed in range(6):
-        for found in search(make_model(seed), SRC, make_rules(7, min_len=4)):
+        for found in search(make_model(seed), SRC, make_config(7, min_len=4)):
             lengths.add(len(found.ids))
             assert found.finished == (found.ids[-1] == EOS)
     assert lengths <= {4, 5, 6, 7} and len(lengths) > 1
@@ -35,7 +35,7 @@ def test_lengths_stay_within_their_bounds(search) -> None:
 @SEARCHES
 def test_prefixes_of_each_sentence_are_kept_and_cost_nothing(search) -> None:
     prefixes = [[4, 5, 6], [], [3], [6, 6]]
-    found = search(make_model(8), SRC, make_rules(4, prefixes=prefixes))
+    found = search(make_model(8), SRC, make_config(4, prefixes=prefixes))
     for hypothesis, prefix in zip(found, prefixes, strict=True):
         assert hypothesis.ids[: len(prefix)] == prefix
         assert hypothesis.log_prob < 0
@@ -45,8 +45,8 @@ def test_prefixes_of_each_sentence_are_kept_and_cost_nothing(search) -> None:
 
 @SEARCHES
 def test_one_prefix_serves_all_sentences(search) -> None:
-    shared = search(make_model(8), SRC, make_rules(prefixes=[[4, 5]]))
-    each = search(make_model(8), SRC, make_rules(prefixes=[[4, 5]] * 4))
+    shared = search(make_model(8), SRC, make_config(prefixes=[[4, 5]]))
+    each = search(make_model(8), SRC, make_config(prefixes=[[4, 5]] * 4))
     assert shared == each
 
 
@@ -54,8 +54,8 @@ def test_impossible_tokens_leave_the_others_as_they_were() -> None:
     torch.manual_seed(0)
     logits = torch.randn(4, 2, 7).double()
     before = logits.log_softmax(-1)
-    rules = make_rules(min_len=3, prefixes=[[], [5], [], [6, 4]])
-    after = Constraints(make_model(), SRC, rules).log_probs(logits, place=1)
+    config = make_config(min_len=3, prefixes=[[], [5], [], [6, 4]])
+    after = LogitsProcessor(make_model(), SRC, config).log_probs(logits, position=1)
     for row in (0, 2):
         assert torch.equal(after[row, :, [PAD, EOS]].exp(), torch.zeros(2, 2).double())
         others = [1, 3, 4, 5, 6]
@@ -77,7 +77,7 @@ def test_impossible_tokens_leave_the_others_as_they_were() -> None:
 )
 def test_rules_that_contradict_each_other_are_refused(choices, message) -> None:
     with pytest.raises(ValueError, match=message):
-        make_rules(**choices)
+        make_config(**choices)
 
 
 @SEARCHES
@@ -92,7 +92,7 @@ def test_rules_that_contradict_each_other_are_refused(choices, message) -> None:
 )
 def test_prefixes_that_do_not_fit_are_refused(search, choices, message) -> None:
     with pytest.raises(ValueError, match=message):
-        search(make_model(), SRC, make_rules(**choices))
+        search(make_model(), SRC, make_config(**choices))
 
 
 @SEARCHES
@@ -100,20 +100,20 @@ def test_sources_and_lengths_beyond_the_model_are_refused(search) -> None:
     src = SRC.clone()
     src[2] = PAD
     with pytest.raises(ValueError, match="sentence 2 of the batch is empty"):
-        search(make_model(), src, make_rules())
+        search(make_model(), src, make_config())
     for empty in (SRC[:, :0], SRC[:0]):
         with pytest.raises(ValueError, match="length 0|are empty"):
-            search(make_model(), empty, make_rules())
+            search(make_model(), empty, make_config())
     short = make_model(learned_positions=True, max_len=4)
     with pytest.raises(ValueError, match="5 positions are asked for, but only 4"):
-        search(short, SRC, make_rules(4))
+        search(short, SRC, make_config(4))
     with pytest.raises(ValueError, match="max_len 9 is above the 4 positions"):
-        search(short, SRC[:, :4], make_rules())
+        search(short, SRC[:, :4], make_config())
 
 
 def test_start_and_end_lie_in_the_vocabulary() -> None:
     model = make_model(tgt_vocab_size=3, src_vocab_size=9)
-    rules = make_rules()
-    object.__setattr__(rules, "eos_id", 3)
+    config = make_config()
+    object.__setattr__(config, "eos_id", 3)
     with pytest.raises(ValueError, match="eos_id is 3, outside the vocabulary of 3"):
-        greedy_decode(model, SRC, rules)
+        greedy_decode(model, SRC, config)

@@ -11,15 +11,16 @@ from small_models import (
     SRC,
     VOCAB,
     constant_model,
+    make_config,
     make_model,
-    make_rules,
 )
 from test_model import make_reference
 from torch import Tensor
 
 from transformer_lib.generation.constraints import Hypothesis
-from transformer_lib.generation.greedy import greedy_decode, source_attention
-from transformer_lib.interpret.recording import record_attention
+from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.generation.incremental import IncrementalDecoder
+from transformer_lib.interpret.recording import record_attention, source_attention
 from transformer_lib.model.masks import causal_mask
 from transformer_lib.model.transformer import Transformer
 
@@ -27,7 +28,7 @@ SEEDS = (8, 9, 12, 14)
 
 
 def greedy(model: Transformer, max_len: int, src: Tensor = SRC) -> list[Hypothesis]:
-    return greedy_decode(model, src, make_rules(max_len))
+    return greedy_decode(model, src, make_config(max_len))
 
 
 def decode_alone(model: Transformer, src: Tensor, max_len: int) -> list[int]:
@@ -79,7 +80,7 @@ def biased_model(token: int) -> Transformer:
     return constant_model(torch.eye(VOCAB).double()[token])
 
 
-def test_a_model_that_never_ends_is_cut_and_says_so() -> None:
+def test_a_model_that_never_ends_is_truncated_and_says_so() -> None:
     for found in greedy(biased_model(5), max_len=4):
         assert found.ids == [5, 5, 5, 5]
         assert not found.finished
@@ -119,7 +120,7 @@ def test_sources_and_lengths_that_cannot_work_are_refused() -> None:
     src[2] = PAD
     with pytest.raises(ValueError, match="sentence 2 of the batch is empty"):
         greedy(model, 5, src)
-    with pytest.raises(ValueError, match="length 0"):
+    with pytest.raises(ValueError, match="are empty"):
         greedy(model, 5, SRC[:, :0])
 
 
@@ -138,12 +139,14 @@ def test_attention_to_the_source_is_that_of_each_step() -> None:
     assert len({len(ids) for ids in targets}) > 1
     found = source_attention(model, SRC, targets, BOS)
     for row, (weights, ids) in enumerate(zip(found, targets, strict=True)):
-        cache, src = model.start_cache(SRC[row : row + 1]), SRC[row]
+        src, decoder = SRC[row], IncrementalDecoder(model)
+        with torch.no_grad():
+            decoder.prefill(src[None])
         assert weights.shape == (len(ids), len(src))
         torch.testing.assert_close(weights.sum(1), torch.ones(len(ids)).double())
         assert (weights[:, src == PAD] == 0).all()
         for token, expected in zip([BOS, *ids[:-1]], weights, strict=True):
             with torch.no_grad(), record_attention(model) as maps:
-                model.decode_next(torch.tensor([[token]]), cache)
+                decoder.step(torch.tensor([[token]]))
             step = maps["decoder.layers.1.cross_attn"][0, :, 0].mean(0)
             torch.testing.assert_close(step, expected, rtol=0, atol=1e-10)
