@@ -387,6 +387,8 @@ def test_stale_pages_are_refused(tmp_path):
     assert "run make book first" in stale(site, root)
     (site / STAMP).touch()
     os.utime(source, (0, 0))
+    (root / "book" / ".cache").touch()
+    os.utime(root / "book" / ".cache", (2**31, 2**31))
     assert stale(site, root) is None
     os.utime(source, (2**31, 2**31))
     assert stale(site, root) == "book/index.md is newer: run make book first"
