@@ -31,10 +31,15 @@ def trouble():
 def page(page, trouble):
     """A page cut off from the network; at the end nothing may have gone wrong on it."""
 
+    def note_request(request):
+        if not request.url.startswith(("file:", "data:", "blob:")):
+            trouble.append(f"asks the network for {request.url}")
+
     def note_console(message):
         if message.type in ("error", "warning"):
             trouble.append(f"says on the console {message.text}")
 
+    page.on("request", note_request)
     page.on("requestfailed", lambda request: trouble.append(f"misses {request.url}"))
     page.on("console", note_console)
     page.on("pageerror", lambda error: trouble.append(f"throws {error}"))

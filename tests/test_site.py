@@ -212,15 +212,6 @@ def test_search_finds_a_word(page):
     assert page.locator("#search-results li").count() == 0
 
 
-def test_search_opens_with_the_keyboard(page):
-    page.goto(address(PAGES[0]))
-    page.keyboard.press("Control+k")
-    page.keyboard.type("softmax")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/search.html?q=softmax")
-    page.wait_for_selector("#search-results li")
-
-
 def test_keyboard_skips_to_the_text_and_shows_where_it_is(page):
     page.goto(address(PAGES[1]))
     focused = "document.activeElement"
@@ -329,7 +320,7 @@ def test_every_rule_is_seen_to_fail():
 @pytest.mark.parametrize(
     ("harm", "word"),
     [
-        ("fetch('https://example.org/x.js')", "misses https://example.org/x.js"),
+        ("fetch('https://example.org/x.js')", "asks the network for https://example"),
         ("new Image().src = 'missing.png'", "missing.png"),
         ("console.error('no such head')", "says on the console no such head"),
         ("setTimeout(() => { throw Error('no axis') })", "throws no axis"),
@@ -353,6 +344,8 @@ def test_stale_pages_are_refused(tmp_path):
     assert "run make book first" in stale(site, root)
     (site / STAMP).touch()
     os.utime(source, (0, 0))
+    (root / "book" / ".cache").touch()
+    os.utime(root / "book" / ".cache", (2**31, 2**31))
     assert stale(site, root) is None
     os.utime(source, (2**31, 2**31))
     assert stale(site, root) == "book/index.md is newer: run make book first"
