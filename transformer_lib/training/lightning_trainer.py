@@ -22,7 +22,7 @@ from transformer_lib.training.loop import Trainer
 from transformer_lib.training.recipe import Precision
 
 
-@dataclass
+@dataclass(kw_only=True)
 class LightningTrainer(Trainer):
     """A trainer that works on the device, precision and processes of a Fabric.
 
@@ -31,8 +31,8 @@ class LightningTrainer(Trainer):
         seed: of dropout.
     """
 
-    fabric: Fabric | None = None
-    seed: int = 0
+    fabric: Fabric
+    seed: int
 
     def __post_init__(self) -> None:
         """Move the model to its device and wrap it for precision and processes."""

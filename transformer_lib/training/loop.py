@@ -139,14 +139,7 @@ def train_step(
     smoothing: float = 0.1,
     max_norm: float = math.inf,
 ) -> float:
-    """Take one training step of a translator; see `Trainer.step`.
-
-    Args:
-        model: in training mode; its weights change in place.
-        optimizer: of the model's parameters, with the learning rate set.
-        batches: what to learn from in this step, at least one.
-        smoothing: of the labels.
-        max_norm: a longer gradient is clipped to this norm.
+    """Take one step of a translator, in training mode; see `Trainer`.
 
     Returns:
         The loss before the step, in nats per target token.
