@@ -121,12 +121,6 @@ def make_fabric(precision: Precision = "auto") -> Fabric:
     return fabric
 
 
-def fabric_dtype(fabric: Fabric) -> torch.dtype:
-    """Return the type in which a Fabric multiplies matrices."""
-    names = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
-    return names.get(fabric.strategy.precision.precision, torch.float32)
-
-
 def choose_precision(wanted: Precision = "auto") -> str:
     """Return Lightning's name for the fastest precision that is safe on this device.
 
