@@ -12,7 +12,7 @@ from transformer_lib.data.batches import Batch, make_batch
 from transformer_lib.evaluation.scores import (
     bleu,
     chrf,
-    exact_share,
+    exact_match,
     group_by,
     nats_per_token,
     word_overlap,
@@ -73,10 +73,10 @@ def test_a_score_is_printed_with_its_signature() -> None:
 
 
 def test_exact_translations_are_counted() -> None:
-    assert exact_share(HYPOTHESES, REFERENCES) == 0.25
+    assert exact_match(HYPOTHESES, REFERENCES) == 0.25
 
 
-@pytest.mark.parametrize("score", [bleu, chrf, exact_share])
+@pytest.mark.parametrize("score", [bleu, chrf, exact_match])
 def test_unequal_or_empty_lists_are_refused(score) -> None:
     with pytest.raises(ValueError, match="4 translations and 3 references"):
         score(HYPOTHESES, REFERENCES[:3])

@@ -9,12 +9,13 @@ import nbformat
 import pytest
 import torch
 from docutils import nodes
+from myst_nb.core.render import load_mime_renders
 from playwright.sync_api import Browser, Locator, Page
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
 from book_tools import browser, sphinx_vega
-from transformer_lib.charts import explorers as charts
+from transformer_lib import charts
 from transformer_lib.charts.parts import mime_bundle
 
 SOURCE = ["die", "Katze", "die"]
@@ -101,7 +102,9 @@ def test_a_chart_has_its_picture_its_caption_and_its_numbers(page_source: str) -
 
 
 def test_other_builders_take_the_picture(tmp_path: Path) -> None:
+    before = list(load_mime_renders())
     folder = build(tmp_path, "latex")
+    assert load_mime_renders() == before  # nothing is left for another book
     (tex,) = folder.glob("*.tex")
     assert tex.read_text(encoding="utf-8").count("includegraphics") == 2
     assert "vegaEmbed" not in tex.read_text(encoding="utf-8")

@@ -10,21 +10,12 @@ import altair
 import torch
 from torch import Tensor
 
-from transformer_lib.charts.parts import (
-    finish,
-    fixed,
-    join_numbers,
-    select,
-    slider,
-    split_field,
-)
-from transformer_lib.charts.positions import BLUE, ORANGE
+from transformer_lib.charts import parts
 from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.interpret.recording import record_attention
 from transformer_lib.model.transformer import Transformer
 
 WIDTH, ROW, BARS, LABEL = 176, 15, 44, 62  # pixels
-GRAY, CLEAR = "#768594", "rgba(128,128,128,0)"
 BLOCKS = {"self_attn": "self-attention", "cross_attn": "cross-attention"}
 
 
@@ -143,22 +134,22 @@ def cache_explorer(
         limit = max(limit, entries.keys_values.abs().max().item())
         names = tokens[1] if entries.block == "self_attn" else tokens[0]
         for head, (keys, values) in enumerate(entries.keys_values.transpose(0, 1)):
-            for place, name in enumerate(names):
+            for position, name in enumerate(names):
                 row = {"layer": f"{entries.layer}", "block": BLOCKS[entries.block]}
-                row |= {"head": head, "place": place, "token": name}
-                row["keys"] = join_numbers(keys[place])
-                row["values"] = join_numbers(values[place])
-                row["weights"] = join_numbers(entries.weights[head, :, place])
+                row |= {"head": head, "position": position, "token": name}
+                row["keys"] = parts.join_numbers(keys[position])
+                row["values"] = parts.join_numbers(values[position])
+                row["weights"] = parts.join_numbers(entries.weights[head, :, position])
                 rows.append(row)
 
     n_steps = tgt_in.size(1)
     params = [
-        fixed("read", list(tokens[1])),
-        fixed("source", list(tokens[0])),
-        slider("step", "step", 0, n_steps - 1, min(3, n_steps - 1)),
-        select("layer", [f"{number}" for number in range(len(model.decoder.layers))]),
-        slider("head", "head", 0, model.config.n_heads - 1),
-        select("part", ["keys", "values"]),
+        parts.fixed("read", list(tokens[1])),
+        parts.fixed("source", list(tokens[0])),
+        parts.slider("step", "step", 0, n_steps - 1, min(3, n_steps - 1)),
+        parts.select("layer", [*map(str, range(len(model.decoder.layers)))]),
+        parts.slider("head", "head", 0, model.config.n_heads - 1),
+        parts.select("part", ["keys", "values"]),
     ]
     upper = (
         "['step ' + step + ' reads ' + read[step] + ' at position ' + step, "
@@ -172,25 +163,23 @@ def cache_explorer(
     chart = altair.vconcat(
         _panel("self-attention", n_steps, limit, upper),
         _panel("cross-attention", len(tokens[0]), limit, lower),
-        data=altair.Data(values=rows),
         spacing=18,
     )
-    headings = {name: name for name in ("layer", "block", "head", "place", "token")}
-    headings |= {"keys": "key", "values": "value"}
-    headings["weights"] = "weight it gets, step by step"
-    return finish(chart, params, headings)
+    columns = ["layer", "block", "head", "position", "token", ("keys", "key")]
+    columns += [("values", "value"), ("weights", "weight it gets, step by step")]
+    return parts.finish(chart, rows, params, columns)
 
 
-def _panel(block: str, n_places: int, limit: float, title: str) -> altair.HConcatChart:
+def _panel(block: str, length: int, limit: float, title: str) -> altair.HConcatChart:
     """One block's entries as a heat map, and the weights they get as bars."""
     shown, newest = f"datum.block == '{block}'", "false"
-    names, free = "source[datum.value]", "false"
+    names, free, side = "source[datum.value]", "false", "source"
     if block == "self-attention":
-        shown += " && datum.place <= step"
-        newest = "datum.place == step"
-        names, free = "read[datum.value]", "datum.value > step"
+        shown += " && datum.position <= step"
+        newest = "datum.position == step"
+        names, free, side = "read[datum.value]", "datum.value > step", "target"
     kept = (
-        altair.Chart(height=ROW * n_places)
+        altair.Chart(height=ROW * length)
         .transform_filter(f"datum.layer == layer && datum.head == head && {shown}")
         .transform_calculate(
             numbers="part == 'keys' ? datum.keys : datum.values",
@@ -202,42 +191,32 @@ def _panel(block: str, n_places: int, limit: float, title: str) -> altair.HConca
         ticks=False,
         minExtent=LABEL,
         labelLimit=LABEL,
+        style=side,
     )
-    places = altair.Y("place:O", title=None, axis=axis)
-    places = places.scale(domain=list(range(n_places)))
-    cells = split_field(kept.properties(width=WIDTH), "numbers", " ", "number", "k")
-    cells = cells.transform_calculate(value="toNumber(datum.number)")
-    heat = cells.mark_rect().encode(
-        x=altair.X("k:O", title="feature").axis(labels=False, ticks=False),
-        y=places,
-        color=altair.Color("value:Q", title="key or value")
-        .scale(domain=[-limit, 0, limit], range=[ORANGE, CLEAR, BLUE])
-        .legend(orient="bottom", gradientLength=160, format=".1f"),
-        stroke=altair.when(newest)
-        .then(altair.value(ORANGE))
-        .otherwise(altair.value(GRAY)),
-        strokeWidth=altair.when(newest)
-        .then(altair.value(1))
-        .otherwise(altair.value(0.2)),
+    positions = altair.Y("position:O", title=side, axis=axis)
+    positions = positions.scale(domain=list(range(length)))
+    cells = parts.split_numbers(kept.properties(width=WIDTH), "numbers", "value")
+    cells = cells.encode(
+        x=altair.X("k:O", title="feature").axis(labels=False, ticks=False), y=positions
+    )
+    heat = cells.mark_rect(style="tile").encode(
+        color=parts.signed_shade("key or value", -limit, limit, format=".1f"),
         tooltip=[
-            altair.Tooltip("token:N"),
+            *parts.tooltip("token"),
             altair.Tooltip("k:O", title="feature"),
             altair.Tooltip("value:Q", format=".3~f"),
         ],
     )
     bars = (
         kept.properties(width=BARS)
-        .mark_bar(color=BLUE)
+        .mark_bar()
         .encode(
-            x=altair.X("weight:Q", title="weight")
-            .scale(domain=[0, 1])
-            .axis(values=[0, 1], grid=False),
-            y=places.axis(None),
-            tooltip=[
-                altair.Tooltip("token:N"),
-                altair.Tooltip("weight:Q", format=".3~f"),
-            ],
+            x=altair.X("weight:Q").scale(domain=[0, 1]).axis(values=[0, 1], grid=False),
+            y=positions.axis(None),
+            tooltip=parts.tooltip("token", weight=".3~f"),
         )
     )
     heading = altair.Title(altair.ExprRef(title), anchor="start", offset=8)
-    return altair.hconcat(heat, bars, spacing=6, title=heading)
+    return altair.hconcat(
+        altair.layer(heat, parts.frames(cells, newest)), bars, spacing=6, title=heading
+    )

@@ -1,116 +1,115 @@
-"""The linear layer: PyTorch's, and a way to multiply few rows faster, as decoding asks.
+"""Linear maps made ready for decoding, which multiplies few rows by many matrices."""
 
-A step of a search multiplies one row, or a few, with all the matrices of the decoder.
-What takes time is reading the matrices, not multiplying.
-"""
-
+from collections.abc import Callable
 from functools import cached_property
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-_LARGE = 2**16  # numbers in a matrix; F.linear multiplies by fewer as fast as anything
-_FEW_ROWS = 4  # of x are multiplied in shares, unless the matrix is huge or wide;
-_HUGE = 2**19  # numbers in a matrix
-_WIDE = 512  # numbers in a row of it
+Multiply = Callable[[Tensor], Tensor]
+MultiplyAdd = Callable[[Tensor, Tensor], Tensor]
+
+_LITTLE = 2**18  # products; so many cost less than a call of oneDNN does by itself
+_FUSED_FROM = 16  # rows; for fewer, a second call costs less than a longer first one
 _REORDERED_FOR = 32  # rows; the order that oneDNN chooses for them suits 1 and 128 too
+_IN_PLACE = {
+    "relu": torch.relu_,
+    "gelu": torch.ops.aten.gelu_.default,
+    "swish": lambda x: F.silu(x, inplace=True),
+}
+_FUSED_ACTIVATIONS = ("gelu", "swish")  # oneDNN's relu makes a zero of a NaN
 
 
-class Linear(nn.Linear):
-    """`nn.Linear`, with the same parameters and results, but faster while packed."""
+class PreparedLinear:
+    """A linear map x W^T + b, made ready for few rows of x on a CPU.
 
-    packed: "FewRows | None" = None
+    F.linear reads the matrix at a fraction of the speed of memory, and multiplies at
+    a fraction of the speed of the processor. Which way is better depends on the number
+    of rows:
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., in_features) -> (..., out_features)."""
-        if self.packed is None:
-            return F.linear(x, self.weight, self.bias)
-        return self.packed(x)
+    - Little work: the product with the transposed matrix, written out, which PyTorch
+      calls with less ado than all others.
+    - All else: W in the order in which oneDNN reads it, from the first number to the
+      last. For many rows, the call does what follows the product as well.
 
-    def pack(self) -> None:
-        """Make ready for few rows; weights must not change until `unpack`."""
-        self.packed = FewRows(self.weight, self.bias)
-
-    def unpack(self) -> None:
-        """Be PyTorch's linear layer again."""
-        self.packed = None
-
-
-class FewRows:
-    """A linear map x W^T + b that is made ready for few rows of x, on a CPU.
-
-    F.linear reads the matrix at a fraction of the speed of memory. Two other ways reach
-    more of it, and which one is best depends on the number of rows:
-
-    - One row, or up to four and a matrix that is neither huge nor wide: the rows of W
-      are divided into shares, one for each thread and at least two, and multiplied as a
-      batch of matrices. MKL is faster at this than at the product of one matrix and one
-      vector, with a single thread too.
-    - More rows, up to some hundred: W in the order in which oneDNN reads it, from the
-      first number to the last.
-
-    The sums are rounded otherwise. So it is done in `torch.inference_mode()` only,
-    which the searches use: elsewhere the numbers are PyTorch's, bit for bit.
+    Functions are bound to a number of rows, so that a step asks no questions.
 
     Args:
         weight: (out_features, in_features); must not change any more.
         bias: (out_features,) or None.
-
-    Attributes:
-        is_slow: whether F.linear is slow with the matrix.
-        most_shared: rows of x, at most, that are multiplied in shares.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self.weight, self.bias = weight, bias
-        self.out_features, self.in_features = weight.shape
-        self.is_slow = weight.device.type == "cpu" and weight.numel() >= _LARGE
-        self.n_shares = max(2, torch.get_num_threads())
-        self.most_shared, self.bias_shares = 0, None
-        if (
-            self.is_slow
-            and weight.dtype == torch.float32
-            and self.out_features % self.n_shares == 0
-        ):
-            is_handy = weight.numel() <= _HUGE and self.in_features <= _WIDE
-            self.most_shared = _FEW_ROWS if is_handy else 1
-            self.shares = weight.detach().unflatten(0, (self.n_shares, -1))
-            if bias is not None:
-                self.bias_shares = bias.detach().view(self.n_shares, -1, 1)
+        self.weight = weight.detach()
+        self.bias = None if bias is None else bias.detach()
+        self.has_onednn = torch.backends.mkldnn.is_available() and (
+            weight.dtype == torch.float32
+            or (
+                weight.dtype == torch.bfloat16
+                and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+            )
+        )
 
     @cached_property
-    def reordered(self) -> Tensor | None:
-        """The weight in oneDNN's order, made when it is first wanted."""
-        dtypes = (torch.float32, torch.bfloat16)
-        if not (
-            self.is_slow
-            and self.weight.dtype in dtypes
-            and torch.backends.mkldnn.is_available()
-        ):
-            return None
+    def transposed(self) -> Tensor:
+        """The matrix (in_features, out_features), made when it is first wanted."""
+        return self.weight.t().contiguous()
+
+    @cached_property
+    def reordered(self) -> Tensor:
+        """The matrix in oneDNN's order, made when it is first wanted."""
         reorder = torch.ops.mkldnn._reorder_linear_weight
-        return reorder(self.weight.detach(), _REORDERED_FOR)
+        return reorder(self.weight, _REORDERED_FOR)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """(..., in_features) -> (..., out_features)."""
-        if torch.is_inference_mode_enabled():
-            n_rows = x.numel() // self.in_features
-            if n_rows <= self.most_shared:
-                return self._multiply_shares(x, n_rows)
-            if self.reordered is not None:
-                return torch.ops.mkldnn._linear_pointwise(
-                    x, self.reordered, self.bias, "none", [], ""
-                )
-        return F.linear(x, self.weight, self.bias)
+    def is_fused(self, n_rows: int) -> bool:
+        """Say whether one call should do what follows the product as well."""
+        return self._is_reordered(n_rows) and n_rows >= _FUSED_FROM
 
-    def _multiply_shares(self, x: Tensor, n_rows: int) -> Tensor:
-        columns = x.reshape(n_rows, self.in_features).t()
-        columns = columns.expand(self.n_shares, -1, -1)
-        if self.bias_shares is None:
-            product = torch.bmm(self.shares, columns)
-        else:
-            product = torch.baddbmm(self.bias_shares, self.shares, columns)
-        # (n_shares, out_features / n_shares, n_rows) -> (out_features, n_rows)
-        product = product.view(self.out_features, n_rows)
-        return product.t().contiguous().view(*x.shape[:-1], self.out_features)
+    def _is_reordered(self, n_rows: int) -> bool:
+        return self.has_onednn and n_rows * self.weight.numel() > _LITTLE
+
+    def multiply(self, n_rows: int, activation: str | None = None) -> Multiply:
+        """Return the map, for so many rows, with an activation after it.
+
+        Args:
+            n_rows: of x.
+            activation: "relu", "gelu", "swish", or None.
+
+        Returns:
+            A function (n_rows, in_features) -> (n_rows, out_features).
+        """
+        fused = activation in _FUSED_ACTIVATIONS and self.is_fused(n_rows)
+        if activation is not None and not fused:
+            plain, activate = self.multiply(n_rows), _IN_PLACE[activation]
+            return lambda x: activate(plain(x))
+        bias = self.bias
+        if self._is_reordered(n_rows):
+            call = torch.ops.mkldnn._linear_pointwise.default
+            weight, name = self.reordered, activation or "none"
+            return lambda x: call(x, weight, bias, name, [], "none")
+        if n_rows * self.weight.numel() > _LITTLE or bias is None:
+            weight = self.weight
+            return lambda x: F.linear(x, weight, bias)
+        transposed = self.transposed
+        return lambda x: torch.addmm(bias, x, transposed)
+
+    def multiply_add(self, n_rows: int) -> MultiplyAdd:
+        """Return the map followed by a sum.
+
+        Args:
+            n_rows: of x.
+
+        Returns:
+            A function of x (n_rows, in_features) and of what is added to the product,
+            (n_rows, out_features).
+        """
+        if not self.is_fused(n_rows):
+            plain = self.multiply(n_rows)
+            return lambda x, addend: plain(x).add_(addend)
+        call, weight, bias = (
+            torch.ops.mkldnn._linear_pointwise.binary,
+            self.reordered,
+            self.bias,
+        )
+        return lambda x, addend: call(x, addend, weight, bias, "add")

@@ -14,7 +14,7 @@ from transformer_lib.model.transformer import Transformer
 _FREE = -1  # in a table of forced tokens: any token may stand here
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class GenerationConfig:
     """What every target must keep to, however its tokens are chosen.
 
