@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test check format notebooks lab repository clean distclean
+.PHONY: help ready book serve test check format notebooks lab repository clean distclean
 
 help:  ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,8 @@ $(READY): requirements.txt constraints.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
+ready: $(READY)
+
 book: $(READY)  ## Build the pages, after setting up .venv the first time
 	$(BIN)/jupyter-book build . -n -W --keep-going
 	@echo
@@ -38,23 +40,26 @@ serve: book  ## Build the pages and serve them on this computer: make serve PORT
 	@echo 'Open http://localhost:$(PORT), stop with Ctrl-C'
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(PAGES)
 
-# Two workers share the cores, so their threads wait without spinning.
-test: check book  ## Run every test: code, chapters replayed and compared, pages in a browser
-	@$(BIN)/python -m book_tools.notebooks --coverage
+# Without a browser it stops at once. Two workers share the cores, so their threads wait
+# without spinning.
+test:  ## Run every test: code, chapters replayed and compared, pages in a browser
+	@VENV=$(VENV) $(PYTHON) -m book_tools.chromium
+	@$(MAKE) --no-print-directory check book
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest tests book --nbval --nbval-current-env \
 	  --nbval-cell-timeout 900 -n $(JOBS) --dist loadfile
 
-check: $(READY)  ## Run the quick tests: lint, format, spelling, structure of the chapters
+check: $(READY)  ## Run the quick tests: lint, imports, spelling, structure of the chapters
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell .
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python -m pytest -q tests/test_book.py
 
 format: $(READY)  ## Sort imports and format .py files and notebooks
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-notebooks: $(READY)  ## Execute all chapters and store them in normal form
+notebooks: $(READY)  ## Execute all chapters and store them clean
 	$(BIN)/python -m book_tools.notebooks
 
 lab: $(READY)  ## Open the chapters in JupyterLab

@@ -1,8 +1,8 @@
 """Run every ablation with several seeds: `python benchmarks/ablations.py`.
 
-The results go to `transformer_lib/experiments/results/ablations.json`, from which a chapter draws
-its table and its picture. The file is written anew after each run; a command that was
-cut off goes on where it stopped. Half a minute a run on one core.
+The results go to `transformer_lib/experiments/results/ablations.json`, from which a
+chapter draws its table and its picture. The file is written anew after each run; a
+command that was interrupted resumes where it stopped. Half a minute a run on one core.
 """
 
 import argparse

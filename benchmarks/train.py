@@ -24,7 +24,8 @@ from transformer_lib.data.batches import Batch, make_batch
 from transformer_lib.files import write_text
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
-from transformer_lib.training.loop import batch_loss, make_optimizer, set_learning_rate
+from transformer_lib.training.loss import batch_loss
+from transformer_lib.training.schedule import make_optimizer, set_learning_rate
 
 RESULTS = (
     Path(__file__).parents[1] / "transformer_lib/experiments/results/train_speed.json"

@@ -1,154 +1,171 @@
-"""Which items of the source documents the book covers, and what is missing.
+"""The items of the five source documents, and the cells of the book that treat them.
 
-    python -m book_tools.ledger          # every chapter, a line each
-    python -m book_tools.ledger masks    # one chapter, item by item
-
-The items are those of `book/sources.yml`; the cells that cover them carry their ids.
+`book/sources.yml` lists every statement, equation, picture, listing and number of the
+documents: where it is, what it says, whether that holds, and what is true. A cell that
+treats some of them carries their ids in its metadata, `"ledger": ["S3-12"]`.
 """
 
 from __future__ import annotations
 
+import ast
 import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill
+from typing import Any
 
-from book_tools.source_places import (
-    Place,
-    describe,
-    metadata_problems,
-    notebook_places,
-    page_files,
-    page_places,
-)
-from book_tools.source_table import ROOT, Item, LedgerError, Table, load_table
+import yaml
 
-Coverage = Mapping[str, Sequence[Place]]
+from book_tools.notebook_parts import headings
+from book_tools.toc import ROOT, notebook_pages
+
+SOURCES = Path("book/sources.yml")
+MISTAKES = ("wrong", "ambiguous")  # verdicts: a code cell has to show these
 
 
-def read_coverage(table: Table, root: Path = ROOT) -> dict[str, list[Place]]:
-    """Find every cell and page that carries ids.
+@dataclass(frozen=True)
+class Cell:
+    """A cell that carries ids."""
+
+    page: str  # as in _toc.yml, such as book/04_masks
+    index: int
+    kind: str  # "code" or "markdown"
+    ids: tuple[str, ...]
+    anchor: str  # the label of the cell, unique in the book
+    title: str  # of the page
+    heading: str  # the nearest one above the cell
+    shows: bool  # running it again fails once what it shows is no longer so
+
+
+def read_documents(root: Path = ROOT) -> list[dict[str, Any]]:
+    """The documents with their sections, and the items of each section."""
+    return yaml.safe_load((root / SOURCES).read_text(encoding="utf-8"))
+
+
+def items_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The items of all sections of a document, in its order."""
+    return [item for section in document["sections"] for item in section["items"]]
+
+
+def read_cells(root: Path = ROOT) -> list[Cell]:
+    """Every cell of the book that carries ids, in the order of the book."""
+    found = []
+    for path in notebook_pages(root):
+        page = path.relative_to(root).with_suffix("").as_posix()
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        found += cells_with_ids(page, cells)
+    return found
+
+
+def cells_with_ids(page: str, cells: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
+    """The cells of one notebook that carry ids.
 
     Args:
-        table: The table that knows the ids.
-        root: The folder of `_toc.yml`.
-
-    Returns:
-        For each id of the table its places, in the order of the book; an id that
-        nothing carries has an empty list.
-
-    Raises:
-        LedgerError: A cell carries an unknown id or malformed metadata.
+        page: the notebook as the table of contents names it.
+        cells: the cells of the notebook's JSON.
     """
-    known = table.items
-    coverage: dict[str, list[Place]] = {name: [] for name in known}
-    problems = []
-    for docname, path in page_files(root).items():
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".md":
-            found = page_places(docname, text)
-        else:
-            found, wrong = notebook_places(docname, json.loads(text)["cells"])
-            problems += wrong
-        for place, ids in found:
-            where = describe(place)
-            problems += metadata_problems(ids, known, where)
-            if not problems:
-                for name in ids:
-                    coverage[name].append(place)
-    if problems:
-        raise LedgerError(problems)
-    return coverage
-
-
-def is_covered(item: Item, places: Sequence[Place]) -> bool:
-    """Whether the book treats the item: a mistake counts once code shows it."""
-    return any(place.shows for place in places) if item.is_mistake else bool(places)
-
-
-def coverage_problems(table: Table, coverage: Coverage) -> list[str]:
-    """What keeps the table from being covered, a sentence for each fault.
-
-    An item may be uncovered only while its chapter is in `waiting`, and a chapter
-    may be in `waiting` only while one of its items is uncovered.
-    """
-    problems = []
-    for item in table.items.values():
-        places = coverage[item.id]
-        if item.chapter in table.waiting or is_covered(item, places):
-            continue
-        fault = (
-            f"is {item.verdict} and needs a code cell that asserts it or catches it"
-            if places
-            else "is carried by no cell"
-        )
-        problems.append(f"{item.id} ({item.chapter}) {fault}: {item.says}")
-    for chapter in table.waiting:
-        items = [item for item in table.items.values() if item.chapter == chapter]
-        if all(is_covered(item, coverage[item.id]) for item in items):
-            problems.append(
-                f"{chapter}: every item is covered, so take it out of waiting"
+    checks = functions_that_fail(cells)
+    chapter = page.rpartition("/")[2].lstrip("0123456789_").replace("_", "-")
+    titles, taken = [], Counter[str]()
+    for index, cell in enumerate(cells):
+        source, kind, metadata = cell_source(cell), cell["cell_type"], cell["metadata"]
+        if kind == "markdown":
+            titles += [text for _, text in headings(source)]
+        if ids := metadata.get("ledger"):
+            anchor = f"{chapter}-{ids[0]}".lower()
+            taken[anchor] += 1
+            number = f"-{taken[anchor]}" if taken[anchor] > 1 else ""
+            compared = "nbval-ignore-output" not in metadata.get("tags", [])
+            yield Cell(
+                page=page,
+                index=index,
+                kind=kind,
+                ids=tuple(ids),
+                anchor=anchor + number,
+                title=titles[0] if titles else page,
+                heading=titles[-1] if titles else page,
+                shows=kind == "code" and can_fail(source, checks, compared),
             )
-    return problems
 
 
-def report(table: Table, coverage: Coverage, chapter: str | None = None) -> str:
-    """Say what is covered and what is missing.
+def cell_source(cell: Mapping[str, Any]) -> str:
+    """The source of a cell as one string; notebooks store a list of lines, too."""
+    return "".join(cell["source"])
+
+
+def can_fail(source: str, checks: Collection[str] = (), compared: bool = True) -> bool:
+    """Whether running code again fails once what it shows is no longer so.
+
+    It does where it asserts something about a name, or where it prints an error that it
+    catches: without the error the line would be missing.
 
     Args:
-        table: The table of the documents.
-        coverage: The places of each id.
-        chapter: The chapter to list item by item; all chapters in short if None.
-
-    Returns:
-        The lines to print.
+        source: of a cell.
+        checks: names of functions that assert: a call of one counts.
+        compared: whether the replay of the chapters compares what the cell prints.
     """
-    if chapter is None:
-        return "\n".join(_chapter_line(table, coverage, c) for c in table.chapters)
-    items = [item for item in table.items.values() if item.chapter == chapter]
-    done = [item for item in items if is_covered(item, coverage[item.id])]
-    lines = ["covered:"]
-    lines += [
-        f"  {item.id}  {', '.join(map(describe, coverage[item.id]))}" for item in done
-    ]
-    lines.append("missing:")
-    for item in items:
-        if item not in done:
-            needs = " [needs an assertion or a caught error]" * item.is_mistake
-            unshown = " [carried, not shown]" if coverage[item.id] else ""
-            lines.append(f"  {item.id}  {item.kind}, {item.verdict}{needs}{unshown}")
-            lines.append(_wrapped("says:  ", item.says))
-            lines.append(_wrapped("truth: ", item.truth))
-    lines.append(_chapter_line(table, coverage, chapter))
-    return "\n".join(lines)
+    for node in _nodes_that_run(source):
+        match node:
+            case ast.Assert(test=test):
+                if any(isinstance(part, ast.Name) for part in ast.walk(test)):
+                    return True
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                if name in checks or name.startswith("assert_"):
+                    return True
+            case ast.ExceptHandler(body=body):
+                if compared and "print(" in "".join(map(ast.unparse, body)):
+                    return True
+    return False
 
 
-def _wrapped(label: str, text: str) -> str:
-    return fill(label + text, 88, initial_indent=" " * 9, subsequent_indent=" " * 16)
+def functions_that_fail(cells: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The names of the functions defined in a notebook that assert something."""
+    return {
+        part.name
+        for cell in cells
+        if cell["cell_type"] == "code"
+        for part in _statements(cell_source(cell))
+        if isinstance(part, ast.FunctionDef)
+        and can_fail("\n".join(map(ast.unparse, part.body)), compared=False)
+    }
 
 
-def _chapter_line(table: Table, coverage: Coverage, chapter: str) -> str:
-    items = [item for item in table.items.values() if item.chapter == chapter]
-    done = sum(is_covered(item, coverage[item.id]) for item in items)
-    state = "waiting" if chapter in table.waiting else "written"
-    return f"{chapter:24} {done:3} of {len(items):3} covered  ({state})"
+def _nodes_that_run(source: str) -> Iterator[ast.AST]:
+    """The nodes that run with a cell: not those in a function that it only defines."""
+    waiting: list[ast.AST] = [*_statements(source)]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            yield node
+            waiting += ast.iter_child_nodes(node)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Print the report for the chapter named, or for all; 1 where a fault is found."""
+def _statements(source: str) -> list[ast.stmt]:
     try:
-        table = load_table()
-        if len(arguments) > 1 or any(a not in table.chapters for a in arguments):
-            print(f"usage: python -m book_tools.ledger [{'|'.join(table.chapters)}]")
-            return 2
-        coverage = read_coverage(table)
-    except LedgerError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(report(table, coverage, *arguments))
-    return 0
+        return ast.parse(source).body
+    except SyntaxError:  # a magic: nothing that shows a mistake
+        return []
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def problems(
+    documents: Sequence[Mapping[str, Any]], cells: Sequence[Cell]
+) -> Iterator[str]:
+    """What keeps the book from covering the documents, a sentence for each fault."""
+    items = {item["id"]: item for document in documents for item in items_of(document)}
+    for cell in cells:
+        where = f"{cell.page}, cell {cell.index} ({cell.kind})"
+        for name, count in Counter(cell.ids).items():
+            if name not in items:
+                yield f"{where}: unknown id {name!r}"
+            if count > 1:
+                yield f"{where}: the id {name!r} is repeated"
+    for name, item in items.items():
+        carrying = [cell for cell in cells if name in cell.ids]
+        if not carrying:
+            yield f"{name} is in no cell: {item['says']}"
+        elif item["verdict"] in MISTAKES and not any(c.shows for c in carrying):
+            yield (
+                f"{name} is {item['verdict']}, but no code cell with it asserts what "
+                f"is true, or catches and prints the error: {item['says']}"
+            )

@@ -1,19 +1,30 @@
-"""Cells, headings and sections of a notebook, for the rules that read them."""
+"""Cells and sections of a notebook and parts of its Markdown, for the rules.
+
+Markdown is parsed by MyST's own parser with the book's settings: what a rule calls a
+link, a label or a formula is what the page makes of it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+import yaml
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from myst_parser.config.main import MdParserConfig
+from myst_parser.parsers.mdit import create_md_parser
 from nbformat import NotebookNode
 
-HEADING = re.compile(r"^(#{1,6}) +(.+?) *$", re.MULTILINE)
-FENCE = re.compile(r"^(```+|~~~+).*?^\1 *$", re.MULTILINE | re.DOTALL)
-CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
-MATH = re.compile(r"\$\$.+?\$\$|\$[^$\n]+\$", re.DOTALL)
+from book_tools.toc import ROOT
 
-BEFORE_IDEAS = ["What you will build", "Setup"]  # the sections a chapter opens with
+SETTINGS = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["parse"]
+PARSER = create_md_parser(
+    MdParserConfig(enable_extensions=set(SETTINGS["myst_enable_extensions"])),
+    RendererHTML,
+)
 
 
 @dataclass
@@ -54,15 +65,49 @@ def printed_text(output: NotebookNode) -> str:
     return output.get("text") or output.get("data", {}).get("text/plain", "")
 
 
-def without_code(markdown: str) -> str:
-    """Markdown less its code, fenced and inline, where `#` and `[` mean nothing."""
-    return CODE_SPAN.sub("", FENCE.sub("", markdown))
+def tags(cell: NotebookNode) -> list[str]:
+    """The cell's tags."""
+    return cell.metadata.get("tags", [])
+
+
+def is_solution(cell: NotebookNode) -> bool:
+    """True for a code cell whose first line calls it the solution of an exercise."""
+    return cell.cell_type == "code" and cell.source.startswith("# @title Solution")
+
+
+def chapter_number(notebook: NotebookNode) -> int | None:
+    """The N of the title `# N. Title` in the first cell; None where there is none."""
+    first = notebook.cells[0].source if notebook.cells else ""
+    match = re.match(r"# (\d+)\. ", first)
+    return int(match.group(1)) if match else None
+
+
+@lru_cache(maxsize=4096)
+def tokens(markdown: str) -> tuple[Token, ...]:
+    """The blocks of a text, those inside `:::` boxes included, in order."""
+    found: list[Token] = []
+    for token in PARSER.parse(markdown):
+        found.append(token)
+        if token.type == "colon_fence":
+            found += tokens(token.content)
+    return tuple(found)
+
+
+def pieces(markdown: str) -> Iterator[Token]:
+    """Every block of a text, each followed by what it holds: words, code, links."""
+    for token in tokens(markdown):
+        yield token
+        yield from token.children or ()
 
 
 def headings(markdown: str) -> list[tuple[int, str]]:
     """Level and text of every heading."""
-    found = HEADING.findall(FENCE.sub("", markdown))
-    return [(len(hashes), text) for hashes, text in found]
+    found = tokens(markdown)
+    return [
+        (int(token.tag[1]), text.content)
+        for token, text in zip(found, found[1:], strict=False)
+        if token.type == "heading_open"
+    ]
 
 
 def slug(heading: str) -> str:
@@ -72,7 +117,7 @@ def slug(heading: str) -> str:
 
 
 def sections(notebook: NotebookNode) -> list[Section]:
-    """The notebook cut at its level-2 headings; what stands before has title "".
+    """The notebook split at its level-2 headings; what stands before has title "".
 
     A cell that holds a level-2 heading belongs to the last one in it.
     """
@@ -83,13 +128,3 @@ def sections(notebook: NotebookNode) -> list[Section]:
             found += [Section(title) for title in titles]
         found[-1].cells.append((index, cell))
     return found
-
-
-def tags(cell: NotebookNode) -> list[str]:
-    """The cell's tags."""
-    return cell.metadata.get("tags", [])
-
-
-def is_solution(cell: NotebookNode) -> bool:
-    """True for a code cell whose first line calls it the solution of an exercise."""
-    return cell.cell_type == "code" and cell.source.startswith("# @title Solution")

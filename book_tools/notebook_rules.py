@@ -1,41 +1,32 @@
-"""Rules about the parts of a chapter, and the list of all rules.
+"""Rules about the parts of a chapter, and all rules together.
 
-A rule takes a notebook and yields a message for each thing it finds wrong.
+A rule takes a notebook (one about files, its path as well) and yields a message for
+each thing it finds wrong.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
+import nbformat
 from nbformat import NotebookNode
 
 from book_tools import cell_rules, link_rules, output_rules, repository, term_rules
-from book_tools.normal_form import chapter_number, read
 from book_tools.notebook_parts import (
-    BEFORE_IDEAS,
-    MATH,
     Section,
+    chapter_number,
     headings,
     is_solution,
     markdown_cells,
     printed_text,
     sections,
     tags,
-    without_code,
 )
+from book_tools.template import IDEAS, SETUP_TAGS, SOLUTION_METADATA, template_of
 
-AFTER_IDEAS = [
-    "The library's version",
-    "Common mistakes",
-    "Summary",
-    "Exercises",
-    "Further reading",
-]
-PROMISES = ["**You will build**", "**You will learn**", "**You need**"]
-EXERCISE = re.compile(r"Exercise (\d+)\.(\d+) — \S.*")
 CHECK = re.compile(r"\bcheck_\w+(?=\()")
 
 
@@ -44,9 +35,13 @@ def _section(notebook: NotebookNode, title: str) -> Section:
     return next(found, Section(title))
 
 
+def _first(notebook: NotebookNode) -> str:
+    return notebook.cells[0].source if notebook.cells else ""
+
+
 def title(notebook: NotebookNode) -> Iterator[str]:
     """The first cell is the title: number, link to Colab and the question."""
-    if not chapter_number(notebook):
+    if chapter_number(notebook) is None:
         yield "cell 0: must start with a title such as '# 1. Embeddings'"
         return
     text = re.sub(r"^# .*|\[Open this chapter in Colab\]\(.*?\)", "", _first(notebook))
@@ -54,42 +49,28 @@ def title(notebook: NotebookNode) -> Iterator[str]:
         yield "cell 0: no sentence with the question that the chapter answers"
 
 
-def _first(notebook: NotebookNode) -> str:
-    return notebook.cells[0].source if notebook.cells else ""
-
-
 def template(notebook: NotebookNode) -> Iterator[str]:
-    """All parts are there, once, and in order."""
-    found = [section.title for section in sections(notebook)[1:]]
-    parts = BEFORE_IDEAS + AFTER_IDEAS
-    for part in parts:
-        if found.count(part) != 1:
-            yield f"section '## {part}': found {found.count(part)} times, expected once"
-    order = [title for title in found if title in parts]
-    for before, after in pairwise(order):
-        if parts.index(before) > parts.index(after):
-            yield f"section '## {after}' must stand before '## {before}'"
-    ideas = [title for title in found if title not in parts]
-    if not 3 <= len(ideas) <= 6:
-        yield f"{len(ideas)} idea sections, expected three to six: {ideas}"
-    framed = [title for title in found if title in ideas + ["Setup", AFTER_IDEAS[0]]]
-    for name in framed[: framed.index("Setup")] if "Setup" in framed else []:
-        yield f"section '## {name}' must stand after Setup"
-    if AFTER_IDEAS[0] in framed:
-        for name in framed[framed.index(AFTER_IDEAS[0]) + 1 :]:
-            yield f"section '## {name}' must stand before '## {AFTER_IDEAS[0]}'"
-
-
-def promises(notebook: NotebookNode) -> Iterator[str]:
-    """The opening says what you will build and learn, and what you need."""
-    cells = _section(notebook, BEFORE_IDEAS[0]).of_type("markdown")
-    text = "\n".join(cell.source for _, cell in cells)
-    places = [text.find(promise) for promise in PROMISES]
-    for promise, place in zip(PROMISES, places, strict=True):
-        if place < 0:
-            yield f"section '## {BEFORE_IDEAS[0]}': {promise} is missing"
-    if -1 not in places and places != sorted(places):
-        yield f"section '## {BEFORE_IDEAS[0]}': expected the order {PROMISES}"
+    """All parts are there, once and in order, and hold what they must hold."""
+    titles = [section.title for section in sections(notebook)[1:]]
+    parts = template_of(titles)
+    found: list[str] = []
+    for name in titles:
+        part = name if name in parts else IDEAS
+        if part != IDEAS or found[-1:] != [IDEAS]:
+            found.append(part)
+    for line in difflib.ndiff(list(parts), found):
+        if line.startswith("- "):
+            yield f"section '## {line[2:]}' is missing, or not where it belongs"
+        if line.startswith("+ "):
+            yield f"section '## {line[2:]}' is repeated, or not where it belongs"
+    for part, phrases in parts.items():
+        cells = _section(notebook, part).of_type("markdown")
+        text, start = "\n".join(cell.source for _, cell in cells), 0
+        for phrase in phrases if cells else []:
+            start = text.find(phrase, start)
+            if start < 0:
+                yield f"section '## {part}': {phrase} is missing, or out of order"
+                break
 
 
 def heading_levels(notebook: NotebookNode) -> Iterator[str]:
@@ -107,59 +88,43 @@ def heading_levels(notebook: NotebookNode) -> Iterator[str]:
 def setup(notebook: NotebookNode) -> Iterator[str]:
     """Two cells: the bootstrap, unseen in the book, and the hidden imports."""
     cells = _section(notebook, "Setup").of_type("code")
-    if len(cells) != 2:
-        yield f"section '## Setup': {len(cells)} code cells, expected two"
-    wanted = ["remove-cell", "hide-input"]
-    for (index, cell), tag in zip(cells, wanted, strict=False):
+    if len(cells) != len(SETUP_TAGS):
+        yield f"section '## Setup': {len(cells)} code cells, not {len(SETUP_TAGS)}"
+    for (index, cell), tag in zip(cells, SETUP_TAGS, strict=False):
         if tag not in tags(cell):
             yield f"cell {index}: must carry the tag {tag!r}"
-    for section in sections(notebook)[:2]:
+    for section in sections(notebook):
+        if section.title == "Setup":
+            return
         for index, _ in section.of_type("code"):
             yield f"cell {index}: code before Setup"
 
 
-def stamped(notebook: NotebookNode, address: str, file_name: str) -> Iterator[str]:
-    """The bootstrap cell and the Colab link name the repository in _config.yml.
-
-    Args:
-        notebook: the notebook to read.
-        address: the repository in _config.yml.
-        file_name: the notebook's name, such as 01_embeddings.ipynb.
-    """
-    cells = _section(notebook, "Setup").of_type("code")
-    if not cells or cells[0][1].source != repository.bootstrap(address):
-        yield f"the first code cell must be:\n{repository.bootstrap(address)}"
-    link = repository.colab_link(address, file_name)
-    if f"[Open this chapter in Colab]({link})" not in _first(notebook):
-        yield f"cell 0: must hold [Open this chapter in Colab]({link})"
-
-
 def exercises(notebook: NotebookNode) -> Iterator[str]:
-    """Three to five, each a task, a stub that checks, and a hidden solution."""
-    section = _section(notebook, "Exercises")
-    cells = section.cells
-    number, found = chapter_number(notebook), 0
-    for place, (index, cell) in enumerate(cells):
+    """Each is a task, a stub that checks, and a hidden solution that passes."""
+    cells = _section(notebook, "Exercises").cells
+    found = 0
+    for n, (index, cell) in enumerate(cells):
         names = [text for level, text in headings(cell.source) if level == 3]
         if cell.cell_type != "markdown" or not names:
             continue
-        for name in names:
-            found += 1
-            wanted = f"Exercise {number}.{found} — "
-            if not (EXERCISE.fullmatch(name) and name.startswith(wanted)):
-                yield f"cell {index}: heading {name!r}, expected '{wanted}short title'"
-        following = [cell for _, cell in cells[place + 1 : place + 3]]
+        found += 1
+        number = f"{chapter_number(notebook)}.{found}"
+        if not re.fullmatch(rf"Exercise {re.escape(number)} — \S.*", names[0]):
+            yield f"cell {index}: heading {names[0]!r}, not 'Exercise {number} — Title'"
+        following = [cell for _, cell in cells[n + 1 : n + 3]]
         if [cell.cell_type for cell in following] != ["code", "code"]:
             yield f"cell {index}: a stub and a solution must follow as code cells"
             continue
-        yield from _stub(index + 1, following[0])
-        yield from _solution(index + 2, following[1], f"{number}.{found}")
-        if set(CHECK.findall(following[0].source)) - set(
-            CHECK.findall(following[1].source)
-        ):
+        stub, solution = following
+        yield from _stub(index + 1, stub)
+        yield from _solution(index + 2, solution, number)
+        if set(CHECK.findall(stub.source)) - set(CHECK.findall(solution.source)):
             yield f"cell {index + 2}: solution does not pass the check of its stub"
-    if not 3 <= found <= 5:
-        yield f"{found} exercises, expected three to five"
+    for section in sections(notebook):
+        for index, cell in section.of_type("code"):
+            if is_solution(cell) and section.title != "Exercises":
+                yield f"cell {index}: solution outside the Exercises"
 
 
 def _stub(index: int, cell: NotebookNode) -> Iterator[str]:
@@ -178,67 +143,63 @@ def _solution(index: int, cell: NotebookNode, number: str) -> Iterator[str]:
     first = cell.source.partition("\n")[0]
     if first != f"# @title Solution {number}":
         yield f"cell {index}: first line {first!r}, not '# @title Solution {number}'"
-    if not CHECK.search(cell.source):
-        yield f"cell {index}: solution calls no check_ function"
-    if "hide-cell" not in tags(cell):
-        yield f"cell {index}: solution must carry the tag 'hide-cell'"
-    wanted = {
-        "cellView": "form",
-        "jupyter": {"source_hidden": True},
-        "mystnb": {"code_prompt_show": "Show the solution"},
-    }
-    for key, value in wanted.items():
+    for key, value in SOLUTION_METADATA.items():
         if cell.metadata.get(key) != value:
             yield f"cell {index}: solution must have metadata {key!r}: {value!r}"
 
 
-def stray_solutions(notebook: NotebookNode) -> Iterator[str]:
-    """A solution belongs to an exercise of its section."""
-    for section in sections(notebook):
-        for index, cell in section.of_type("code"):
-            if is_solution(cell) and section.title != "Exercises":
-                yield f"cell {index}: solution outside the Exercises"
+def number(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """The number in the title is the one in the name of the file."""
+    if path.name[:2] != f"{chapter_number(notebook) or 0:02d}":
+        yield f"title says {chapter_number(notebook)}, the file is {path.name}"
 
 
-def endings(notebook: NotebookNode) -> Iterator[str]:
-    """A summary of five sentences at most, and three links at most."""
-    for index, cell in _section(notebook, "Summary").of_type("markdown"):
-        text = MATH.sub("x", without_code(cell.source))
-        count = len(re.findall(r"[.?!](?=\s|$)", re.sub(r"\b(e\.g|i\.e)\.", "", text)))
-        if count > 5:
-            yield f"cell {index}: summary of {count} sentences, at most five"
-    cells = _section(notebook, "Further reading").of_type("markdown")
-    text = "\n".join(cell.source for _, cell in cells)
-    count = len(re.findall(r"\]\(https?://|<https?://", text))
-    if not 1 <= count <= 3:
-        yield f"section '## Further reading': {count} links, expected one to three"
+def stamped(
+    notebook: NotebookNode, path: Path, address: str | None = None
+) -> Iterator[str]:
+    """The bootstrap cell and the Colab link name the repository in _config.yml.
+
+    Args:
+        notebook: the notebook to read.
+        path: where it is stored.
+        address: the repository; by default the one in _config.yml.
+    """
+    address = address or repository.address()
+    cells = _section(notebook, "Setup").of_type("code")
+    if not cells or cells[0][1].source != repository.bootstrap(address):
+        yield f"the first code cell must be:\n{repository.bootstrap(address)}"
+    link = repository.colab_link(address, path.name)
+    if f"[Open this chapter in Colab]({link})" not in _first(notebook):
+        yield f"cell 0: must hold [Open this chapter in Colab]({link})"
 
 
-RULES = [
-    title,
-    template,
-    promises,
+RULES = [  # for every notebook
     heading_levels,
-    setup,
-    exercises,
-    stray_solutions,
-    endings,
     *cell_rules.RULES,
     *output_rules.RULES,
     *link_rules.RULES,
 ]
+FILE_RULES = [*output_rules.FILE_RULES, *link_rules.FILE_RULES]
+CHAPTER_RULES = [title, template, setup, exercises, cell_rules.asserts]
+CHAPTER_FILE_RULES = [number, stamped, *term_rules.FILE_RULES]
 
 
-def number_matches(notebook: NotebookNode, number: int) -> Iterator[str]:
-    """The number in the title is the chapter's place in the table of contents."""
-    if chapter_number(notebook) != number:
-        yield f"title says {chapter_number(notebook)}, table of contents {number}"
+def complaints(path: Path) -> list[str]:
+    """What all rules find wrong with a notebook, each after the rule's name.
 
+    A page whose name starts with no number is no chapter: it needs no exercises.
 
-def file_rules(path: Path, address: str) -> Iterator[str]:
-    """What a notebook alone does not tell: its stored form, links and address."""
-    notebook = read(path)
-    yield from output_rules.stored_form(path)
-    yield from link_rules.broken_links(notebook, path)
-    yield from term_rules.unlinked_terms(notebook, path)
-    yield from stamped(notebook, address, path.name)
+    Args:
+        path: where the notebook is stored, beside what it links to.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    is_chapter = re.match(r"\d+_", path.name)
+    rules = [*RULES, *(CHAPTER_RULES if is_chapter else [])]
+    file_rules = [*FILE_RULES, *(CHAPTER_FILE_RULES if is_chapter else [])]
+    found = [(rule, rule(notebook)) for rule in rules]
+    found += [(rule, rule(notebook, path)) for rule in file_rules]
+    return [
+        f"{rule.__name__}: {message}"
+        for rule, messages in found
+        for message in messages
+    ]

@@ -1,20 +1,17 @@
-"""Run the chapters and store them in one normal form.
+"""Run the chapters and store them clean.
 
-    python -m book_tools.notebooks                     execute and store all chapters
+    python -m book_tools.notebooks                           all chapters
     python -m book_tools.notebooks book/04_masks.ipynb       only this one
-    python -m book_tools.notebooks --check             is every stored form normal?
-    python -m book_tools.notebooks --coverage          how much does nbval compare?
 
-The normal form holds nothing that changes from run to run, so a second run
-leaves no difference; the output of a cell tagged nbval-ignore-output is kept
-while its source stays. Progress bars are for whoever runs a cell: the kernels
-started here do not draw them, and bars left by another front end are removed.
-Anything else on stderr is refused.
+A chapter runs from a fresh kernel, in place, whole or not at all. What is stored holds
+nothing that changes from run to run, so a second run leaves no difference; the output
+of a cell tagged nbval-ignore-output, such as a timing, is kept while its source stays.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import hashlib
 import os
 import subprocess
@@ -29,23 +26,50 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
+from nbstripout import strip_output
 
-from book_tools.normal_form import is_normal, normalize, read, write
-from book_tools.toc import chapters
+from book_tools.notebook_parts import chapter_number, code_cells, tags
+from book_tools.toc import notebook_pages
 
 KERNEL_ENV = {
     "PYTHONHASHSEED": "0",  # the order of sets of strings repeats
     "TQDM_DISABLE": "1",  # no progress bar in a stored output ...
     "QT_API": "none",  # ... and tqdm.auto takes the bar that listens to that
 }
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+# What editors leave in a cell; unknown keys stay, for a rule to name.
+NOISE = (
+    "ExecuteTime collapsed colab editable execution executionInfo id lines_to_next_cell"
+    " outputId pycharm scrolled trusted vscode"
+)
 
 
-class NotebookError(Exception):
-    """A notebook that cannot be stored; the message names the cell and the reason."""
+def clean(notebook: NotebookNode) -> NotebookNode:
+    """Return a copy without timestamps and details of kernel, machine and editor."""
+    cleaned = strip_output(
+        copy.deepcopy(notebook),
+        keep_output=True,
+        keep_count=True,
+        keep_id=True,
+        extra_keys=[f"cell.metadata.{key}" for key in NOISE.split()],
+    )
+    cleaned.nbformat, cleaned.nbformat_minor = 4, 5
+    cleaned.metadata = nbformat.from_dict(METADATA)
+    for index, cell in enumerate(cleaned.cells):
+        cell.id = f"{chapter_number(cleaned) or 0:02d}-{index:02d}"
+    return cleaned
+
+
+def stored_text(notebook: NotebookNode) -> str:
+    """The text of a notebook's file."""
+    return nbformat.writes(clean(notebook)) + "\n"
 
 
 def execute(path: Path, timeout: float = 600) -> bool:
-    """Run the notebook at path in a fresh kernel and store it in normal form.
+    """Run the notebook at path in a fresh kernel and store it clean.
 
     Args:
         path: the notebook; its folder is the kernel's working directory.
@@ -55,14 +79,14 @@ def execute(path: Path, timeout: float = 600) -> bool:
         True where the stored file changed.
 
     Raises:
-        NotebookError: a cell raised an exception or wrote to stderr. The stored
-            file is left as it was.
+        CellExecutionError: a cell raised an exception. The file is as it was.
     """
-    notebook = nbformat.read(path, as_version=4)
-    stored = _unrepeatable(notebook)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
+    before = path.read_text(encoding="utf-8")
+    notebook = nbformat.reads(before, as_version=4)
+    unrepeatable = {
+        cell.metadata.get("source_digest"): cell.outputs
+        for _, cell in code_cells(notebook)
+    }
     # Without folders to search, the only kernel is the one of this environment.
     manager = AsyncKernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
     client = NotebookClient(
@@ -71,73 +95,21 @@ def execute(path: Path, timeout: float = 600) -> bool:
         timeout=timeout,
         force_raise_errors=True,
         record_timing=False,
+        coalesce_streams=True,
         resources={"metadata": {"path": str(path.parent)}},
     )
-    try:
-        client.execute(env={**os.environ, **KERNEL_ENV}, stderr=subprocess.DEVNULL)
-    except CellExecutionError as error:
-        index = next(i for i, cell in enumerate(notebook.cells) if _failed(cell))
-        raise NotebookError(f"{path}: cell {index} failed\n{error}") from None
-    normal = normalize(notebook)
-    for index, cell in enumerate(normal.cells):
-        for output in cell.get("outputs", []):
-            if output.get("name") == "stderr":
-                raise NotebookError(
-                    f"{path}: cell {index} wrote to stderr\n{output.text}"
-                )
-        if "nbval-ignore-output" in cell.metadata.get("tags", []):
-            cell.metadata["source_digest"] = _digest(cell)
-            cell.outputs = stored.get(cell.source, cell.outputs)
-    return write(normalize(normal), path)
-
-
-def _unrepeatable(notebook: NotebookNode) -> dict[str, list[NotebookNode]]:
-    """Outputs that differ in every run, such as timings, by the source of their cell.
-
-    They are kept as long as the digest stored with them says that they come from
-    this very source; so a second run leaves no difference.
-    """
-    return {
-        cell.source: cell.outputs
-        for cell in normalize(notebook).cells
-        if cell.metadata.get("source_digest") == _digest(cell)
-    }
-
-
-def _digest(cell: NotebookNode) -> str:
-    return hashlib.sha256(cell.source.encode()).hexdigest()[:12]
-
-
-def _failed(cell: NotebookNode) -> bool:
-    return any(output.output_type == "error" for output in cell.get("outputs", []))
-
-
-def coverage(notebook: NotebookNode) -> tuple[int, int]:
-    """How many cells that print are compared by nbval, and how many print at all.
-
-    A picture is no print: its text form `<Figure ...>` says nothing.
-    """
-    compared = printing = 0
-    for cell in notebook.cells:
-        if any(_prints(output) for output in cell.get("outputs", [])):
-            printing += 1
-            skipped = {"nbval-ignore-output", "nbval-skip"} & set(
-                cell.metadata.get("tags", [])
-            )
-            compared += not skipped and "NBVAL_" not in cell.source
-    return compared, printing
-
-
-def _prints(output: NotebookNode) -> bool:
-    data = output.get("data", {"text/plain": ""})
-    return not any(mime.startswith("image/") for mime in data)
-
-
-def _report_coverage(paths: Sequence[Path]) -> None:
-    counts = [coverage(read(path)) for path in paths]
-    compared, printing = (sum(column) for column in zip(*counts, strict=True))
-    share = 100 * compared / max(printing, 1)
-    print(f"compared {compared} of {printing} cells that print ({share:.1f} %)")
+    client.execute(env={**os.environ, **KERNEL_ENV}, stderr=subprocess.DEVNULL)
+    for _, cell in code_cells(notebook):
+        if "nbval-ignore-output" in tags(cell):
+            digest = hashlib.sha256(cell.source.encode()).hexdigest()[:12]
+            cell.outputs = unrepeatable.get(digest, cell.outputs)
+            cell.metadata["source_digest"] = digest
+    after = stored_text(notebook)
+    if after != before:
+        beside = path.with_suffix(".tmp")
+        beside.write_text(after, encoding="utf-8", newline="\n")
+        beside.replace(path)
+    return after != before
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -147,27 +119,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("paths", nargs="*", type=Path, help="default: all chapters")
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--check", action="store_true", help="only look, do not run")
-    mode.add_argument("--coverage", action="store_true", help="count compared cells")
-    options = parser.parse_args(arguments)
-    paths = [path.resolve() for path in options.paths] or chapters()
-
-    if options.coverage:
-        _report_coverage(paths)
-        return 0
+    parser.add_argument("paths", nargs="*", type=Path, help="default: all of them")
     status = 0
-    for path in paths:
+    for path in parser.parse_args(arguments).paths or notebook_pages():
         start = time.perf_counter()
         try:
-            if options.check:
-                if not is_normal(path):
-                    raise NotebookError(f"{path}: not stored in normal form")
-                continue
-            changed = execute(path)
-        except NotebookError as error:
-            print(error, file=sys.stderr)
+            changed = execute(path.resolve())
+        except CellExecutionError as error:
+            print(f"{path}: a cell failed, nothing is stored\n{error}", file=sys.stderr)
             status = 1
             continue
         seconds = time.perf_counter() - start

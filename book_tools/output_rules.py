@@ -7,14 +7,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
 from nbformat import NotebookNode
 
-from book_tools.normal_form import dumps, normalize
 from book_tools.notebook_parts import code_cells, outputs, printed_text
+from book_tools.notebooks import stored_text
 
 MAX_BYTES = 500_000
-MAX_ALT = 150
 
 VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
 MIMES = {"text/plain", "text/html", "text/latex", "text/markdown", "image/png"}
@@ -61,7 +59,7 @@ def figure_alt(output: NotebookNode) -> str | None:
 
 
 def alt_text(notebook: NotebookNode) -> Iterator[str]:
-    """Every figure is described for those who cannot see it, in one short line."""
+    """Every figure is described for those who cannot see it."""
     for index, cell in code_cells(notebook):
         alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
         carried = [figure_alt(output) for output in cell.outputs]
@@ -71,14 +69,8 @@ def alt_text(notebook: NotebookNode) -> Iterator[str]:
         if alt and not figures:
             yield f"cell {index}: alt text, but no figure"
         for text in figures:
-            described = (alt or text).strip()
-            if not described:
+            if not (alt or text).strip():
                 yield f"cell {index}: figure without alt text (mystnb.image.alt)"
-            if len(described) >= MAX_ALT:
-                yield (
-                    f"cell {index}: alt text of {len(described)} characters, "
-                    f"must be under {MAX_ALT}"
-                )
 
 
 def mime_types(notebook: NotebookNode) -> Iterator[str]:
@@ -112,17 +104,17 @@ def addresses(notebook: NotebookNode) -> Iterator[str]:
             yield f"cell {index}: prints a memory address: {match.group()}"
 
 
-def stored_form(path: Path) -> Iterator[str]:
-    """The file is in normal form (no timestamps or kernel details) and not too big."""
+def stored_form(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """The file holds no timestamps or kernel details, and is not too big."""
     stored = path.read_bytes()
     if len(stored) >= MAX_BYTES:
-        yield f"{len(stored)} bytes, under {MAX_BYTES}"
-    notebook = nbformat.reads(stored.decode("utf-8"), as_version=4)
-    normal = dumps(normalize(notebook)).encode("utf-8")
-    if stored != normal:
-        pairs = zip(stored.splitlines(), normal.splitlines(), strict=False)
-        place = next((n for n, (a, b) in enumerate(pairs, start=1) if a != b), "last")
-        yield f"not in normal form from line {place} of the file on: make notebooks"
+        yield f"{len(stored)} bytes, must be under {MAX_BYTES}"
+    clean = stored_text(notebook).encode("utf-8")
+    if stored != clean:
+        pairs = zip(stored.splitlines(), clean.splitlines(), strict=False)
+        line = next((n for n, (a, b) in enumerate(pairs, start=1) if a != b), "last")
+        yield f"not stored clean, from line {line} of the file on: make notebooks"
 
 
 RULES = [order, errors, alt_text, mime_types, remote, addresses]
+FILE_RULES = [stored_form]

@@ -21,9 +21,8 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from book_tools.normal_form import write
-from book_tools.toc import ROOT
-
+# Nothing else of the book: this runs in the image of Colab, too.
+ROOT = Path(__file__).resolve().parent.parent
 DEFAULT = "https://github.com/OWNER/REPO"
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff"]
 
@@ -130,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.notebooks:
             for path in options.notebooks:
                 notebook = nbformat.read(path, as_version=4)
-                write(stamp_bootstrap(notebook, options.url), path)
+                nbformat.write(stamp_bootstrap(notebook, options.url), path)
             changed = options.notebooks
         else:
             changed = stamp(options.url)

@@ -1,7 +1,7 @@
 """The rule that a term of the glossary is a link where a chapter first uses it.
 
-First use means the first time in running text: titles, promises and imports at the
-top, headings, tables, code, mathematics and the texts of other links do not count.
+First use means the first time in running text: what stands before a chapter's own
+sections, headings, tables, code, mathematics and the texts of other links do not count.
 A few terms are also words of everyday English. They count only in a paragraph that
 says what is meant: a key is the term beside a query, and not in a dictionary.
 """
@@ -11,34 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
+from markdown_it.token import Token
 from nbformat import NotebookNode
 
-from book_tools.link_rules import LINK
-from book_tools.notebook_parts import (
-    BEFORE_IDEAS,
-    CODE_SPAN,
-    FENCE,
-    HEADING,
-    MATH,
-    headings,
-    sections,
-    slug,
-)
+from book_tools.notebook_parts import headings, sections, slug, tokens
+from book_tools.template import opening
 
 GLOSSARY = "glossary.md"
-NO_PROSE = [
-    FENCE,
-    re.compile(r"<!--.*?-->", re.DOTALL),
-    HEADING,
-    CODE_SPAN,
-    MATH,
-    re.compile(r"^ *\|.*$", re.MULTILINE),  # a row of a table
-    re.compile(r"^:{3,}.*$", re.MULTILINE),  # where a box begins or ends
-]
-NO_WORDS = [LINK, re.compile(r"<[^>\n]+>|\bhttps?://\S+")]
-PARAGRAPH = re.compile(r"(?:.+\n?)+")
 EVERYDAY = {  # the word: what its paragraph must say for it to be the term
     "key": re.compile(r"\bquer(y|ies)\b", re.IGNORECASE),
     "value": re.compile(r"\bquer(y|ies)\b", re.IGNORECASE),
@@ -49,11 +31,10 @@ EVERYDAY = {  # the word: what its paragraph must say for it to be the term
 
 @dataclass(frozen=True)
 class Use:
-    """A term in the text of a cell: where it stands, and whether it is a link."""
+    """A term in a text: its anchor in the glossary, its words, is it a link there?"""
 
-    start: int
-    end: int
     slug: str
+    words: str
     linked: bool
 
 
@@ -66,8 +47,8 @@ def glossary_terms(path: Path) -> dict[str, str]:
 def term_pattern(names: Iterable[str]) -> re.Pattern[str]:
     """What finds a whole term, in any case, singular or plural, over a line's end.
 
-    The number of the group that matched is the place of the term in the names, from
-    1. Longer names must stand before those that they contain.
+    The number of the group that matched is the term's position in the names, from 1.
+    Longer names must stand before those that they contain.
     """
     forms = "|".join(f"({_forms(name)})" for name in names)
     return re.compile(rf"(?<![\w-])(?:{forms})(?![\w-])", re.IGNORECASE)
@@ -81,39 +62,42 @@ def _forms(name: str) -> str:
         last = rf"{re.escape(last)}?"
     else:
         last = rf"{re.escape(last)}(?:e?s)?"
-    return r"(?: +| *\n *)".join([*map(re.escape, before), last])
+    return r"\s+".join([*map(re.escape, before), last])
 
 
-def blank(patterns: list[re.Pattern[str]], text: str) -> str:
-    """The text with what the patterns find blotted out; every place stays."""
-    for pattern in patterns:
-        text = pattern.sub(lambda match: "\0" * len(match.group()), text)
-    return text
-
-
-def uses(markdown: str, terms: Mapping[str, str]) -> list[Use]:
+def uses(markdown: str, terms: Mapping[str, str]) -> Iterator[Use]:
     """The terms in the running text of a cell, in order, with links to them."""
-    prose = blank(NO_PROSE, markdown)
-    found = []
-    for link in LINK.finditer(prose):
-        page, _, anchor = link.group(3).partition("#")
-        if page == GLOSSARY and anchor in terms.values():
-            found.append(Use(*link.span(), anchor, linked=True))
+    for before, line in pairwise(tokens(markdown)):
+        if before.type == "paragraph_open":
+            yield from _uses_in(line.children or [], terms)
+
+
+def _uses_in(paragraph: list[Token], terms: Mapping[str, str]) -> list[Use]:
+    found = []  # each with its position in the words
+    words, link = "", None
+    for piece in paragraph:
+        match piece.type:
+            case "link_open":
+                link = str(piece.attrs["href"])
+                page, _, anchor = link.partition("#")
+                if page == GLOSSARY and anchor in terms.values():
+                    found.append((len(words), Use(anchor, anchor, linked=True)))
+            case "link_close":
+                link = None
+            case "text" if link is None:
+                words += piece.content
+            case "softbreak":
+                words += "\n"
+            case _:
+                words += "\0"  # no words, and no part of one
+    everything = " ".join(piece.content for piece in paragraph if piece.type == "text")
     longest_first = sorted(terms, key=len, reverse=True)
-    words = blank(NO_WORDS, prose)
     for term in term_pattern(longest_first).finditer(words) if terms else ():
         name = longest_first[term.lastindex - 1]
-        if is_meant(name, term.start(), prose):
-            found.append(Use(*term.span(), terms[name], linked=False))
-    return sorted(found, key=lambda use: use.start)
-
-
-def is_meant(name: str, start: int, prose: str) -> bool:
-    """False where a word of everyday English stands for itself, not for the term."""
-    if name not in EVERYDAY:
-        return True
-    around = next(p for p in PARAGRAPH.finditer(prose) if p.end() > start)
-    return bool(EVERYDAY[name].search(around.group()))
+        if name not in EVERYDAY or EVERYDAY[name].search(everything):
+            use = Use(terms[name], " ".join(term.group().split()), linked=False)
+            found.append((term.start(), use))
+    return [use for _, use in sorted(found, key=lambda pair: pair[0])]
 
 
 def first_uses(
@@ -121,8 +105,10 @@ def first_uses(
 ) -> dict[str, tuple[int, Use]]:
     """The anchor of every term in the chapter: index of the cell and first use."""
     first: dict[str, tuple[int, Use]] = {}
-    for section in sections(notebook)[1:]:
-        if section.title in BEFORE_IDEAS:
+    chapter = sections(notebook)[1:]
+    before = opening([section.title for section in chapter])
+    for section in chapter:
+        if section.title in before:
             continue
         for index, cell in section.of_type("markdown"):
             for use in uses(cell.source, terms):
@@ -140,8 +126,10 @@ def unlinked_terms(notebook: NotebookNode, path: Path) -> Iterator[str]:
     terms = glossary_terms(path.parent / GLOSSARY)
     for index, use in first_uses(notebook, terms).values():
         if not use.linked:
-            word = notebook.cells[index].source[use.start : use.end]
             yield (
-                f"cell {index}: first use of {' '.join(word.split())!r} is no link to "
-                f"{GLOSSARY}#{use.slug}; see python -m book_tools.link_terms"
+                f"cell {index}: first use of {use.words!r} is no link to "
+                f"{GLOSSARY}#{use.slug}"
             )
+
+
+FILE_RULES = [unlinked_terms]

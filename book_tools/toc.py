@@ -1,23 +1,33 @@
-"""The table of contents: which chapters there are, and in which order."""
+"""The table of contents: which pages and chapters there are, and in which order."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-import yaml
+from sphinx_external_toc.parsing import parse_toc_yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def chapters(root: Path = ROOT) -> list[Path]:
-    """The notebooks of the table of contents, in its order: number 1 comes first."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+def pages(root: Path = ROOT) -> list[str]:
+    """Every page of the table of contents, in its order, such as book/04_masks."""
+    site = parse_toc_yaml(root / "_toc.yml")
 
-    def files(entry: dict) -> list[str]:
-        below = [*entry.get("parts", []), *entry.get("chapters", [])]
-        below += entry.get("sections", [])
-        own = [entry[key] for key in ("root", "file") if key in entry]
-        return own + [name for child in below for name in files(child)]
+    def below(name: str) -> list[str]:
+        own = name.removesuffix(".ipynb").removesuffix(".md")
+        children = site[name].child_files()
+        return [own, *(page for child in children for page in below(child))]
 
-    paths = [root / f"{name.removesuffix('.ipynb')}.ipynb" for name in files(toc)]
+    return below(site.root.docname)
+
+
+def notebook_pages(root: Path = ROOT) -> list[Path]:
+    """The pages that are notebooks: the chapters, and what else has cells to run."""
+    paths = [root / f"{page}.ipynb" for page in pages(root)]
     return [path for path in paths if path.exists()]
+
+
+def chapters(root: Path = ROOT) -> list[Path]:
+    """The notebooks whose names begin with a number."""
+    return [path for path in notebook_pages(root) if re.match(r"\d+_", path.name)]

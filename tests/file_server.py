@@ -1,4 +1,4 @@
-"""A web server on this machine that can cut connections and ignore ranges."""
+"""A web server on this machine that can cut connections."""
 
 import http.server
 import threading
@@ -10,9 +10,8 @@ class Files:
 
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files = files
-        self.ranges = True  # answer requests for the rest of a file
         self.cuts: list[int] = []  # bytes to send before each cut, then no cut
-        self.asked: list[tuple[str, str | None]] = []
+        self.asked: list[str] = []
         self.url = ""
 
 
@@ -23,28 +22,21 @@ def serving(files: dict[str, bytes]):
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            wanted = self.headers.get("Range")
-            state.asked.append((self.path, wanted))
+            state.asked.append(self.path)
             content = state.files.get(self.path)
             if content is None:
                 return self.send_error(404)
-            start = 0
-            if wanted and state.ranges:
-                start = int(wanted.removeprefix("bytes=").removesuffix("-"))
-                if start >= len(content):
-                    return self.send_error(416)
-            self.send_response(206 if start else 200)
-            self.send_header("Content-Length", str(len(content) - start))
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            rest = content[start:]
-            self.wfile.write(rest[: state.cuts.pop(0)] if state.cuts else rest)
+            self.wfile.write(content[: state.cuts.pop(0)] if state.cuts else content)
             return None
 
         def log_message(self, *_args) -> None:
             """Say nothing."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     state.url = f"http://127.0.0.1:{server.server_port}"
     try:

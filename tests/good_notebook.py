@@ -2,7 +2,7 @@
 
 import nbformat
 
-from book_tools.normal_form import normalize
+from book_tools.notebooks import clean
 from book_tools.repository import bootstrap, colab_link
 
 ADDRESS = "https://github.com/owner/name"
@@ -43,7 +43,7 @@ def exercise(number):
 
 
 def good_notebook():
-    """A fresh copy, in normal form."""
+    """A fresh copy, as it is stored."""
     drawn = code("plt.show()", mystnb={"image": {"alt": "Bars: counts rise to 3"}})
     drawn.outputs = [figure()]
     cells = [
@@ -78,10 +78,13 @@ def good_notebook():
             "why one begins at zero."
         ),
     ]
-    notebook = normalize(nbformat.v4.new_notebook(cells=cells))
-    count = 0
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            count += 1
-            cell.execution_count = count
-    return notebook
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    number_cells(notebook)
+    return clean(notebook)
+
+
+def number_cells(notebook):
+    """Number the code cells as a run from top to bottom does."""
+    code_cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for count, cell in enumerate(code_cells, start=1):
+        cell.execution_count = count

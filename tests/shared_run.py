@@ -6,42 +6,39 @@ weights and the log after a whole run.
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
-import lightning as L
 import torch
 from small_run import small_fit, small_model, small_recipe, small_steps
-from torch.optim import Optimizer
 
-from transformer_lib.training.trainer import StepLoader, TranslationModule
+from transformer_lib.training.lightning_trainer import LightningTrainer, make_fabric
+from transformer_lib.training.loss import batch_loss
+from transformer_lib.training.schedule import make_optimizer
 
 
-class GradientModule(TranslationModule):
-    """Keeps the gradient that the optimizer is given."""
+class GradientTrainer(LightningTrainer):
+    """Keeps the gradient of a step."""
 
-    def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
-        """Note the gradient before it is cut."""
-        self.gradient = {n: p.grad.clone() for n, p in self.model.named_parameters()}
+    def clip_gradient(self) -> torch.Tensor:
+        """Note the gradient before it is clipped."""
+        named = self.model.module.named_parameters()
+        self.gradient = {name: p.grad.clone() for name, p in named}
+        return super().clip_gradient()
 
 
 def first_gradient(n_batches: int) -> dict[str, torch.Tensor]:
     """Take the first step in float64 and return its gradient."""
     rank, n_processes = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
-    recipe = small_recipe(dropout=0.3, batches_a_step=n_batches)
-    module = GradientModule(small_model(recipe).double(), recipe)
-    trainer = L.Trainer(
-        accelerator="cpu",
-        devices=n_processes,
-        strategy="ddp",
-        max_steps=1,
-        use_distributed_sampler=False,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
-    trainer.fit(module, StepLoader(small_steps(recipe), 1, rank, n_processes))
-    return module.gradient
+    recipe = small_recipe(dropout=0.3, gradient_accumulation=n_batches)
+    model = small_model(recipe).double()
+    loss = partial(batch_loss, smoothing=recipe.training.smoothing)
+    trainer = GradientTrainer(
+        model, make_optimizer(model), loss,
+        fabric=make_fabric("float32"), seed=recipe.training.seed,
+    )  # fmt: skip
+    trainer.step(next(small_steps(recipe).starting_at(1, rank, n_processes)))
+    return trainer.gradient
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def small_recipe(dropout: float = 0.1, **training: float | str) -> Recipe:
             "model": {"d_model": 16, "n_heads": 2, "d_ff": 32, "dropout": dropout,
                       "n_encoder_layers": 1, "n_decoder_layers": 1},
             "training": {"steps": N_STEPS, "save_every": SAVE_EVERY, "warmup": 4,
-                         "batch_tokens": 64, "batches_a_step": 2, "average": 2,
+                         "batch_tokens": 64, "gradient_accumulation": 2, "average": 2,
                          "seed": 5, "precision": "float32", **training},
         }
     )  # fmt: skip
@@ -37,7 +37,7 @@ def small_pairs() -> list[tuple[list[int], list[int]]]:
 def small_steps(recipe: Recipe) -> Steps:
     """Return the steps of the run."""
     training = recipe.training
-    return Steps(small_pairs(), training.batch_tokens, training.batches_a_step,
+    return Steps(small_pairs(), training.batch_tokens, training.gradient_accumulation,
                  training.seed, bos_id=1, pad_id=0)  # fmt: skip
 
 
@@ -53,8 +53,8 @@ def small_valid() -> list[Batch]:
 
 
 def small_fit(folder: Path, **training: float | str) -> Transformer:
-    """Train, or go on with the run in the folder."""
-    from transformer_lib.training.runs import fit
+    """Train, or resume the run in the folder."""
+    from transformer_lib.training.translation import fit
 
     recipe = small_recipe(**training)
     model = small_model(recipe)

@@ -3,7 +3,6 @@
 import importlib.util
 import math
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -23,18 +22,20 @@ from transformer_lib.experiments.ablation_runs import (
 )
 from transformer_lib.experiments.ablations import (
     PAPER,
+    SIZES,
     VARIANTS,
     Plan,
     Variant,
     build,
     find_variant,
 )
-from transformer_lib.training.loop import learning_rate
+from transformer_lib.generation.incremental import make_decoder
+from transformer_lib.training.schedule import learning_rate
 from transformer_lib.training.translation import Data
 
 N_TOKENS = 30
 SRC = torch.tensor([[3, 5, 9, 7, 2], [4, 4, 2, 0, 0]])
-TGT = torch.tensor([[1, 3, 5, 4], [1, 9, 8, 0]])
+TGT = torch.tensor([[1, 3, 5, 4], [1, 9, 8, 6]])
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "ablations.py"
 
 
@@ -93,6 +94,24 @@ def test_without_positions_the_order_of_the_source_is_lost() -> None:
         assert torch.allclose(one, other, atol=1e-5) == lost
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+def test_a_variant_is_decoded_as_it_is_trained(variant) -> None:
+    model = build(variant, N_TOKENS, 1).double().eval()
+    decoder = make_decoder(model)
+    decoder.prefill(SRC)
+    found = torch.stack([decoder.step(ids) for ids in TGT.split(1, dim=1)], dim=1)
+    torch.testing.assert_close(found, model(SRC, TGT), rtol=0, atol=1e-10)
+
+
+def test_positions_that_are_gone_stay_away_in_longer_sentences() -> None:
+    model = build(find_variant("no positions"), N_TOKENS, 1).eval()
+    src = torch.randint(4, N_TOKENS, (1, 3 * SIZES["max_len"]))
+    model(src, src)  # longer than any before
+    one, other = model(SRC[:1], TGT[:1]), model(SRC[:1].flip(1), TGT[:1])
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+
+
 def test_small_embeddings_start_as_scaled_ones_do() -> None:
     small = build(find_variant("embeddings not scaled, start small"), 5000, 1)
     assert small.src_embeddings.scale == 1
@@ -110,7 +129,7 @@ def make_data() -> Data:
     ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
     rows = [(tokenizer.encode(s), tokenizer.encode(t)) for s, t in pairs]
     steps = Steps(rows, 40, 1, 0, **ids)
-    batches = [step.batches[0][1] for step in islice(steps.starting_at(1), 1)]
+    batches = next(steps.starting_at(1))
     return Data(corpus, tokenizer, steps, batches, [])
 
 
@@ -120,7 +139,7 @@ SMALL = Plan(steps=6, max_tokens=40, warmup=4, average=2, every=2, n_test=3)
 def test_without_warm_up_the_rate_starts_at_its_peak(monkeypatch) -> None:
     rates = []
     monkeypatch.setattr(
-        "transformer_lib.ablation_runs.set_learning_rate",
+        "transformer_lib.training.loop.set_learning_rate",
         lambda optimizer, rate: rates.append(rate),
     )
     data = make_data()
@@ -133,7 +152,7 @@ def test_without_warm_up_the_rate_starts_at_its_peak(monkeypatch) -> None:
     assert rates[6:] == [max(usual)] * 4 + usual[4:]
 
 
-def test_a_run_is_repeated_by_its_seed_and_judged() -> None:
+def test_a_run_is_repeated_by_its_seed_and_measured() -> None:
     data, variant = make_data(), replace(VARIANTS[0], smoothing=0.0)
     one, same, other = (run(variant, data, seed, SMALL) for seed in (1, 1, 2))
     assert one == same
@@ -162,7 +181,7 @@ def load_script():
     return script
 
 
-def test_the_command_goes_on_where_it_was_cut_off(tmp_path, monkeypatch) -> None:
+def test_the_command_resumes_where_it_was_interrupted(tmp_path, monkeypatch) -> None:
     script, path, made = load_script(), tmp_path / "out.json", []
 
     def fake(variant, seed, data, plan):

@@ -7,11 +7,13 @@ import torch
 import torch.nn.functional as F
 from reference import EXACT, copy_attention, draw_parameters, gradients
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from transformer_lib.convert.masks import convert_mask
 from transformer_lib.interpret.recording import record_attention
 from transformer_lib.model.attention import (
     MultiHeadAttention,
+    eager_attention,
     scaled_dot_product_attention,
 )
 from transformer_lib.model.masks import causal_mask
@@ -300,3 +302,25 @@ def test_bfloat16_agrees_with_single_precision(with_gradient) -> None:
         output = attention(x, x, x, mask)
     assert output.dtype == torch.bfloat16
     torch.testing.assert_close(output.float(), expected, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("batch", [1, 16, 33])
+def test_numbers_are_pytorchs_bit_for_bit_whatever_the_batch(batch) -> None:
+    attention = MultiHeadAttention(D_MODEL, N_HEADS).eval()
+    x = torch.randn(batch, 2, D_MODEL)
+    with torch.no_grad():
+        heads = [
+            attention.split_heads(projection(x))
+            for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
+        ]
+        output = F.scaled_dot_product_attention(*heads)
+        expected = attention.out_proj(attention.join_heads(output))
+        assert torch.equal(attention(x, x, x), expected)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_eager_attention_multiplies_twice_with_dropout_too(dropout) -> None:
+    q, k, v = (torch.randn(2, 3, 5, 8) for _ in range(3))
+    with FlopCounterMode(display=False) as counter:
+        eager_attention(q, k, v, None, dropout)
+    assert counter.get_total_flops() == 2 * (2 * 2 * 3 * 5 * 5 * 8)

@@ -1,4 +1,4 @@
-"""Every pair is in one batch, within the bound, at the same place every time."""
+"""Every pair is in one batch, within the bound, in the same position every time."""
 
 import random
 
@@ -112,11 +112,11 @@ def test_batches_follow_the_plan_from_any_position() -> None:
 LONG = [([5, EOS], [6, EOS]), ([5, 6, 7, EOS], [8, EOS]), ([5, EOS], [6, 7, 8, EOS])]
 
 
-def test_long_pairs_are_skipped_or_cut_and_named() -> None:
+def test_long_pairs_are_skipped_or_truncated_and_named() -> None:
     assert limit_lengths(LONG, 4) == (LONG, [])
     assert limit_lengths(LONG, 3, "skip") == (LONG[:1], [2, 3])
-    cut = [LONG[0], ([5, 6, EOS], [8, EOS]), ([5, EOS], [6, 7, EOS])]
-    assert limit_lengths(LONG, 3, "cut") == (cut, [2, 3])
+    truncated = [LONG[0], ([5, 6, EOS], [8, EOS]), ([5, EOS], [6, 7, EOS])]
+    assert limit_lengths(LONG, 3, "truncate") == (truncated, [2, 3])
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,16 @@ from small_models import (
     SRC,
     VOCAB,
     constant_model,
+    make_config,
     make_model,
-    make_rules,
 )
 from torch import Tensor
 
 from transformer_lib.generation import beam_search as module
 from transformer_lib.generation.beam_search import (
     Beam,
-    SentenceSearch,
+    BeamHypotheses,
+    BeamOptions,
     beam_search,
     best_candidates,
     settle,
@@ -65,7 +66,7 @@ def quiet_model(seed: int) -> Transformer:
 def test_a_beam_that_is_wide_enough_is_exhaustive(seed) -> None:
     # Of 3 words there are 9 beginnings of length 2: no beam of 9 loses any.
     model = quiet_model(seed)
-    found = beam_search(model, SRC, make_rules(3), 18, 0.0, "never")
+    found = beam_search(model, SRC, make_config(3), 18, 0.0, "never")
     for n_best, src in zip(found, SRC, strict=True):
         expected = exhaust(model, src, 3, [3, 4, 5])[:18]
         assert [hypothesis.ids for hypothesis in n_best] == [ids for _, ids in expected]
@@ -77,7 +78,7 @@ def test_a_beam_that_is_wide_enough_is_exhaustive(seed) -> None:
 @pytest.mark.parametrize("length_penalty", [-1.0, 0.6, 1.0, 3.0])
 def test_an_exhaustive_search_ranks_by_the_formula(length_penalty) -> None:
     model = quiet_model(8)
-    found = beam_search(model, SRC[:1], make_rules(3), 20, length_penalty, "never")[0]
+    found = beam_search(model, SRC[:1], make_config(3), 20, length_penalty, "never")[0]
     every = exhaust(model, SRC[0], 3, [3, 4, 5])
     scores = sorted((p / len(ids) ** length_penalty, ids) for p, ids in every)[::-1]
     assert [hypothesis.ids for hypothesis in found] == [ids for _, ids in scores[:20]]
@@ -91,9 +92,15 @@ def test_an_exhaustive_search_ranks_by_the_formula(length_penalty) -> None:
 )
 def test_one_beam_is_greedy_search(seed, early_stopping, length_penalty) -> None:
     model = make_model(seed)
-    for rules in (make_rules(), make_rules(min_len=5), make_rules(prefixes=[[4, 6]])):
-        beams = beam_search(model, SRC, rules, 1, length_penalty, early_stopping)
-        for [beam], greedy in zip(beams, greedy_decode(model, SRC, rules), strict=True):
+    for config in (
+        make_config(),
+        make_config(min_len=5),
+        make_config(prefixes=[[4, 6]]),
+    ):
+        beams = beam_search(model, SRC, config, 1, length_penalty, early_stopping)
+        for [beam], greedy in zip(
+            beams, greedy_decode(model, SRC, config), strict=True
+        ):
             assert (beam.ids, beam.finished) == (greedy.ids, greedy.finished)
             assert beam.log_prob == pytest.approx(greedy.log_prob, abs=1e-10)
 
@@ -102,12 +109,12 @@ def test_one_beam_is_greedy_search(seed, early_stopping, length_penalty) -> None
 @pytest.mark.parametrize("early_stopping", [True, False, "never"])
 def test_a_batch_equals_its_sentences_one_by_one(seed, early_stopping) -> None:
     model, prefixes = make_model(seed), [[], [4, 5], [6], [3, 3, 3]]
-    rules = make_rules(prefixes=prefixes)
-    found = beam_search(model, SRC, rules, 3, 1.0, early_stopping)
+    config = make_config(prefixes=prefixes)
+    found = beam_search(model, SRC, config, 3, 1.0, early_stopping)
     for n_best, src, prefix in zip(found, SRC, prefixes, strict=True):
-        rules = make_rules(prefixes=[prefix])
+        config = make_config(prefixes=[prefix])
         src = src[src != PAD][None]
-        [alone] = beam_search(model, src, rules, 3, 1.0, early_stopping)
+        [alone] = beam_search(model, src, config, 3, 1.0, early_stopping)
         assert [hypothesis.ids for hypothesis in n_best] == [h.ids for h in alone]
         for here, there in zip(n_best, alone, strict=True):
             assert here.score == pytest.approx(there.score, abs=1e-10)
@@ -117,10 +124,10 @@ def test_a_batch_equals_its_sentences_one_by_one(seed, early_stopping) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_scores_are_those_of_the_targets_read_at_once(seed) -> None:
     model, prefixes = make_model(seed), [[], [4, 5], [6], [3, 3, 3]]
-    rules = make_rules(min_len=3, prefixes=prefixes)
+    config = make_config(min_len=3, prefixes=prefixes)
     n_seen = 0
     for n_best, src, prefix in zip(
-        beam_search(model, SRC, rules, 5, 0.7), SRC, prefixes, strict=True
+        beam_search(model, SRC, config, 5, 0.7), SRC, prefixes, strict=True
     ):
         scores = [hypothesis.score for hypothesis in n_best]
         assert scores == sorted(scores, reverse=True)
@@ -143,10 +150,10 @@ def test_scores_are_those_of_the_targets_read_at_once(seed) -> None:
 def test_beams_find_what_greedy_search_misses() -> None:
     better = 0
     for seed in SEEDS:
-        model, rules = make_model(seed), make_rules()
+        model, config = make_model(seed), make_config()
         for n_best, greedy in zip(
-            beam_search(model, SRC, rules, 5, 0.0, "never"),
-            greedy_decode(model, SRC, rules),
+            beam_search(model, SRC, config, 5, 0.0, "never"),
+            greedy_decode(model, SRC, config),
             strict=True,
         ):
             assert n_best[0].log_prob >= greedy.log_prob - 1e-10
@@ -160,7 +167,7 @@ def test_a_positive_length_penalty_makes_targets_longer() -> None:
     logits[2:5].log_()
     model = constant_model(logits)
     best = {
-        penalty: beam_search(model, SRC[:1], make_rules(6), 4, penalty, "never")[0][0]
+        penalty: beam_search(model, SRC[:1], make_config(6), 4, penalty, "never")[0][0]
         for penalty in (-1, 0.0, 2)
     }
     assert best[-1.0].ids == best[0.0].ids == [EOS]
@@ -174,9 +181,9 @@ def test_early_stopping_keeps_the_first_that_end() -> None:
     logits = torch.tensor([-99.0, -99.0, 0.4, 0.3, 0.3, -99.0, -99.0]).double()
     logits[2:5].log_()
     found = {
-        rule: beam_search(constant_model(logits), SRC[:1], make_rules(9), 2, 2.0, rule)[
-            0
-        ]
+        rule: beam_search(
+            constant_model(logits), SRC[:1], make_config(9), 2, 2.0, rule
+        )[0]
         for rule in (True, False, "never")
     }
     assert [len(hypothesis.ids) for hypothesis in found[True]] == [2, 2]
@@ -189,7 +196,7 @@ def test_a_sentence_has_all_its_hypotheses_even_if_they_are_few() -> None:
     logits = torch.full((7,), -torch.inf).double()
     logits[EOS] = 0.0
     model = constant_model(logits.nan_to_num(neginf=-1e300))
-    for n_best in beam_search(model, SRC, make_rules(1), 2):
+    for n_best in beam_search(model, SRC, make_config(1), 2):
         assert [hypothesis.ids for hypothesis in n_best][0] == [EOS]
 
 
@@ -223,7 +230,7 @@ def test_top_tokens_are_those_of_topk(monkeypatch, few_scores, vocab_size, n) ->
 
 
 def test_only_the_best_candidates_can_end_a_target() -> None:
-    search = SentenceSearch([BOS], 0, make_rules(9), 2, 0.0, False)
+    search = BeamHypotheses([BOS], 0, EOS, 9, BeamOptions(2, 0.0, False))
     search.advance([(-1.0, 0, EOS), (-2.0, 0, 4), (-3.0, 1, EOS), (-4.0, 1, 5)], 1)
     assert [hypothesis.log_prob for hypothesis in search.hypotheses] == [-1.0]
     assert [beam.ids for beam in search.beams] == [[BOS, 4], [BOS, 5]]
@@ -231,7 +238,7 @@ def test_only_the_best_candidates_can_end_a_target() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parents", "places"),
+    ("parents", "rows"),
     [
         ([2, 0, 2, 2], [1, 2, 0, 3]),
         ([1, 1, 0, 3], [2, 0, 1, 3]),
@@ -239,34 +246,34 @@ def test_only_the_best_candidates_can_end_a_target() -> None:
         ([1, 1, 1, 1], [1, 0, 2, 3]),
     ],
 )
-def test_the_best_child_stands_where_its_parent_stood(parents, places) -> None:
-    """Places hold the number of the child, from 0 for the best."""
+def test_the_best_child_takes_the_row_of_its_parent(parents, rows) -> None:
+    """Rows hold the number of the child, from 0 for the best."""
     children = [Beam([], -float(i), parent) for i, parent in enumerate(parents)]
-    assert settle(children) == [children[i] for i in places]
+    assert settle(children) == [children[i] for i in rows]
 
 
 @pytest.mark.parametrize("n_beams", [0, VOCAB + 1])
 def test_a_beam_of_no_use_is_refused(n_beams) -> None:
     message = f"n_beams must be from 1 to {VOCAB}, .* not {n_beams}"
     with pytest.raises(ValueError, match=message):
-        beam_search(make_model(), SRC, make_rules(), n_beams)
+        beam_search(make_model(), SRC, make_config(), n_beams)
 
 
 def test_an_unknown_rule_of_stopping_is_refused() -> None:
     with pytest.raises(ValueError, match="True, False or 'never', not 'late'"):
-        beam_search(make_model(), SRC, make_rules(), early_stopping="late")
+        beam_search(make_model(), SRC, make_config(), early_stopping="late")
 
 
 def test_the_widest_beam_works() -> None:
-    for n_best in beam_search(make_model(8), SRC, make_rules(2), VOCAB):
+    for n_best in beam_search(make_model(8), SRC, make_config(2), VOCAB):
         assert len(n_best) == VOCAB
 
 
 def test_no_part_drops_out_and_each_gets_its_own_mode_back() -> None:
-    model, rules = make_model(8, dropout=0.9), make_rules()
-    expected = beam_search(model.eval(), SRC, rules)
+    model, config = make_model(8, dropout=0.9), make_config()
+    expected = beam_search(model.eval(), SRC, config)
     part = model.decoder.layers[0].feed_forward_connection.dropout.train()
-    assert beam_search(model, SRC, rules) == expected
+    assert beam_search(model, SRC, config) == expected
     assert [each for each in model.modules() if each.training] == [part]
 
 
@@ -275,5 +282,5 @@ def test_logits_that_are_no_numbers_are_an_error() -> None:
     with torch.no_grad():
         model.lm_head.weight[3] = math.nan
     with pytest.raises(ValueError, match="logits are not finite"):
-        beam_search(model, SRC, make_rules())
+        beam_search(model, SRC, make_config())
     assert model.training

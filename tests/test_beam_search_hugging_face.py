@@ -9,7 +9,7 @@ from test_hugging_face import make_ours, make_theirs
 from torch import Tensor
 
 from transformer_lib.generation.beam_search import beam_search
-from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode
 
 PAD, BOS, EOS = 0, 1, 2
@@ -79,10 +79,10 @@ def test_hypotheses_and_scores_are_those_of_hugging_face(search) -> None:
             early_stopping=early_stopping,
             min_length=min_len,
         )
-        rules = TargetRules(
+        config = GenerationConfig(
             bos_id=BOS, eos_id=EOS, max_len=MAX_LEN, min_len=min_len, prefixes=[prefix]
         )
-        found = beam_search(ours, SRC, rules, n_beams, length_penalty, early_stopping)
+        found = beam_search(ours, SRC, config, n_beams, length_penalty, early_stopping)
         hypotheses = [hypothesis for n_best in found for hypothesis in n_best]
         assert [hypothesis.ids for hypothesis in hypotheses] == [
             without_filling(ids) for ids in expected.sequences
@@ -97,11 +97,11 @@ def test_hypotheses_and_scores_are_those_of_hugging_face(search) -> None:
 
 def test_the_searches_end_in_both_ways_and_at_many_lengths() -> None:
     # Without this the comparison above could be one of trivial targets.
-    rules = TargetRules(bos_id=BOS, eos_id=EOS, max_len=MAX_LEN)
+    config = GenerationConfig(bos_id=BOS, eos_id=EOS, max_len=MAX_LEN)
     found = [
         hypothesis
         for seed in SEEDS
-        for n_best in beam_search(make_models(seed)[0], SRC, rules, 4, 0.0)
+        for n_best in beam_search(make_models(seed)[0], SRC, config, 4, 0.0)
         for hypothesis in n_best
     ]
     assert {hypothesis.finished for hypothesis in found} == {False, True}
@@ -109,11 +109,11 @@ def test_the_searches_end_in_both_ways_and_at_many_lengths() -> None:
 
 
 def test_greedy_targets_are_those_of_hugging_face() -> None:
-    rules = TargetRules(bos_id=BOS, eos_id=EOS, max_len=MAX_LEN)
+    config = GenerationConfig(bos_id=BOS, eos_id=EOS, max_len=MAX_LEN)
     for seed in SEEDS:
         ours, theirs = make_models(seed)
         expected = generate(theirs, [], num_beams=1).sequences
-        found = greedy_decode(ours, SRC, rules)
+        found = greedy_decode(ours, SRC, config)
         assert [hypothesis.ids for hypothesis in found] == [
             without_filling(ids) for ids in expected
         ]

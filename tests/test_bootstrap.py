@@ -20,7 +20,7 @@ from book_tools.notebooks import KERNEL_ENV
 from book_tools.repository import stamp_bootstrap
 from book_tools.toc import ROOT, chapters
 
-LIBRARY = ["pyproject.toml", "README.md", "LICENSE", "transformer_lib", "book_tools"]
+LIBRARY = ["pyproject.toml", "README.md", "LICENSE", "transformer_lib"]
 NOT_IN_COLAB = ("transformer_lib", "__editable__", "vl_convert", "jupyter_book")
 
 RUN = """

@@ -1,71 +1,15 @@
 """The chart of the cache shows what an uncached pass computes, step by step."""
 
-import html
-import json
-import re
-from dataclasses import replace
-
-import altair
 import pytest
 import torch
-import vl_convert
+from drawn_charts import SRC, TGT, TOKENS, drawn, make_model, marks, number, sample
 
-from transformer_lib.charts.cache import (
-    BLOCKS,
-    cache_explorer,
-    record_cache,
-    tokens_of_keys,
-)
-from transformer_lib.charts.parts import mime_bundle
+from transformer_lib.charts.cache import BLOCKS, record_cache, tokens_of_keys
+from transformer_lib.generation.incremental import IncrementalDecoder
+from transformer_lib.interpret.kernels import named_attentions
 from transformer_lib.interpret.recording import record_attention
-from transformer_lib.model.presets import PRESETS
+from transformer_lib.model.attention import fused_attention
 from transformer_lib.model.transformer import Transformer
-
-SMALL = {"src_vocab_size": 11, "tgt_vocab_size": 11, "d_model": 6, "n_heads": 2}
-SMALL |= {"d_ff": 10, "n_encoder_layers": 2, "n_decoder_layers": 3}
-SRC, TGT = torch.tensor([[3, 5, 7, 9, 2]]), torch.tensor([[1, 4, 6, 8]])
-TOKENS = (["a", "b", "c", "d", "<eos>"], ["<bos>", "x", "y", "z"])
-
-
-def make_model(**changes) -> Transformer:
-    torch.manual_seed(0)
-    return Transformer(replace(PRESETS["paper-base"], **SMALL, **changes)).eval()
-
-
-def drawn(**choices) -> str:
-    """The SVG after a reader has chosen."""
-    spec = cache_explorer(make_model(), SRC, TGT, TOKENS).to_dict()
-    for param in spec["params"]:
-        if param["name"] in choices:
-            param["value"] = choices.pop(param["name"])
-    assert not choices
-    return html.unescape(vl_convert.vegalite_to_svg(spec))
-
-
-def labels(svg: str) -> list[dict[str, str]]:
-    """What a screen reader is told of each mark."""
-    found = re.findall(r'aria-label="([^"]*token: [^"]*)"', svg)
-    return [dict(part.split(": ", 1) for part in each.split("; ")) for each in found]
-
-
-def cells(svg: str) -> dict[tuple[str, int], float]:
-    return {
-        (mark["token"], int(mark["feature"])): number(mark["value"])
-        for mark in labels(svg)
-        if "feature" in mark
-    }
-
-
-def bars(svg: str) -> dict[str, float]:
-    return {
-        mark["token"]: number(mark["weight"])
-        for mark in labels(svg)
-        if "feature" not in mark
-    }
-
-
-def number(text: str) -> float:
-    return float(text.replace("\N{MINUS SIGN}", "-"))
 
 
 def test_the_recorded_weights_are_those_of_one_uncached_pass() -> None:
@@ -85,30 +29,33 @@ def test_the_recorded_source_keys_are_projections_of_the_memory() -> None:
     for entries in record_cache(model, SRC, TGT):
         if entries.block == "cross_attn":
             attention = model.decoder.layers[entries.layer].cross_attn
-            for kept, projection in zip(
-                entries.keys_values, (attention.k_proj, attention.v_proj), strict=True
-            ):
-                expected = attention.split_heads(projection(memory))[0]
+            projections = attention.k_proj, attention.v_proj
+            for kept, project in zip(entries.keys_values, projections, strict=True):
+                expected = attention.split_heads(project(memory))[0]
                 torch.testing.assert_close(kept, expected)
 
 
 @pytest.mark.parametrize("part", ["keys", "values"])
 def test_the_chosen_entries_are_drawn(part: str) -> None:
-    found = cells(drawn(step=2, layer="1", head=1, part=part))
+    svg = drawn(sample("cache_explorer"), step=2, layer="1", head=1, part=part)
+    found = {
+        (mark["token"], int(mark["feature"])): number(mark["value"])
+        for mark in marks(svg, "value")
+    }
     number_of = ["keys", "values"].index(part)
     upper, lower = record_cache(make_model(), SRC, TGT)[2:4]
     for entries, names in ((upper, TOKENS[1][:3]), (lower, TOKENS[0])):
-        for place, name in enumerate(names):
-            for k, value in enumerate(entries.keys_values[number_of, 1, place]):
+        for position, name in enumerate(names):
+            for k, value in enumerate(entries.keys_values[number_of, 1, position]):
                 assert found[name, k] == pytest.approx(value.item(), abs=1e-3)
     assert len(found) == (3 + 5) * 3
 
 
 @pytest.mark.parametrize("step", [0, 3])
 def test_a_step_reads_what_is_there_and_nothing_else(step: int) -> None:
-    svg = drawn(step=step, layer="2", head=0)
+    svg = drawn(sample("cache_explorer"), step=step, layer="2", head=0)
     upper, lower = record_cache(make_model(), SRC, TGT)[4:]
-    found = bars(svg)
+    found = {mark["token"]: number(mark["weight"]) for mark in marks(svg, "weight")}
     names = [*TOKENS[1][: step + 1], *TOKENS[0]]
     assert list(found) == names
     weights = [*upper.weights[0, step, : step + 1], *lower.weights[0, step]]
@@ -118,58 +65,55 @@ def test_a_step_reads_what_is_there_and_nothing_else(step: int) -> None:
 
 
 def test_the_title_counts_the_entries() -> None:
-    svg = drawn(step=2)
+    svg = drawn(sample("cache_explorer"), step=2)
     assert ">step 2 reads y at position 2<" in svg
     assert ">self-attention: 2 kept, 1 new, 1 free<" in svg
-    assert ">cross-attention: 5 kept since the start, none new<" in svg
+    assert ">cross-attention: 5 kept, none new<" in svg
+    assert ">cross-attention: 0 kept, 5 new<" in drawn(sample("cache_explorer"), step=0)
+
+
+def start(model: Transformer, n_beams: int = 1) -> IncrementalDecoder:
+    decoder = IncrementalDecoder(model)
+    decoder.prefill(SRC, n_beams)
+    return decoder
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
 @torch.no_grad()
 def test_the_tokens_of_a_cache_are_read_back(norm_first: bool) -> None:
-    model = make_model(norm_first=norm_first)
     rows = torch.tensor([[1, 4, 4], [1, 4, 9], [1, 10, 4]])
-    cache = model.start_cache(SRC, n_beams=3)
-    model.decode_next(rows, cache)
-    assert torch.equal(tokens_of_keys(model, cache), rows)
-    cache.reorder(torch.tensor([[2, 0, 0]]))
-    assert torch.equal(tokens_of_keys(model, cache), rows[[2, 0, 0]])
+    decoder = start(make_model(norm_first=norm_first), n_beams=3)
+    decoder.read(rows)
+    assert torch.equal(tokens_of_keys(decoder), rows)
+    decoder.reorder(torch.tensor([[2, 0, 0]]))
+    assert torch.equal(tokens_of_keys(decoder), rows[[2, 0, 0]])
 
 
 @torch.no_grad()
 def test_keys_at_a_wrong_position_belong_to_no_token() -> None:
-    model = make_model()
-    cache = model.start_cache(SRC)
+    decoder = start(make_model())
+    decoder.cache.positions = lambda ids: torch.zeros_like(ids[0])
     for token in TGT.split(1, dim=1):
-        model.decoder(model.tgt_embeddings(token), cache=cache)  # position 0
+        decoder.read(token)
     with pytest.raises(ValueError, match="belongs to no token"):
-        tokens_of_keys(model, cache)
+        tokens_of_keys(decoder)
 
 
 def test_nothing_stays_in_the_model() -> None:
     model = make_model()
     record_cache(model, SRC, TGT)
-    assert all(getattr(p, "on_weights", None) is None for p in model.modules())
-
-
-def test_the_stored_chart_is_valid_small_and_the_same_each_time() -> None:
-    chart = cache_explorer(make_model(), SRC, TGT, TOKENS)
-    first, second = (mime_bundle(chart, "A cache.") for _ in range(2))
-    assert first == second
-    (spec,) = (value for key, value in first.items() if "vegalite" in key)
-    altair.Chart.from_dict(spec, validate=True)
-    assert len(json.dumps(spec)) < 30_000
+    kernels = {each.kernel for _, each in named_attentions(model)}
+    assert kernels == {fused_attention}
 
 
 @pytest.mark.parametrize(
-    ("draw", "message"),
+    ("model", "src", "tgt_in", "message"),
     [
-        (lambda m: record_cache(m, SRC.expand(2, -1), TGT), r"src .*\(2, 5\)"),
-        (lambda m: record_cache(m, SRC, TGT.expand(3, -1)), r"tgt_in .*\(3, 4\)"),
-        (lambda m: record_cache(m.train(), SRC, TGT), r"model\.eval\(\)"),
-        (lambda m: cache_explorer(m, SRC, TGT, TOKENS[::-1]), "5 source ids, but 4"),
+        (make_model(), SRC.expand(2, -1), TGT, r"src .*\(2, 5\)"),
+        (make_model(), SRC, TGT.expand(3, -1), r"tgt_in .*\(3, 4\)"),
+        (make_model().train(), SRC, TGT, r"model\.eval\(\)"),
     ],
 )
-def test_bad_input_is_refused(draw, message: str) -> None:
+def test_what_cannot_be_recorded_is_refused(model, src, tgt_in, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        draw(make_model())
+        record_cache(model, src, tgt_in)

@@ -17,7 +17,7 @@ def models(tmp_path, monkeypatch):
     for name, content in {
         "second": {"searches": [search, other]},
         "first": {"searches": [search]},
-        "judge": {"accuracy": 0.8},
+        "classifier": {"accuracy": 0.8},
     }.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "scores.json").write_text(json.dumps(content))
@@ -39,7 +39,7 @@ def test_scores_are_read_by_search(models) -> None:
     assert card[1][2].n_sentences == 2
 
 
-@pytest.mark.parametrize("name", ["judge", "empty", "none"])
+@pytest.mark.parametrize("name", ["classifier", "empty", "none"])
 def test_a_model_without_such_a_card_is_refused(models, name) -> None:
     with pytest.raises(ValueError, match=rf"'{name}' is none of .*first.*second"):
         cards.read_card(name)

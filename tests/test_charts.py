@@ -1,17 +1,14 @@
-"""Interactive charts hold the right numbers, and what they draw follows the inputs.
-
-A chart is judged by the SVG that Vega draws from it: every cell there carries a label
-such as "query: 0; key: 2; reason: hidden: future".
-"""
+"""What holds for every interactive chart, and how a chart is shown and stored."""
 
 import base64
 import hashlib
+import io
 import json
 import os
 import re
 import subprocess
 import sys
-from itertools import product
+from dataclasses import replace
 from pathlib import Path
 
 import altair
@@ -19,277 +16,272 @@ import jsonschema
 import numpy as np
 import pytest
 import torch
-import vl_convert
+from drawn_charts import (
+    CHARTS,
+    DE,
+    EN,
+    LENGTHS,
+    PLANS,
+    SRC,
+    STEPS,
+    TGT,
+    TOKENS,
+    VOCABULARY,
+    contrast,
+    draw,
+    drawn,
+    make_model,
+    sample,
+    score,
+    two_models,
+)
+from PIL import Image
 
-from transformer_lib.charts import explorers as charts
-from transformer_lib.charts import parts as chart_parts
+from transformer_lib import charts
+from transformer_lib.charts import Branch, mime_bundle
 from transformer_lib.charts.theme import theme_config
-from transformer_lib.model.embeddings import sinusoid_table
-from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.palette import DARK, LIGHT
 
-SOURCE = ["die", "Katze", "die"]  # a token twice, as in real sentences
-TARGET = ["<bos>", "cat"]
-SIDES = {"source": SOURCE, "target": TARGET}
-N_HEADS = 5
+PHONE = 345  # pixels that a page of 390 leaves to a chart
+
+every_chart = pytest.mark.parametrize("name", CHARTS)
 
 
-def maps(seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(N_HEADS, 2, 3, generator=generator).softmax(dim=-1)
+def test_every_chart_has_a_sample_here() -> None:
+    found = {n for n in charts.__all__ if n.endswith(("_explorer", "_tree"))}
+    assert found == set(CHARTS)
 
 
-def make(kind: str):
-    if kind == "attention":
-        two = {"layer 0": maps(0), "layer 1": maps(1)}
-        return charts.attention_explorer(two, TARGET, SOURCE)
-    if kind == "masks":
-        return charts.mask_explorer(SOURCE, TARGET)
-    return charts.position_explorer(sinusoid_table(7, 4))
+@every_chart
+def test_a_chart_is_valid_vega_lite(name: str) -> None:
+    altair.Chart.from_dict(sample(name), validate=True)
 
 
-KINDS = ("attention", "masks", "positions")
-
-
-def specification(bundle: dict) -> dict:
-    (mime,) = (key for key in bundle if "vegalite" in key)
-    return bundle[mime]
-
-
-def drawn(chart, **choices) -> str:
-    """The SVG after a reader has set these inputs."""
-    spec = chart.to_dict()
-    for param in spec["params"]:
-        if param["name"] in choices:
-            param["value"] = choices.pop(param["name"])
-    assert not choices, f"no such inputs: {choices}"
-    return vl_convert.vegalite_to_svg(spec)
-
-
-def cells(svg: str, field: str) -> dict[tuple[int, int], str]:
-    """(query, key) -> what the label of the drawn cell says about a field."""
-    labels = re.findall(r'aria-label="(key: [^"]*)" role="graphics-symbol"', svg)
-    found = {}
-    for label in labels:
-        parts = dict(part.split(": ", 1) for part in label.split("; "))
-        if field in parts:
-            found[int(parts["query"]), int(parts["key"])] = parts[field]
-    return found
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_stored_chart_is_valid_vega_lite(kind: str) -> None:
-    spec = specification(chart_parts.mime_bundle(make(kind), "A chart."))
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_theme_is_valid_vega_lite(dark: bool) -> None:
+    spec = {**sample("schedule_explorer"), "config": theme_config(dark)}
     altair.Chart.from_dict(spec, validate=True)
     with pytest.raises(jsonschema.ValidationError):
         altair.Chart.from_dict({**spec, "params": [{"name": 7}]}, validate=True)
 
 
-def test_the_chosen_head_and_layer_are_drawn_queries_down_keys_across() -> None:
-    svg = drawn(make("attention"), layer="layer 1", head=3)
-    found = {cell: float(weight) for cell, weight in cells(svg, "weight").items()}
-    expected = maps(1)[3]
-    assert set(found) == set(product(range(2), range(3)))
-    for (query, key), weight in found.items():
-        assert weight == pytest.approx(expected[query, key].item(), abs=6e-4)
+@every_chart
+def test_a_stored_chart_has_its_picture_and_its_text_and_needs_no_network(name) -> None:
+    bundle = mime_bundle(CHARTS[name](), "What it shows.")
+    mime, text, picture = bundle
+    assert re.fullmatch(r"application/vnd\.vegalite\.v\d\+json", mime)
+    assert bundle[text] == bundle[mime]["description"] == "What it shows."
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(bundle[picture]))))
+    _, counts = np.unique(pixels.reshape(-1), return_counts=True)
+    assert len(counts) > 20 and counts.max() < 0.97 * pixels.size  # not an empty sheet
+    stored = json.dumps({**bundle[mime], "$schema": ""})
+    assert "http" not in stored and '"url"' not in stored
+    assert len(stored) < 120_000
 
 
-def test_a_single_layer_needs_no_choice_of_layer() -> None:
-    chart = charts.attention_explorer(maps(), TARGET, SOURCE)
-    bound = [param["name"] for param in chart.to_dict()["params"] if "bind" in param]
-    assert bound == ["head", "row"]
-    assert len(cells(drawn(chart, head=4), "weight")) == 6
+def other(param: dict) -> object:
+    """A value of an input that it does not have yet."""
+    bind, value = param["bind"], param.get("value")
+    if bind["input"] == "checkbox":
+        return not value
+    if bind["input"] == "range":
+        return bind["max"] if value != bind["max"] else bind["min"]
+    value = next(o for o in bind["options"] if o is not None and o != value)
+    # A selection of points takes the values of its fields.
+    return [{param["select"]["fields"][0]: value}] if "select" in param else value
 
 
-def test_weights_keep_the_scale_from_0_to_1() -> None:
-    faint = charts.attention_explorer(maps() / 100, TARGET, SOURCE)
-    assert "with values from 0.0 to 1.0" in drawn(faint)
+@every_chart
+def test_a_chart_answers_every_input_and_fits_a_phone(name: str) -> None:
+    spec = sample(name)
+    first = drawn(spec)
+    inputs = [param for param in spec["params"] if "bind" in param]
+    assert inputs
+    # Vega's own signals: an input of such a name would change the size of the drawing.
+    own = {"width", "height", "padding", "autosize", "background"}
+    assert own.isdisjoint(param["name"] for param in spec["params"])
+    others = {param["name"]: other(param) for param in inputs}
+    for name in others:
+        svg = drawn(spec, **{name: others[name]})
+        assert float(re.search(r'<svg[^>]* width="([\d.]+)"', svg)[1]) <= PHONE
+        if svg == first:  # perhaps it counts only where something else is chosen
+            assert any(
+                drawn(spec, **{key: value})
+                != drawn(spec, **{key: value, name: others[name]})
+                for key, value in others.items()
+                if key != name
+            ), f"{name} does nothing"
 
 
-def test_repeated_tokens_stay_apart() -> None:
-    svg = drawn(make("attention"))
-    assert len(cells(svg, "weight")) == 6
-    assert svg.count(">die</text>") == 2
+@every_chart
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_text_stands_out_from_the_page_and_from_the_cells(name: str, palette) -> None:
+    svg = drawn(sample(name), dark=palette is DARK)
+    colors = re.findall(r'<text.*?fill="(#\w{6})"', svg)
+    assert len(colors) == svg.count("<text") > 3
+    assert min(contrast(color, palette.page) for color in colors) > 4.5
+    assert (
+        min(contrast(palette.ink, cell) for cell in (palette.shown, palette.hidden))
+        > 4.5
+    )
 
 
-def test_every_row_can_be_chosen_without_a_mouse() -> None:
-    (row,) = (p for p in make("attention").to_dict()["params"] if p["name"] == "row")
-    assert row["bind"]["options"] == [None, 0, 1]
-    assert row["bind"]["labels"] == ["all", "0: <bos>", "1: cat"]
+@every_chart
+def test_the_pages_table_finds_its_columns_in_every_row(name: str) -> None:
+    spec = sample(name)
+    rows = spec["data"]["values"]
+    columns = [field for field, heading in spec["usermeta"]["columns"] if heading]
+    assert rows and columns and all(row.keys() >= set(columns) for row in rows)
 
 
-@pytest.mark.parametrize("block", charts.BLOCKS)
-def test_masks_hold_what_the_library_computes_in_every_combination(block: str) -> None:
-    q_side, k_side = charts.BLOCKS[block]
-    q_len, k_len = len(SIDES[q_side]), len(SIDES[k_side])
-    rows = [r for r in make("masks").to_dict()["data"]["values"] if r["block"] == block]
-    decoder = block == "decoder self-attention"
-    assert len(rows) == 2 * (2 if decoder else 1) * (k_len + 1)
-    for row in rows:
-        ids = torch.full((1, k_len), 9)
-        ids[0, : row["real keys"]] = 5
-        mask = torch.ones(1, 1, q_len, k_len, dtype=torch.bool)
-        if row["padding mask"]:
-            mask = mask & padding_mask(ids, pad_id=9)
-        if row["causal mask"]:
-            mask = mask & causal_mask(k_len)
-        stored = [[cell == "a" for cell in line] for line in row["cells"].split()]
-        assert torch.equal(torch.tensor(stored), mask[0, 0]), row
-
-
-@pytest.mark.parametrize("block", charts.BLOCKS)
-@pytest.mark.parametrize("hide_padding", [False, True])
-@pytest.mark.parametrize("hide_future", [False, True])
-@pytest.mark.parametrize(("source", "target"), [(2, 1), (0, 2), (3, 0)])
-def test_the_drawn_mask_follows_the_inputs(
-    block: str, hide_padding: bool, hide_future: bool, source: int, target: int
-) -> None:
-    lengths = {"source": source, "target": target}
-    choices = {"hide_padding": hide_padding, "hide_future": hide_future, **lengths}
-    svg = drawn(make("masks"), block=block, **choices)
-    q_side, k_side = charts.BLOCKS[block]
-    causal = hide_future and block == "decoder self-attention"
-    expected = {}
-    for query, key in product(range(len(SIDES[q_side])), range(len(SIDES[k_side]))):
-        padding = hide_padding and key >= lengths[k_side]
-        future = causal and key > query
-        why = ["padding key"] * padding + ["future"] * future
-        expected[query, key] = "hidden: " + ", ".join(why) if why else "may attend"
-    assert cells(svg, "reason") == expected
-    signs = {cell: "×" if why[0] == "h" else "✓" for cell, why in expected.items()}
-    assert cells(svg, "sign") == signs
-    n_padding = sum(len(SIDES[side]) - lengths[side] for side in (q_side, k_side))
-    assert svg.count(">&lt;pad&gt;</text>") == n_padding
-
-
-def contrast(first: str, second: str) -> float:
-    def luminance(color: str) -> float:
-        channels = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-        linear = ((channels + 0.055) / 1.055) ** 2.4
-        return float(linear @ [0.2126, 0.7152, 0.0722])
-
-    lighter, darker = sorted((luminance(first), luminance(second)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-@pytest.mark.parametrize(("dark", "page"), [(False, "#FFFFFF"), (True, "#14181E")])
-def test_text_stands_out_from_the_page_and_from_the_cells(dark, page: str) -> None:
-    theme = theme_config(dark)
-    behind = [page, *theme["range"]["category"]]
-    assert min(contrast(theme["text"]["color"], color) for color in behind) > 4.5
-    assert contrast(theme["axis"]["labelColor"], page) > 4.5
-
-
-def test_dot_products_belong_to_the_chosen_position() -> None:
-    table = sinusoid_table(7, 4)
-    svg = drawn(make("positions"), chosen=5)
-    found = re.findall(r"other position: (\d); dot product: ([\d.]+)", svg)
-    assert [int(position) for position, _ in found] == list(range(7))
-    dots = [float(dot) for _, dot in found]
-    np.testing.assert_allclose(dots, table @ table[5], atol=1e-3)
-
-
-BUNDLES = "import test_charts as t; t.print_digests()"
+PICTURED = "mask_explorer"  # drawing every chart would take long
 
 
 def print_digests() -> None:
     digests = {}
-    for kind in KINDS:
-        make(kind)  # names must not count the charts made before
-        bundle = chart_parts.mime_bundle(make(kind), "A chart.")
-        digests[kind] = hashlib.sha256(json.dumps(bundle).encode()).hexdigest()
+    for name, make in CHARTS.items():
+        make()  # names must not count the charts made before
+        chart = make()
+        stored = mime_bundle(chart, "Masks.") if name == PICTURED else chart.to_dict()
+        digests[name] = hashlib.sha256(json.dumps(stored).encode()).hexdigest()
     print(json.dumps(digests))
 
 
 def test_another_process_stores_the_same_bytes(capsys: pytest.CaptureFixture) -> None:
     print_digests()
-    env = {**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "1"}
-    other = subprocess.run(
-        [sys.executable, "-c", BUNDLES],
+    other_process = subprocess.run(
+        [sys.executable, "-c", "import test_charts; test_charts.print_digests()"],
         cwd=Path(__file__).parent,
-        env=env,
+        env={**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert other.stdout == capsys.readouterr().out
+    assert other_process.stdout == capsys.readouterr().out
 
 
-def test_show_stores_a_specification_a_picture_and_the_alt_text(monkeypatch) -> None:
-    shown = []
-    monkeypatch.setattr("IPython.display.display", lambda *a, **k: shown.append((a, k)))
-    charts.show(make("masks"), alt="Grid of masks.")
-    ((bundle,), keywords) = shown[0]
+def test_drawing_libraries_are_imported_only_for_charts_and_plots() -> None:
+    code = """
+import sys, transformer_lib
+[getattr(transformer_lib, name) for name in transformer_lib.__all__]
+import transformer_lib.charts.theme
+print([m for m in ("altair", "matplotlib", "IPython") if m in sys.modules])
+"""
+    printed = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert printed.strip() == "[]"
+    with pytest.raises(AttributeError, match="no attribute 'pie_chart'"):
+        charts.pie_chart  # noqa: B018
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list:
+    calls = []
+    monkeypatch.setattr("IPython.display.display", lambda *a, **k: calls.append((a, k)))
+    return calls
+
+
+def test_show_displays_the_bundle(shown: list) -> None:
+    charts.show(charts.mask_explorer(EN, DE), alt="Grid of masks.")
+    [((bundle,), keywords)] = shown
     assert keywords == {"raw": True}
-    assert bundle["text/plain"] == "Grid of masks."
-    mime = next(iter(bundle))
-    assert re.fullmatch(r"application/vnd\.vegalite\.v\d\+json", mime)
-    assert specification(bundle)["description"] == "Grid of masks."
-    assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
+    assert bundle["text/plain"] == "Grid of masks." and "image/png" in bundle
 
 
-def test_colab_gets_a_live_chart(monkeypatch) -> None:
-    shown = []
+def test_colab_gets_a_live_chart(shown: list, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "google.colab", object())
+    live = []
     monkeypatch.setattr(
-        "IPython.display.display", lambda c: shown.append(c._repr_mimebundle_())
+        "IPython.display.display", lambda chart: live.append(chart._repr_mimebundle_())
     )
-    charts.show(make("masks"), alt="Grid of masks.")
-    html = shown[0]["text/html"]
-    assert "vegaEmbed" in html and "Grid of masks." in html
-
-
-def test_stored_numbers_are_rounded() -> None:
-    chart = charts.attention_explorer(torch.full((1, 2, 3), 1 / 3), TARGET, SOURCE)
-    rows = chart.to_dict()["data"]["values"]
-    assert [row["weights"] for row in rows] == ["0.333 0.333 0.333"] * 2
-
-
-def test_stored_charts_stay_small() -> None:
-    tokens = [f"token{i}" for i in range(12)]
-    large = torch.full((8, 12, 12), 1 / 12)
-    layers = {f"layer {i}": large for i in range(6)}
-    chart = charts.attention_explorer(layers, tokens, tokens)
-    bundle = chart_parts.mime_bundle(chart, "A large chart.")
-    assert len(json.dumps(bundle, indent=1)) < 200_000
+    charts.show(charts.mask_explorer(EN, DE), alt="Grid of masks.")
+    assert "vegaEmbed" in live[0]["text/html"]
+    assert "Grid of masks." in live[0]["text/html"]
 
 
 @pytest.mark.parametrize("alt", ["", "  ", "x" * 151])
-def test_an_alt_text_is_needed(alt: str) -> None:
+def test_an_alt_text_is_needed(alt: str, shown: list) -> None:
     with pytest.raises(ValueError, match=f"1 to 150 characters, not {len(alt)}"):
-        charts.show(make("masks"), alt=alt)
+        charts.show(charts.mask_explorer(EN, DE), alt=alt)
+    assert not shown
 
 
-@pytest.mark.parametrize(
-    ("draw", "message"),
-    [
-        (
-            lambda: charts.attention_explorer(maps()[0], TARGET, SOURCE),
-            r"3 axes.*\(2, 3\)",
-        ),
-        (
-            lambda: charts.attention_explorer(maps(), SOURCE, TARGET),
-            "2 rows .queries., but 3 q_tokens",
-        ),
-        (
-            lambda: charts.attention_explorer(maps() + 1, TARGET, SOURCE),
-            r"0\.\.1, but go from 1",
-        ),
-        (
-            lambda: charts.attention_explorer(
-                {"a": maps(), "b": maps()[:2]}, TARGET, SOURCE
-            ),
-            "5 heads, but maps 'b' has 2",
-        ),
-        (
-            lambda: charts.mask_explorer(SOURCE, []),
-            "3 source and 0 target tokens",
-        ),
-        (
-            lambda: charts.position_explorer(torch.zeros(4, 3)),
-            "even to form pairs, not 3",
-        ),
-    ],
-)
-def test_bad_input_is_refused_with_both_numbers(draw, message: str) -> None:
+def test_without_ipython_show_says_what_to_install(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "IPython.display", None)
+    with pytest.raises(ImportError, match="needs IPython: pip install ipython"):
+        charts.show(charts.mask_explorer(EN, DE), alt="Grid of masks.")
+
+
+def test_without_a_converter_a_chart_is_stored_without_its_picture(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    bundle = mime_bundle(charts.mask_explorer(EN, DE), "Grid of masks.")
+    assert len(bundle) == 2 and "image/png" not in bundle
+
+
+def test_a_large_chart_stays_small_because_numbers_are_rounded() -> None:
+    tokens = [f"token{i}" for i in range(12)]
+    layers = {f"layer {i}": torch.full((8, 12, 12), 1 / 12) for i in range(6)}
+    chart = charts.attention_explorer(layers, tokens, tokens)
+    assert chart.to_dict()["data"]["values"][0]["weights"] == " ".join(["0.083"] * 12)
+    bundle = mime_bundle(chart, "A large chart.")
+    assert len(json.dumps(bundle, indent=1)) < 200_000
+
+
+MAPS = draw(5, 2, 3).softmax(dim=-1)
+Q, K = ["<bos>", "cat"], ["die", "Katze", "die"]
+
+TWO = two_models()["trained"]
+OTHER_HEADS = {"encoder.layers.0.self_attn": torch.ones(1, 2, 3, 3) / 3}
+# fmt: off
+BAD_INPUT = [
+    ("attention_explorer", (MAPS[0], Q, K), r"3 axes.*\(2, 3\)"),
+    ("attention_explorer", (MAPS, K, Q), "2 rows .queries., but 3 q_tokens"),
+    ("attention_explorer", (MAPS + 1, Q, K), r"0\.\.1, but go from 1"),
+    ("attention_explorer", ({"a": MAPS, "b": MAPS[:2]}, Q, K), "5 heads.* 'b' has 2"),
+    ("batch_explorer", ({}, LENGTHS), "at least 1 plan"),
+    ("batch_explorer", (PLANS, LENGTHS), "8 batches, but plan 'file' has 2"),
+    ("beam_tree", ([],), "at least 1 step"),
+    ("beam_tree", ([[STEPS[0][0], Branch(("b",), -0.1, "kept")]],),
+     r"step 1: -0\.1 stands after -0\.5"),
+    ("beam_tree", ([[Branch(("a",), -0.5, "lost")]],), "one of kept, .* not lost"),
+    ("beam_tree", ([STEPS[0], [Branch(("<eos>", "x"), -4.0, "kept")]],),
+     r"step 2: .*'<eos>', 'x'.* not kept"),
+    ("cache_explorer", (make_model(), SRC, TGT, TOKENS[::-1]), "5 source ids, but 4"),
+    ("depth_explorer", ({"gradient": {3: {"post": torch.ones(2)}}},),
+     "3 layers, but gradient of 'post' has 2"),
+    ("depth_explorer", ({"gradient": {3: {"post": MAPS}}},), "gradient of 'post'"),
+    ("divisor_explorer", (draw(3, 2), draw(3, 2), Q), "3 rows .*, but 2 q_tokens"),
+    ("head_type_explorer", ({},), "at least 1 weight"),
+    ("head_type_explorer", ({"a": {"same": {"cross": 1.2}}},), r"in 0\.\.1, .*cross"),
+    ("mask_explorer", (K, []), "3 source and 0 target tokens"),
+    ("model_explorer", (make_model(), SRC, TGT, TOKENS, VOCABULARY[1:]),
+     "11 token ids, but 10 names"),
+    ("model_explorer", (make_model(), SRC, TGT, TOKENS[::-1], VOCABULARY),
+     "5 source ids, but 4 names"),
+    ("position_explorer", (torch.zeros(4, 3),), "even to form pairs, not 3"),
+    ("schedule_explorer", (79,), "at least 80, not 79"),
+    ("score_explorer", ({},), "at least 1 group"),
+    ("score_explorer", ({"t": {"a": [score("BLEU", 1)], "b": [score("x", 1)]}},),
+     r"'b' has the scores \['x'\], not \['BLEU'\]"),
+    ("sentence_explorer", ({},), "not {}"),
+    ("sentence_explorer", ({"a": TWO, "b": TWO[:1]},), "not {'a': 2, 'b': 1}"),
+    ("sentence_explorer", ({"a": TWO, "b": TWO[::-1]},), "'b' has another sentence 0"),
+    ("sentence_explorer", ({"a": [replace(TWO[0], maps={"encoder.self_attn": MAPS})]},),
+     "'encoder.self_attn' is no attention"),
+    ("sentence_explorer", ({"a": [replace(TWO[0], maps={"encoder.layers.0.x": 0})]},),
+     "'encoder.layers.0.x' is no attention"),
+    ("sentence_explorer", ({"a": [replace(TWO[0], source=["b", "<eos>"])]},),
+     r"3 rows \(queries\), but 2 q_tokens"),
+    ("sentence_explorer", ({"a": TWO[:1], "b": [replace(TWO[0], maps=OTHER_HEADS)]},),
+     "3 heads, but encoder.layers.0.self_attn has 2"),
+    ("similarity_explorer", ({}, K), "at least 1 layer"),
+    ("similarity_explorer", ({"a": draw(3, 5)}, Q), "2 tokens, but states 'a' has 3"),
+    ("similarity_explorer", ({"a": torch.ones(3)}, K), "states 'a'"),
+    ("similarity_explorer", ({"a": torch.eye(3)[:, :2]}, K), "position 2 is zero"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("name", "given", "message"), BAD_INPUT)
+def test_bad_input_is_refused_with_both_numbers(name, given, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        draw()
+        getattr(charts, name)(*given)

@@ -1,23 +1,25 @@
 """Checkpoints come back equal and replace each other as a whole, or are refused."""
 
-import errno
-import json
+import os
 import resource
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors import SafetensorError
 
-from transformer_lib.training import checkpoint as checkpoints
 from transformer_lib.training.checkpoint import (
+    checkpoint_name,
     keep_last,
     list_checkpoints,
     load_checkpoint,
     save_checkpoint,
 )
+
+OLD_RUN = Path(__file__).parent / "old_run"  # written by the first edition's code
 
 
 def make_content(number: int = 1) -> dict:
@@ -34,9 +36,19 @@ def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_what_is_loaded_is_what_was_saved(tmp_path) -> None:
-    save_checkpoint(tmp_path / "a", make_content())
-    loaded, expected = load_checkpoint(tmp_path / "a"), make_content()
+@pytest.fixture
+def saved(tmp_path) -> Path:
+    """A checkpoint that holds the number 1, alone in its folder."""
+    save_checkpoint(tmp_path / "a.pt", make_content(1))
+    return tmp_path / "a.pt"
+
+
+def number_in(path: Path) -> float:
+    return load_checkpoint(path)["weights"]["first"][0, 0].item()
+
+
+def test_what_is_loaded_is_what_was_saved(saved) -> None:
+    loaded, expected = load_checkpoint(saved), make_content()
     for name, tensor in expected["weights"].items():
         assert torch.equal(loaded["weights"][name], tensor)
         assert loaded["weights"][name].dtype == tensor.dtype
@@ -52,9 +64,9 @@ def test_the_state_of_a_trained_optimizer_comes_back(tmp_path) -> None:
     optimizer = torch.optim.Adam(model.parameters(), 0.1)
     model(torch.randn(5, 3)).sum().backward()
     optimizer.step()
-    save_checkpoint(tmp_path, {"optimizer": optimizer.state_dict()})
+    save_checkpoint(tmp_path / "a.pt", {"optimizer": optimizer.state_dict()})
     other = torch.optim.Adam(model.parameters(), 0.2)
-    other.load_state_dict(load_checkpoint(tmp_path)["optimizer"])
+    other.load_state_dict(load_checkpoint(tmp_path / "a.pt")["optimizer"])
     assert other.param_groups[0]["lr"] == 0.1
     for mine, theirs in zip(
         other.state.values(), optimizer.state.values(), strict=True
@@ -63,144 +75,139 @@ def test_the_state_of_a_trained_optimizer_comes_back(tmp_path) -> None:
 
 
 def test_tied_weights_are_stored_once(tmp_path) -> None:
-    big = torch.zeros(50_000)
-    save_checkpoint(tmp_path, {"a": big, "b": big, "c": big[:10]})
-    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 1.1 * 4 * 50_000
-    assert load_checkpoint(tmp_path)["c"].shape == (10,)
+    big, path = torch.zeros(50_000), tmp_path / "a.pt"
+    save_checkpoint(path, {"a": big, "b": big, "c": big[:10]})
+    assert path.stat().st_size < 1.1 * 4 * 50_000
+    assert load_checkpoint(path)["c"].shape == (10,)
 
 
-def test_a_new_checkpoint_replaces_the_old_one(tmp_path) -> None:
-    save_checkpoint(tmp_path, make_content(1))
-    save_checkpoint(tmp_path, make_content(2))
-    assert (load_checkpoint(tmp_path)["weights"]["first"] == 2).all()
-    assert len(files(tmp_path)) == 2  # nothing of the old one is left
-    save_checkpoint(tmp_path, make_content(2))  # the same once more
-    assert (load_checkpoint(tmp_path)["weights"]["first"] == 2).all()
+def test_a_new_checkpoint_replaces_the_old_one(saved) -> None:
+    save_checkpoint(saved, make_content(2))
+    assert number_in(saved) == 2
+    assert files(saved.parent) == {"a.pt"}
 
 
-@pytest.mark.parametrize("failing_write", [0, 1], ids=["tensors", "index"])
-def test_a_full_disk_leaves_the_old_checkpoint(
-    tmp_path, monkeypatch, failing_write
-) -> None:
-    save_checkpoint(tmp_path, make_content(1))
-    before, writes = files(tmp_path), []
-    rename = checkpoints._rename
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_checkpoint(saved, monkeypatch, step) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
 
-    def fail(source: Path, target: Path) -> None:
-        writes.append(target)
-        if len(writes) > failing_write:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        rename(source, target)
-
-    monkeypatch.setattr(checkpoints, "_rename", fail)
+    monkeypatch.setattr(os, step, full)
     with pytest.raises(OSError, match="No space left"):
-        save_checkpoint(tmp_path, make_content(2))
-    assert files(tmp_path) == before
-    assert (load_checkpoint(tmp_path)["weights"]["first"] == 1).all()
+        save_checkpoint(saved, make_content(2))
+    assert files(saved.parent) == {"a.pt"}
+    assert number_in(saved) == 1
 
 
-def test_a_disk_that_fills_up_while_tensors_are_written(tmp_path) -> None:
-    save_checkpoint(tmp_path, make_content(1))
-    before = files(tmp_path)
+def test_a_disk_that_fills_up_while_tensors_are_written(saved) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))  # 1 MiB a file
     try:
-        with pytest.raises(OSError, match="could not be written"):
-            save_checkpoint(tmp_path, {"big": torch.zeros(1 << 20)})
+        with pytest.raises(OSError, match=r"a\.pt could not be written"):
+            save_checkpoint(saved, {"big": torch.zeros(1 << 20)})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert files(tmp_path) == before
-    assert (load_checkpoint(tmp_path)["weights"]["first"] == 1).all()
+    assert files(saved.parent) == {"a.pt"}
+    assert number_in(saved) == 1
 
 
 KILLED = """
-import os, signal, sys
-from pathlib import Path
-import torch
-from transformer_lib.training import checkpoint as checkpoints
-rename, left = checkpoints._rename, [int(sys.argv[2])]
-def kill(source, target):
-    if left[0] == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    left[0] -= 1
-    rename(source, target)
-checkpoints._rename = kill
-checkpoints.save_checkpoint(sys.argv[1], {"number": 2, "tensor": torch.ones(3)})
+import os, signal, sys, torch
+from transformer_lib.training.checkpoint import save_checkpoint
+setattr(os, sys.argv[2], lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+save_checkpoint(sys.argv[1], {"number": 2, "tensor": torch.ones(3)})
 """
 
 
-@pytest.mark.parametrize("done", [0, 1], ids=["tensors", "index"])
-def test_a_killed_writer_leaves_the_old_checkpoint(tmp_path, done) -> None:
-    save_checkpoint(tmp_path, {"number": 1, "tensor": torch.zeros(3)})
-    command = [sys.executable, "-c", KILLED, str(tmp_path), str(done)]
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_killed_writer_leaves_the_old_checkpoint(tmp_path, step) -> None:
+    path = tmp_path / checkpoint_name(1)
+    save_checkpoint(path, make_content(1))
+    command = [sys.executable, "-c", KILLED, str(path), step]
     assert subprocess.run(command, check=False).returncode == -9
-    assert len(files(tmp_path)) == 3 + done  # half a checkpoint lies about
-    assert load_checkpoint(tmp_path)["number"] == 1
-    save_checkpoint(tmp_path, {"number": 3})
-    assert load_checkpoint(tmp_path)["number"] == 3
-    assert len(files(tmp_path)) == 2
+    assert len(files(tmp_path)) == 2  # an unfinished file lies about
+    assert number_in(path) == 1
+    assert list_checkpoints(tmp_path) == [path]
+    keep_last(tmp_path, 1)
+    assert files(tmp_path) == {path.name}
 
 
-def test_a_truncated_or_changed_file_is_refused(tmp_path) -> None:
-    save_checkpoint(tmp_path, make_content())
-    [file] = tmp_path.glob("*.safetensors")
-    data = file.read_bytes()
-    file.write_bytes(data[:-1])
+def test_a_truncated_or_changed_file_is_refused(saved) -> None:
+    data = saved.read_bytes()
+    for rest in (data[:-1], data[: len(data) // 2], b""):
+        saved.write_bytes(rest)
+        with pytest.raises(ValueError, match=r"a\.pt is no checkpoint, .*truncated"):
+            load_checkpoint(saved)
+    place = data.index(torch.ones(15).numpy().tobytes())  # one bit of one weight
+    changed = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+    saved.write_bytes(changed)
+    torch.load(saved, weights_only=True)  # torch itself doesn't notice
+    with pytest.raises(ValueError, match=r"a\.pt is damaged: the checksum of archive"):
+        load_checkpoint(saved)
+
+
+class Trap:
+    def __reduce__(self):
+        return Path.touch, (Path("sprung"),)
+
+
+def test_code_in_a_file_is_not_run(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save({"weights": Trap()}, "trap.pt")
     with pytest.raises(
-        ValueError, match=f"has {len(data) - 1} bytes, but {len(data)} were written"
+        ValueError, match=r"trap\.pt is no checkpoint: it holds more than"
     ):
-        load_checkpoint(tmp_path)
-    file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    with pytest.raises(ValueError, match="is damaged"):
-        load_checkpoint(tmp_path)
-    file.unlink()
-    with pytest.raises(ValueError, match="is incomplete: tensors-"):
-        load_checkpoint(tmp_path)
+        load_checkpoint("trap.pt")
+    assert files(tmp_path) == {"trap.pt"}
+    torch.load("trap.pt", weights_only=False)  # the trap does work
+    assert "sprung" in files(tmp_path)
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path) -> None:
-    with pytest.raises(FileNotFoundError, match="holds no checkpoint"):
-        load_checkpoint(tmp_path)
-    index = tmp_path / "checkpoint.json"
-    index.write_text('{"format": ')
-    with pytest.raises(ValueError, match="is no JSON text"):
-        load_checkpoint(tmp_path)
-    for text, found in (('{"format": "x 2"}', "'x 2'"), ("[]", "None")):
-        index.write_text(text)
-        with pytest.raises(ValueError, match=f"has the format {found}, not"):
-            load_checkpoint(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"none\.pt"):
+        load_checkpoint(tmp_path / "none.pt")
+    other = tmp_path / "other.pt"
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.writestr("name", "text")
+    with pytest.raises(ValueError, match=r"other\.pt is no checkpoint: "):
+        load_checkpoint(other)
+    for content, found in (({"format": "x 2"}, "'x 2'"), ([1], "None")):
+        torch.save(content, other)
+        with pytest.raises(ValueError, match=rf"other\.pt has the format {found}, not"):
+            load_checkpoint(other)
 
 
 def test_what_a_checkpoint_cannot_hold_is_refused(tmp_path) -> None:
-    with pytest.raises(TypeError, match="can't hold /a/b: it is a Path|PosixPath"):
-        save_checkpoint(tmp_path, {"a": {"b": tmp_path}})
+    for value in (tmp_path, torch.Size([1]), {1, 2}):
+        kind = type(value).__name__
+        with pytest.raises(TypeError, match=f"can't hold /a/b/1: it is a {kind}"):
+            save_checkpoint(tmp_path / "a.pt", {"a": {"b": [0, value]}})
     assert not files(tmp_path)
 
 
-def test_a_writer_that_reports_a_full_disk_in_its_own_way(
-    tmp_path, monkeypatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise SafetensorError("I/O error: No space left on device (os error 28)")
-
-    monkeypatch.setattr(checkpoints, "save_file", fail)
-    with pytest.raises(OSError, match="No space left"):
-        save_checkpoint(tmp_path, make_content())
-
-
 def test_the_newest_are_kept(tmp_path) -> None:
+    shutil.copytree(OLD_RUN / "checkpoints", tmp_path, dirs_exist_ok=True)
     for step in (900, 1000, 1100):
-        save_checkpoint(tmp_path / f"step-{step:08d}", {"step": step})
-    (tmp_path / "step-00001200").mkdir()  # cut off before its index was written
-    (tmp_path / "step-00001200" / ".writing-1").touch()
+        save_checkpoint(tmp_path / checkpoint_name(step), {"step": step})
+    steps = [load_checkpoint(path)["step"] for path in list_checkpoints(tmp_path)]
+    assert steps == [4, 900, 1000, 1100]
     keep_last(tmp_path, 2)
-    kept = [load_checkpoint(folder)["step"] for folder in list_checkpoints(tmp_path)]
-    assert kept == [1000, 1100]
+    assert files(tmp_path) == {checkpoint_name(1000), checkpoint_name(1100)}
     with pytest.raises(ValueError, match="at least 1 .* not 0"):
         keep_last(tmp_path, 0)
 
 
-def test_the_index_is_readable_text(tmp_path) -> None:
-    save_checkpoint(tmp_path, {"step": 3, "weights": torch.zeros(2)})
-    index = json.loads((tmp_path / "checkpoint.json").read_text())
-    assert index["content"]["dict"][0] == ["step", 3]
+def test_a_damaged_checkpoint_of_the_first_edition_is_refused(tmp_path) -> None:
+    folder = tmp_path / "step-00000004"
+    shutil.copytree(OLD_RUN / "checkpoints" / folder.name, folder)
+    assert load_checkpoint(folder)["step"] == 4
+    [tensors] = folder.glob("*.safetensors")
+    tensors.write_bytes(tensors.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="step-00000004 holds no whole checkpoint"):
+        load_checkpoint(folder)
+    (folder / "checkpoint.json").write_text('{"format": "x 2"}')
+    with pytest.raises(ValueError, match="unknown format 'x 2'"):
+        load_checkpoint(folder)
+    (folder / "checkpoint.json").unlink()
+    with pytest.raises(ValueError, match="holds no whole checkpoint: FileNotFound"):
+        load_checkpoint(folder)

@@ -2,23 +2,20 @@
 
 import math
 from collections import Counter
+from itertools import islice
 
 import pytest
 import torch
 import torch.nn.functional as F
 from sklearn.metrics import accuracy_score, log_loss
 
+from transformer_lib.data.texts import TextSteps, encode_texts, make_labelled_batch
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.evaluation.accuracy import Accuracy, wilson_interval
+from transformer_lib.evaluation.accuracy import Accuracy, accuracy, wilson_interval
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.training.classification import (
-    accuracy,
-    encode_texts,
-    label_batches,
-    label_loss,
-    train,
-)
+from transformer_lib.training.classification import make_optimizer, train_epoch
+from transformer_lib.training.loss import label_loss, text_loss
 from transformer_lib.training.recipe import ClassifierTraining
 
 WORDS = Tokenizer.from_words(["a very fine film", "a dull film"], lowercase=True)
@@ -48,18 +45,26 @@ def make_rows(n: int = 60) -> list[tuple[list[int], int]]:
 ROWS = make_rows()
 
 
+def train(model: EncoderClassifier, training: ClassifierTraining) -> list[float]:
+    """Train for all epochs; the mean loss of each."""
+    optimizer = make_optimizer(model, training)
+    epochs = range(training.epochs)
+    return [train_epoch(model, optimizer, ROWS, training, epoch) for epoch in epochs]
+
+
 def test_texts_are_framed_and_case_does_not_matter() -> None:
-    [ids, same], cut = encode_texts(WORDS, ["A fine film", "a FINE film"], 9)
+    [ids, same], truncated = encode_texts(WORDS, ["A fine film", "a FINE film"], 9)
     assert ids == same
     assert ids[0] == WORDS.bos_id
     assert ids[-1] == WORDS.eos_id
     assert WORDS.tokens(ids[1:-1], space="") == ["a", "fine", "film"]
-    assert cut == []
+    assert truncated == []
 
 
-def test_a_text_that_is_too_long_is_cut_and_named() -> None:
-    rows, cut = encode_texts(WORDS, ["a film", "a very very fine film", "a film"], 4)
-    assert cut == [2]
+def test_a_text_that_is_too_long_is_truncated_and_named() -> None:
+    texts = ["a film", "a very very fine film", "a film"]
+    rows, truncated = encode_texts(WORDS, texts, 4)
+    assert truncated == [2]
     assert [len(row) for row in rows] == [4, 4, 4]
     assert WORDS.tokens(rows[1], space="") == ["<bos>", "a", "very", "<eos>"]
 
@@ -77,34 +82,38 @@ def test_unknown_words_become_one_token_each() -> None:
     assert ids == other == [WORDS.bos_id, WORDS.unk_id, WORDS.unk_id, WORDS.eos_id]
 
 
-def test_an_epoch_holds_every_text_once_whatever_the_order() -> None:
-    for seed in (None, 3):
-        batches = list(label_batches(ROWS, 7, pad_id=0, seed=seed))
+def epoch(number: int = 0, seed: int = 3, rows: list = ROWS) -> list:
+    """Return the batches of an epoch, counted from 0."""
+    steps = TextSteps(rows, 7, seed, pad_id=0)
+    stream = steps.starting_at(number * steps.per_epoch + 1)
+    return [batch for [batch] in islice(stream, steps.per_epoch)]
+
+
+def test_an_epoch_holds_every_text_once() -> None:
+    for number in (0, 1, 5):
         found = Counter(
             (tuple(ids[ids != 0].tolist()), int(label))
-            for batch in batches
+            for batch in epoch(number)
             for ids, label in zip(batch.src, batch.labels, strict=True)
         )
         assert found == Counter((tuple(ids), label) for ids, label in ROWS)
-        assert max(len(batch.labels) for batch in batches) == 7
+    assert Counter(batch.n_targets for batch in epoch()) == {7: 8, 4: 1}
 
 
 def test_the_order_follows_from_seed_and_epoch() -> None:
-    def order(*given):
-        return [b.src.tolist() for b in label_batches(ROWS, 7, 0, *given)]
+    def order(*given: int) -> list:
+        return [batch.src.tolist() for batch in epoch(*given)]
 
-    assert order(3, 1) == order(3, 1)
-    assert order(3, 1) != order(3, 2)
-    assert order(3, 1) != order(4, 1)
-    assert order()[0][0][: len(ROWS[0][0])] == ROWS[0][0]
+    assert order(1, 3) == order(1, 3)
+    assert order(1, 3) != order(2, 3)
+    assert order(1, 3) != order(1, 4)
 
 
-def test_texts_of_like_length_share_a_batch() -> None:
-    def padding(seed):
-        batches = label_batches(make_rows(600), 7, 0, seed)
-        return sum((batch.src == 0).sum() for batch in batches)
-
-    assert padding(3) < padding(None) / 2
+def test_texts_of_similar_length_share_a_batch() -> None:
+    rows = make_rows(600)
+    as_they_come = make_labelled_batch(rows, 0).src
+    by_length = [batch.src for batch in epoch(rows=rows)]
+    assert sum((src == 0).sum() for src in by_length) < (as_they_come == 0).sum() / 4
 
 
 def test_the_loss_is_that_of_pytorch_and_refuses_other_labels() -> None:
@@ -117,6 +126,18 @@ def test_the_loss_is_that_of_pytorch_and_refuses_other_labels() -> None:
             label_loss(logits, torch.tensor([0, wrong, 1]))
     with pytest.raises(ValueError, match=r"shape \(2,\) do not belong to .* \(3, 2\)"):
         label_loss(logits, labels[:2])
+
+
+def test_the_loss_of_a_batch_is_a_sum() -> None:
+    model = make_model()
+    batch = make_labelled_batch(ROWS, 0)
+    mean = label_loss(model(batch.src), batch.labels)
+    torch.testing.assert_close(text_loss(model, batch), len(ROWS) * mean)
+
+
+def test_a_label_without_a_class_is_refused_when_accuracy_is_measured() -> None:
+    with pytest.raises(ValueError, match="label -100 is outside the 2 classes"):
+        accuracy(make_model(), [*ROWS, ([5], -100)])
 
 
 def test_accuracy_is_that_of_scikit_learn() -> None:
@@ -164,7 +185,7 @@ def test_accuracy_prints_its_interval() -> None:
 def test_a_model_learns_to_find_a_word(pooling) -> None:
     model = make_model(pooling)
     training = ClassifierTraining(epochs=60, batch_size=10, rate=0.01, pooling=pooling)
-    losses = list(train(model, ROWS, training))
+    losses = train(model, training)
     assert losses[-1] < 0.1 < 0.5 < losses[0]
     assert accuracy(model, ROWS).value == 1
 
@@ -174,12 +195,12 @@ def test_training_repeats_and_leaves_the_random_generators_alone() -> None:
     for _ in range(2):
         model, training = make_model(dropout=0.2), ClassifierTraining(epochs=2)
         state = torch.random.get_rng_state()
-        list(train(model, ROWS, training))
+        train(model, training)
         assert torch.equal(torch.random.get_rng_state(), state)
         ends.append(model.head.weight.detach().clone())
     assert torch.equal(*ends)
     other = make_model(dropout=0.2)
-    list(train(other, ROWS, ClassifierTraining(epochs=2, seed=1)))
+    train(other, ClassifierTraining(epochs=2, seed=1))
     assert not torch.equal(other.head.weight, ends[0])
 
 
@@ -193,6 +214,10 @@ def test_two_logits_are_one_logit_in_disguise() -> None:
 
 def test_no_text_is_refused() -> None:
     with pytest.raises(ValueError, match="0 texts in batches of 7"):
-        list(label_batches([], 7, 0))
+        TextSteps([], 7, 0, pad_id=0)
+    with pytest.raises(ValueError, match="60 texts in batches of 0"):
+        TextSteps(ROWS, 0, 0, pad_id=0)
+    with pytest.raises(ValueError, match="accuracy needs at least 1 text"):
+        accuracy(make_model(), [])
     with pytest.raises(ValueError, match="sequence 1 of the batch is empty"):
-        list(label_batches([([5], 0), ([], 1)], 7, 0))
+        make_labelled_batch([([5], 0), ([], 1)], 0)

@@ -2,14 +2,15 @@
 
 import pytest
 
+from transformer_lib.cli.train import main
 from transformer_lib.data import corpora
 from transformer_lib.data.corpora import LabelledCorpus
+from transformer_lib.evaluation.accuracy import accuracy
 from transformer_lib.pretrained.classifier import Classifier, load_classifier
-from transformer_lib.training import classifier_runs
-from transformer_lib.training.classification import accuracy
-from transformer_lib.training.recipe import make_recipe, read_recipe
-from transformer_lib.training.runs import read_log
-from transformer_lib.training.translation import main
+from transformer_lib.training.classification import new_model, prepare
+from transformer_lib.training.lightning_trainer import LightningTrainer
+from transformer_lib.training.recipe import read_recipe
+from transformer_lib.training.run import read_log
 
 RECIPE = """
 [data]
@@ -68,35 +69,37 @@ def test_the_command_trains_measures_and_saves(tmp_path, capsys) -> None:
     printed = capsys.readouterr().out
     assert "test: " in printed
     assert "% of 10 right (95 % interval" in printed
-    assert "1 of 31 texts are longer than max_len and were cut" in printed
+    assert "1 of 31 texts are longer than max_len and were truncated" in printed
     log = read_log(tmp_path / "a" / "run")
-    assert [line["epoch"] for line in log] == [1, 2, 3, 4]
-    data = classifier_runs.prepare(read_recipe(tmp_path / "a" / "tiny.toml"))
+    looks = [line for line in log if "valid_nats" in line]
+    assert [line["step"] for line in looks] == [3, 6, 9, 12]  # 4 epochs of 11 texts
+    assert len(log) == 12 + 4
+    data = prepare(read_recipe(tmp_path / "a" / "tiny.toml"))
     loaded = load_classifier(tmp_path / "a" / "run")
     found = accuracy(loaded.model, data.rows["valid"])
     assert found.nats == pytest.approx(log[-1]["valid_nats"], abs=1e-2)
+    assert log[-1]["valid_accuracy"] == found.value
 
 
-def test_a_run_that_was_cut_off_ends_with_the_same_weights(
+def test_a_run_that_was_interrupted_ends_with_the_same_weights(
     tmp_path, monkeypatch
 ) -> None:
     run(tmp_path / "whole")
-    real, calls = classifier_runs.train_epoch, []
+    real, calls = LightningTrainer.step, []
 
     def power_cut(*given):
         calls.append(given)
-        if len(calls) == 3:
+        if len(calls) == 8:  # in the third epoch
             raise OSError("the power is gone")
         return real(*given)
 
-    monkeypatch.setattr(classifier_runs, "train_epoch", power_cut)
+    monkeypatch.setattr(LightningTrainer, "step", power_cut)
     with pytest.raises(SystemExit, match="error: the power is gone"):
         run(tmp_path / "cut")
-    assert len(read_log(tmp_path / "cut" / "run")) == 2
-    with pytest.raises(SystemExit, match="holds a run; --resume goes on with it"):
+    with pytest.raises(SystemExit, match="holds a run already; --resume resumes it"):
         run(tmp_path / "cut")
     run(tmp_path / "cut", "--resume")
-    assert len(calls) == 3 + 2  # only the missing epochs were run
+    assert len(calls) == 8 + 6  # only the epochs that were missing
     weights = [
         (tmp_path / name / "run" / "model.safetensors").read_bytes()
         for name in ("whole", "cut")
@@ -112,66 +115,53 @@ def test_another_recipe_or_corpus_is_refused(tmp_path, monkeypatch) -> None:
     with pytest.raises(SystemExit, match="another recipe: pooling is 'mean' in one"):
         run(tmp_path / "a", "--resume", pooling="max")
     monkeypatch.setattr(corpora, "load_labelled", {"tiny": tiny_corpus("good")}.get)
-    with pytest.raises(SystemExit, match="was begun with other data"):
+    with pytest.raises(SystemExit, match="was started with other data"):
         run(tmp_path / "a", "--resume")
-
-
-def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch) -> None:
-    real, calls = classifier_runs.save_checkpoint, []
-
-    def full(*given):
-        calls.append(given)
-        if len(calls) == 2:
-            raise OSError(28, "No space left on device")
-        return real(*given)
-
-    monkeypatch.setattr(classifier_runs, "save_checkpoint", full)
-    with pytest.raises(SystemExit, match="No space left"):
-        run(tmp_path / "a")
-    run(tmp_path / "a", "--resume")
-    assert len(read_log(tmp_path / "a" / "run")) == 4
 
 
 def test_several_processes_are_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(SystemExit, match="trained by 1 process, not 2"):
+    message = "1 batches per step cannot be divided equally among 2 processes"
+    with pytest.raises(SystemExit, match=message):
         run(tmp_path / "a")
 
 
 @pytest.mark.parametrize("pooling", ["max", "attention"])
-def test_a_saved_classifier_judges_as_before(tmp_path, pooling) -> None:
+def test_a_saved_classifier_classifies_as_before(tmp_path, pooling) -> None:
     recipe = read_recipe(write_recipe(tmp_path, pooling=pooling))
-    data = classifier_runs.prepare(recipe)
-    model = classifier_runs.new_model(recipe, data)
+    data = prepare(recipe)
+    model = new_model(recipe, data)
     classifier = Classifier(model, data.tokenizer, data.corpus.classes)
     classifier.save(tmp_path / "saved")
     twin = load_classifier(tmp_path / "saved")
     texts = ["dull film", "a fine song", "a fine film with a dull plot"]
-    for mine, other in zip(classifier.judge(texts), twin.judge(texts), strict=True):
+    for mine, other in zip(
+        classifier.classify(texts), twin.classify(texts), strict=True
+    ):
         assert mine.probability == pytest.approx(other.probability, abs=2e-3)
         assert mine.label == other.label
 
 
-def test_a_judgment_says_what_was_not_read(tmp_path) -> None:
+def test_a_classification_says_what_was_not_read(tmp_path) -> None:
     recipe = read_recipe(write_recipe(tmp_path))
-    data = classifier_runs.prepare(recipe)
-    model = classifier_runs.new_model(recipe, data)
-    judge = Classifier(model, data.tokenizer, data.corpus.classes).judge
-    short, long, unknown, other = judge(
+    data = prepare(recipe)
+    model = new_model(recipe, data)
+    classify = Classifier(model, data.tokenizer, data.corpus.classes).classify
+    short, long, unknown, other = classify(
         ["dull film", "dull film film film film", "oboe zither", "zither oboe"]
     )
-    assert (short.was_cut, long.was_cut) == (False, True)
+    assert (short.was_truncated, long.was_truncated) == (False, True)
     assert (short.n_unknown, unknown.n_unknown) == (0, 2)
     assert unknown == other  # nothing tells them apart
     assert 0.5 <= unknown.probability <= 1
     with pytest.raises(ValueError, match="text 2: a sentence needs at least 1 word"):
-        judge(["dull film", " "])
+        classify(["dull film", " "])
 
 
 def test_classes_and_vocabulary_must_fit(tmp_path) -> None:
     recipe = read_recipe(write_recipe(tmp_path))
-    data = classifier_runs.prepare(recipe)
-    model = classifier_runs.new_model(recipe, data)
+    data = prepare(recipe)
+    model = new_model(recipe, data)
     with pytest.raises(ValueError, match="and 2 classes, but got .* and 3"):
         Classifier(model, data.tokenizer, ("a", "b", "c"))
 
@@ -182,23 +172,6 @@ def test_a_folder_without_a_classifier_is_refused(tmp_path) -> None:
     (tmp_path / "config.json").write_text('{"classes": ["a"]}')
     with pytest.raises(ValueError, match="describes no classifier: KeyError"):
         load_classifier(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("training", "message"),
-    [
-        ({"epochs": 0}, "epochs and batch_size must be at least 1 .* not 0, 32"),
-        ({"epochs": 1, "rate": 0.0}, "rate above 0, not 1, 32 and 0.0"),
-        ({"epochs": 1, "pooling": "sum"}, "pooling must be one of .* not 'sum'"),
-        ({"epochs": 1, "steps": 5}, r"\[training\] has 'steps'"),
-        ({}, r"\[training\]: .* 'epochs'"),
-    ],
-)
-def test_a_recipe_that_cannot_work_is_refused(training, message) -> None:
-    tables = {"data": {"corpus": "reviews"}, "training": {"task": "classify"}}
-    tables["training"] |= training
-    with pytest.raises(ValueError, match=message):
-        make_recipe(tables)
 
 
 def test_the_lecture_sizes_make_the_lecture_model() -> None:

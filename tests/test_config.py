@@ -7,7 +7,6 @@ import torch
 
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.embeddings import sinusoid_table
 from transformer_lib.model.presets import PRESETS
 from transformer_lib.model.transformer import Transformer, count_parameters
 
@@ -142,12 +141,3 @@ def test_a_norm_at_the_end_can_be_chosen(final_norm, norm_first) -> None:
     assert (model.decoder.norm is not None) is final_norm
     with pytest.raises(TypeError, match="final_norm must be True, False or None"):
         replace(config, final_norm="yes")
-
-
-def test_sinusoids_are_those_asked_for() -> None:
-    for name, first in (("paper", 0), ("marian", 0), ("fairseq", 2)):
-        config = replace(PRESETS["dummies"], sinusoids=name, pad_id=1)
-        table = Transformer(config).src_embeddings.positions.table
-        assert torch.equal(table, sinusoid_table(600, 64, name)[first:][: len(table)])
-    with pytest.raises(ValueError, match="sinusoids must be one of .*, not 'cosines'"):
-        replace(PRESETS["dummies"], sinusoids="cosines")

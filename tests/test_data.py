@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from transformer_lib.data.batches import pad_batch
-from transformer_lib.data.examples import SENTENCE_PAIRS, Vocabulary, split_words
+from transformer_lib.data.corpora import load
+from transformer_lib.data.examples import SENTENCE_PAIRS, split_words
+from transformer_lib.data.tokenizer import Vocabulary
 
 
 def test_words_and_punctuation_are_split() -> None:
@@ -30,6 +32,18 @@ def test_known_sentences_come_back(side) -> None:
     for sentence in sentences:
         tokens = vocabulary.decode(vocabulary.encode(sentence))
         assert tokens == [*split_words(sentence), "<eos>"]
+
+
+def test_any_text_is_numbered_word_for_word() -> None:
+    texts = [german for _, german in load("home-assistant").test]
+    texts += ["CO₂ e\u0301 日本語 🙂 don't", "a <eos> b\x85c"]
+    vocabulary = Vocabulary(texts[::2])
+    words = dict.fromkeys(word for text in texts[::2] for word in split_words(text))
+    ids = {word: number for number, word in enumerate(words, start=4)}
+    for text in texts:
+        assert vocabulary.encode(text, eos=False) == [
+            ids.get(word, vocabulary.unk_id) for word in split_words(text)
+        ]
 
 
 def test_batches_are_padded_on_the_right() -> None:

@@ -10,6 +10,7 @@ import torch
 from reference import EXACT, draw_parameters
 from torch import Tensor, nn
 
+from transformer_lib.convert.convolution import as_convolution
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.classifier import EncoderClassifier
@@ -162,10 +163,11 @@ def test_the_lectures_classifier() -> None:
         EncoderClassifier(small("lecture", n_encoder_layers=1, n_decoder_layers=0), 2)
     )
     ids = make_ids(pad_id=1)[0][:1]  # one review without padding: it has no mask
-    table, token_matrix = model.embeddings.positions.table, model.embeddings.tokens
-    x = normalize(model.embeddings.norm, token_matrix.weight[ids] + table[:5])
+    table = model.embeddings.positions(torch.arange(5)).double()
+    tokens = model.embeddings.tokens.weight[ids]
+    x = normalize(model.embeddings.norm, tokens + table)
     (layer,) = model.encoder.layers
-    convolution = layer.feed_forward.as_convolution()
+    convolution = as_convolution(layer.feed_forward)
     nothing = torch.zeros(1, dtype=torch.float64)
     attended = attend(layer.self_attn, x, x, x, nothing)
     x = normalize(layer.self_attn_connection.norm, x + attended)

@@ -43,7 +43,7 @@ def test_a_shift_of_position_is_a_rotation() -> None:
 
 def test_sinusoids_go_on_beyond_max_len() -> None:
     positions = PositionalEncoding(3, D_MODEL)
-    torch.testing.assert_close(positions.first(9), sinusoid_table(9, D_MODEL))
+    torch.testing.assert_close(positions(torch.arange(9)), sinusoid_table(9, D_MODEL))
     far = positions(torch.tensor([[40, 2]]))
     torch.testing.assert_close(far[0, 0], sinusoid_table(41, D_MODEL)[40])
 
@@ -69,9 +69,10 @@ def test_learned_positions_end_at_max_len(ids_shape) -> None:
 def test_embeddings_add_token_and_position(learned, scale) -> None:
     embeddings = make_embeddings(learned=learned, scale=scale).eval()
     factor = math.sqrt(D_MODEL) if scale else 1.0
+    vectors = embeddings.positions(torch.arange(3)).double()
     expected = torch.stack([
         torch.stack([
-            factor * embeddings.tokens.weight[token] + embeddings.positions.table[pos]
+            factor * embeddings.tokens.weight[token] + vectors[pos]
             for pos, token in enumerate(row)
         ])
         for row in IDS.tolist()

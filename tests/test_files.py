@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from transformer_lib.files import write_bytes, write_text
+from transformer_lib.files import remove_leftovers, replacing, write_bytes, write_text
 
 
 def test_written_is_read_and_replaced(tmp_path) -> None:
@@ -37,3 +37,24 @@ def test_permissions_are_those_of_any_new_file(tmp_path) -> None:
     plain.write_text("")
     write_text(tmp_path / "ours", "")
     assert (tmp_path / "ours").stat().st_mode == plain.stat().st_mode
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path) -> None:
+    path = tmp_path / "file"
+    with replacing(path) as file:
+        file.write(b"first ")
+        assert not path.exists()
+        file.write(b"second")
+    assert path.read_bytes() == b"first second"
+    with pytest.raises(KeyboardInterrupt), replacing(path) as file:
+        file.write(b"third")
+        raise KeyboardInterrupt
+    assert path.read_bytes() == b"first second"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_leftovers_are_removed_and_nothing_else(tmp_path) -> None:
+    for name in (".file.x1y2.tmp", "file.tmp", ".hidden"):
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [".hidden", "file.tmp"]

@@ -137,7 +137,7 @@ def test_the_first_sentences_do_not_depend_on_how_many_are_asked_for() -> None:
 
 def test_every_process_generates_the_same() -> None:
     code = (
-        "from transformer_lib.corpora.grammar import generate;"
+        "from transformer_lib.data.corpora.grammar import generate;"
         "print([example.german for example in generate(20, 5)])"
     )
     run = subprocess.run(

@@ -24,10 +24,10 @@ from transformer_lib.convert.models import (
     from_marian,
     from_torch,
 )
+from transformer_lib.convert.positions import fix_positions, sinusoid_halves
 from transformer_lib.generation.beam_search import beam_search
-from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.model.embeddings import sinusoid_table
 from transformer_lib.model.transformer import Transformer
 
 CLOSE = {"rtol": 0.0, "atol": 1e-5}  # float32
@@ -102,9 +102,9 @@ def use_exact_positions(model: Transformer) -> Transformer:
     """Ours are float32 until they are needed in float64, which only tests do."""
     torch.set_default_dtype(torch.float64)
     try:
-        for side in (model.src_embeddings, model.tgt_embeddings):
-            positions = side.positions
-            positions.table = positions._sinusoids(*positions.table.shape)
+        start, max_len = model.config.pad_id + 1, model.config.max_len
+        table = sinusoid_halves(start + max_len, model.config.d_model, "fairseq")
+        fix_positions(model, table[start:])
     finally:
         torch.set_default_dtype(torch.float32)
     return model
@@ -228,13 +228,28 @@ def test_a_bias_of_zeros_is_none() -> None:
     assert load("marian", theirs).lm_head.bias[3] == 1.0
 
 
-@torch.no_grad()
-def test_positions_beyond_the_table_are_fairseqs_too() -> None:
+def test_positions_are_fixed_and_end_with_the_table() -> None:
     theirs = make_fsmt()
     model = load("fsmt", theirs)
     positions = model.src_embeddings.positions
-    long = positions(torch.tensor([30]))[0]
-    torch.testing.assert_close(long, fairseq_table(33, 6)[32], **CLOSE)
+    assert not positions.table.requires_grad
+    assert model.config.max_len == len(positions.table)
+    with pytest.raises(ValueError, match="positions are asked for, but only"):
+        positions(torch.tensor([len(positions.table)]))
+
+
+@pytest.mark.parametrize("layout", ["marian", "fairseq"])
+def test_sinusoids_of_other_layouts_follow_their_formulas(layout) -> None:
+    table = sinusoid_halves(200, 8, layout)
+    for row, column in product((0, 1, 50, 199), range(4)):
+        angle = row / 10_000 ** (column / (4 if layout == "marian" else 3))
+        assert table[row, column].item() == pytest.approx(math.sin(angle), abs=1e-6)
+        cosine = table[row, 4 + column].item()
+        assert cosine == pytest.approx(math.cos(angle), abs=1e-6)
+    with pytest.raises(ValueError, match="even and at least 2, not 5"):
+        sinusoid_halves(4, 5, layout)
+    with pytest.raises(ValueError, match="need a d_model of 4, not 2"):
+        sinusoid_halves(4, 2, "fairseq")
 
 
 # Beams
@@ -267,8 +282,8 @@ def search_theirs(theirs, src, n_beams, length_penalty, max_len):
 def test_beams_are_equal(kind, seed, n_beams, length_penalty) -> None:
     theirs = MAKE[kind](seed)
     src, _ = make_batch(kind)
-    rules = TargetRules(bos_id=START[kind], eos_id=EOS[kind], max_len=8)
-    found = beam_search(load(kind, theirs), src, rules, n_beams, length_penalty)
+    config = GenerationConfig(bos_id=START[kind], eos_id=EOS[kind], max_len=8)
+    found = beam_search(load(kind, theirs), src, config, n_beams, length_penalty)
     flat = [hypothesis for of_one in found for hypothesis in of_one]
     rows, scores = search_theirs(theirs, src, n_beams, length_penalty, max_len=8)
     assert [hypothesis.ids for hypothesis in flat] == rows
@@ -279,9 +294,9 @@ def test_beams_are_equal(kind, seed, n_beams, length_penalty) -> None:
 def test_some_of_these_beams_end_by_themselves_and_some_are_cut(kind) -> None:
     finished = set()
     for seed in range(4):
-        rules = TargetRules(bos_id=START[kind], eos_id=EOS[kind], max_len=8)
+        config = GenerationConfig(bos_id=START[kind], eos_id=EOS[kind], max_len=8)
         model = load(kind, MAKE[kind](seed))
-        for of_one in beam_search(model, make_batch(kind)[0], rules, 5, 0.0):
+        for of_one in beam_search(model, make_batch(kind)[0], config, 5, 0.0):
             finished |= {hypothesis.finished for hypothesis in of_one}
     assert finished == {False, True}
 
@@ -290,8 +305,8 @@ def test_some_of_these_beams_end_by_themselves_and_some_are_cut(kind) -> None:
 def test_greedy_search_is_equal(kind) -> None:
     theirs = MAKE[kind](3)
     src, _ = make_batch(kind)
-    rules = TargetRules(bos_id=START[kind], eos_id=EOS[kind], max_len=8)
-    found = [found.ids for found in greedy_decode(load(kind, theirs), src, rules)]
+    config = GenerationConfig(bos_id=START[kind], eos_id=EOS[kind], max_len=8)
+    found = [found.ids for found in greedy_decode(load(kind, theirs), src, config)]
     expected = theirs.generate(
         input_ids=src,
         attention_mask=(src != PAD[kind]).long(),
@@ -401,8 +416,16 @@ class Tutorial(nn.Module):
         return self.generator(features)
 
 
+@pytest.fixture
+def exact_sinusoids():
+    """Ours are float32 until they are needed in float64, which only tests do."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
 @pytest.fixture(params=[False, True], ids=["post-norm", "pre-norm"])
-def tutorial(request) -> Tutorial:
+def tutorial(request, exact_sinusoids) -> Tutorial:
     """Post-norm too, where `nn.Transformer` has one more norm at the end of stacks."""
     return draw(lambda: Tutorial(norm_first=request.param, activation="gelu"), 0)
 
@@ -413,8 +436,7 @@ TGT_IN = torch.tensor([[1, 3, 10, 4], [1, 9, 6, 5]])
 
 def load_tutorial(theirs: Tutorial, **options) -> Transformer:
     state = theirs.state_dict()
-    model = from_torch(state, theirs.transformer, pad_id=0, **options)
-    return use_exact_positions(model)
+    return from_torch(state, theirs.transformer, pad_id=0, **options)
 
 
 @torch.no_grad()
@@ -426,8 +448,8 @@ def test_pytorchs_logits_are_equal(tutorial) -> None:
 
 
 def test_greedy_search_equals_recomputing_with_pytorch(tutorial) -> None:
-    rules = TargetRules(bos_id=1, eos_id=2, max_len=6)
-    found = greedy_decode(load_tutorial(tutorial), SRC, rules)
+    config = GenerationConfig(bos_id=1, eos_id=2, max_len=6)
+    found = greedy_decode(load_tutorial(tutorial), SRC, config)
     for hypothesis, src in zip(found, SRC, strict=True):
         said = [1]
         while len(said) <= 6 and (said[-1] != 2 or len(said) == 1):
@@ -438,7 +460,7 @@ def test_greedy_search_equals_recomputing_with_pytorch(tutorial) -> None:
 
 
 @torch.no_grad()
-def test_embeddings_of_other_names_are_found_by_them() -> None:
+def test_embeddings_of_other_names_are_found_by_them(exact_sinusoids) -> None:
     theirs = draw(Tutorial, 0)
     state = {
         key.replace("transformer.", "net.").replace("generator", "out"): tensor
@@ -451,7 +473,7 @@ def test_embeddings_of_other_names_are_found_by_them() -> None:
         "out.": "lm_head.",
         "positional_encoding.pos_embedding": "sinusoids",
     }
-    model = use_exact_positions(from_torch(state, theirs.transformer, 0, names))
+    model = from_torch(state, theirs.transformer, 0, names)
     torch.testing.assert_close(model(SRC, TGT_IN), theirs(SRC, TGT_IN), **EXACT)
     with pytest.raises(ValueError, match=r"net\.\S+ begins with none of transformer\."):
         from_torch(state, theirs.transformer, 0)
@@ -541,6 +563,6 @@ def test_layers_of_pytorch_that_differ_are_refused() -> None:
 
 def test_a_table_that_is_not_the_papers_is_refused() -> None:
     theirs = Tutorial()
-    theirs.positional_encoding.pos_embedding[:, 0] = sinusoid_table(9, 6, "marian")
-    with pytest.raises(ValueError, match="does not hold the 'paper' sinusoids"):
+    theirs.positional_encoding.pos_embedding[:, 0] = sinusoid_halves(9, 6, "marian")
+    with pytest.raises(ValueError, match="does not hold the sinusoids of shape"):
         load_tutorial(theirs)

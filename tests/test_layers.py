@@ -12,6 +12,7 @@ from reference import (
 )
 from torch import Tensor, nn
 
+from transformer_lib.convert.convolution import as_convolution
 from transformer_lib.convert.masks import convert_mask
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.layers import DecoderLayer, EncoderLayer, FeedForward
@@ -68,7 +69,7 @@ def test_feed_forward_is_equation_2() -> None:
 def test_feed_forward_is_two_convolutions_of_kernel_size_1(activation) -> None:
     ffn = draw_parameters(FeedForward(D_MODEL, D_FF, activation)).eval()
     x = make_x(SRC_LEN)
-    convolved = ffn.as_convolution()(x.transpose(1, 2)).transpose(1, 2)
+    convolved = as_convolution(ffn)(x.transpose(1, 2)).transpose(1, 2)
     torch.testing.assert_close(convolved, ffn(x), **EXACT)
 
 

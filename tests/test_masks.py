@@ -10,11 +10,8 @@ from transformer_lib.convert.masks import (
     MaskConvention,
     convert_mask,
 )
-from transformer_lib.model.masks import (
-    causal_mask,
-    check_mask,
-    padding_mask,
-)
+from transformer_lib.model.checks import check_mask
+from transformer_lib.model.masks import causal_mask, padding_mask
 
 PAD = 9
 ATTEND = torch.tensor([[True, False, True], [True, True, False]])

@@ -1,93 +1,57 @@
 """The drawing of the model is wired as the model is, and shows the model's numbers."""
 
-import html
-import json
-import re
-from dataclasses import replace
-
-import altair
 import pytest
 import torch
-import vl_convert
+from drawn_charts import SRC, TGT, TOKENS, drawn, make_model, marks, number, sample
 
-from transformer_lib.charts.model import model_explorer
 from transformer_lib.charts.model_flow import model_boxes, record_flow
-from transformer_lib.charts.parts import mime_bundle
-from transformer_lib.model.presets import PRESETS
-from transformer_lib.model.transformer import Transformer
 
-SMALL = {"src_vocab_size": 11, "tgt_vocab_size": 11, "d_model": 6, "n_heads": 2}
-SMALL |= {"d_ff": 10, "n_encoder_layers": 2, "n_decoder_layers": 3}
-SRC, TGT = torch.tensor([[3, 5, 7, 2]]), torch.tensor([[1, 4, 6]])
-TOKENS = (["a", "b", "c", "<eos>"], ["<bos>", "d", "e"])
-VOCABULARY = [f"t{number}" for number in range(11)]
+BOXES = model_boxes(2, 3)
+NAMES = [box.name for box in BOXES]
+MEMORY = "encoder 1: add & norm after feed-forward"
 
 
-def make_model(**changes) -> Transformer:
-    torch.manual_seed(0)
-    return Transformer(replace(PRESETS["paper-base"], **SMALL, **changes)).eval()
-
-
-def make_chart() -> altair.VConcatChart:
-    return model_explorer(make_model(), SRC, TGT, TOKENS, VOCABULARY)
-
-
-def drawn(box: str, numbers: str = "output") -> str:
-    """The SVG after a reader has chosen a box and what it shall show."""
-    spec = make_chart().to_dict()
-    names = [each.name for each in model_boxes(2, 3)]
-    for param in spec["params"]:
-        if param["name"] == "box":
-            param["value"] = [{"q": names.index(box)}]
-        if param["name"] == "numbers":
-            param["value"] = numbers
-    return vl_convert.vegalite_to_svg(spec)
+def shown(box: str, numbers: str = "output") -> str:
+    """The SVG after a reader has chosen a box and what to show of it."""
+    chosen = [{"q": NAMES.index(box)}]
+    return drawn(sample("model_explorer"), box=chosen, numbers=numbers)
 
 
 def cells(svg: str) -> dict[tuple[str, str], float]:
-    pattern = r"value: ([^;\"]+); token: ([^;]+); column: ([^;\"]+)"
-    found = re.findall(pattern, html.unescape(svg))
-    return {(row, column): number(value) for value, row, column in found}
-
-
-def number(text: str) -> float:
-    return float(text.replace("\N{MINUS SIGN}", "-"))
+    found = marks(svg, "value")
+    return {(mark["token"], mark["column"]): number(mark["value"]) for mark in found}
 
 
 def test_every_wire_carries_what_the_module_really_got() -> None:
     model, got = make_model(), {}
-    flow, boxes = record_flow(model, SRC, TGT), model_boxes(2, 3)
-    for box in boxes:
-        if box.part:
-            model.get_submodule(box.part).register_forward_hook(
-                lambda _, inputs, __, name=box.name: got.update({name: inputs})
-            )
-    model(SRC, TGT)
-    for box in boxes:
-        if not box.part or box.label == "add & norm":
-            continue
-        for wire, received in zip(box.inputs.values(), got[box.name], strict=False):
-            torch.testing.assert_close(flow[wire], received)
-
-
-def test_add_and_norm_adds_its_two_wires() -> None:
-    model = make_model()
     flow = record_flow(model, SRC, TGT)
-    norms = [box for box in model_boxes(2, 3) if box.label == "add & norm"]
-    assert len(norms) == 2 * 2 + 3 * 3
-    for box in norms:
-        x, output = (flow[name] for name in box.inputs.values())
-        norm = model.get_submodule(box.part).norm
-        torch.testing.assert_close(norm(x + output), flow[box.name])
+    parts = [box for box in BOXES if box.part]
+    for box in parts:
+        model.get_submodule(box.part).register_forward_hook(
+            lambda _, inputs, __, name=box.name: got.update({name: inputs})
+        )
+    model(SRC, TGT)
+    for box in parts:
+        wires = [flow[name] for name in box.inputs.values()]
+        if box.label == "add & norm":
+            norm = model.get_submodule(box.part).norm
+            torch.testing.assert_close(norm(sum(wires)), flow[box.name])
+        else:
+            for wire, received in zip(wires, got[box.name], strict=False):
+                torch.testing.assert_close(wire, received)
+    assert sum(box.label == "add & norm" for box in parts) == 2 * 2 + 3 * 3
 
 
 def test_memory_goes_to_every_decoder_layer() -> None:
-    crosses = [box for box in model_boxes(2, 3) if box.label == "cross-attention"]
-    assert len(crosses) == 3
-    memory = "encoder 1: add & norm after feed-forward"
-    assert {list(box.inputs.values())[1] for box in crosses} == {memory}
-    lines = make_chart().to_dict()["vconcat"][0]["layer"][0]["data"]["values"]
-    assert len({line["line"] for line in lines if line["kind"] == "memory"}) == 3
+    crosses = [box for box in BOXES if box.label == "cross-attention"]
+    assert [list(box.inputs.values())[1] for box in crosses] == [MEMORY] * 3
+    lines = [
+        layer["data"]["values"]
+        for layer in sample("model_explorer")["vconcat"][0]["layer"]
+        if layer["mark"].get("style") == "memory mark"
+        and layer["mark"]["type"] == "line"
+    ]
+    assert len({point["line"] for point in lines[0]}) == len(lines) * 3 == 3
 
 
 def test_the_last_boxes_are_the_logits_and_their_softmax() -> None:
@@ -100,42 +64,40 @@ def test_the_last_boxes_are_the_logits_and_their_softmax() -> None:
 
 def test_nothing_stays_in_the_model() -> None:
     model = make_model()
+    before = {name: vars(module).copy() for name, module in model.named_modules()}
     record_flow(model, SRC, TGT)
     assert not any(part._forward_hooks for part in model.modules())
-    assert all(getattr(p, "on_weights", None) is None for p in model.modules())
+    assert {name: vars(module) for name, module in model.named_modules()} == before
 
 
 @pytest.mark.parametrize("head", [0, 1])
 def test_the_chosen_attention_weights_are_drawn(head: int) -> None:
     name = "decoder 2: cross-attention"
     weights = record_flow(make_model(), SRC, TGT)[f"{name}, weights"][0, head]
-    found = cells(drawn(name, f"weights of head {head}"))
+    found = cells(shown(name, f"weights of head {head}"))
+    assert len(found) == weights.numel()
     for i, query in enumerate(TOKENS[1]):
         for j, key in enumerate(TOKENS[0]):
             expected = weights[i, j].item()
             assert found[query, key] == pytest.approx(expected, abs=1e-3)
-    assert len(found) == 12
 
 
 def test_logits_have_the_vocabulary_as_columns() -> None:
     logits = record_flow(make_model(), SRC, TGT)["lm_head"][0]
-    found = cells(drawn("lm_head"))
-    assert found["d", "t7"] == pytest.approx(logits[1, 7].item(), abs=1e-3)
-    assert len(found) == 3 * 11
+    found = cells(shown("lm_head"))
+    assert found["x", "t7"] == pytest.approx(logits[1, 7].item(), abs=1e-3)
+    assert len(found) == logits.numel()
 
 
 def test_the_second_input_of_cross_attention_is_the_memory() -> None:
-    svg = drawn("decoder 0: cross-attention", "second input")
-    memory = record_flow(make_model(), SRC, TGT)[
-        "encoder 1: add & norm after feed-forward"
-    ]
-    found = cells(svg)
-    assert found["c", "5"] == pytest.approx(memory[0, 2, 5].item(), abs=1e-3)
-    assert "in: key, value (memory) (1, 4, 6)" in svg
+    svg = shown("decoder 0: cross-attention", "second input")
+    memory = record_flow(make_model(), SRC, TGT)[MEMORY]
+    assert cells(svg)["c", "5"] == pytest.approx(memory[0, 2, 5].item(), abs=1e-3)
+    assert "in: key, value (memory) (1, 5, 6)" in svg
 
 
 def test_a_box_without_such_numbers_says_so() -> None:
-    svg = drawn("source ids", "weights of head 0")
+    svg = shown("source ids", "weights of head 0")
     assert "this box has no weights of head 0" in svg
     assert not cells(svg)
 
@@ -150,49 +112,27 @@ def test_a_box_without_such_numbers_says_so() -> None:
     ],
 )
 def test_the_title_says_what_rows_and_columns_are(box, numbers, columns) -> None:
-    assert f"rows: target tokens, columns: {columns}<" in drawn(box, numbers)
+    assert f"rows: target tokens, columns: {columns}<" in shown(box, numbers)
 
 
 def test_ids_are_written_out() -> None:
-    assert ">7</text>" in drawn("source ids")
+    assert ">7</text>" in shown("source ids")
 
 
 def test_every_box_can_be_chosen_without_a_mouse() -> None:
-    (box,) = (p for p in make_chart().to_dict()["params"] if p["name"] == "box")
-    assert box["bind"]["labels"] == [each.name for each in model_boxes(2, 3)]
-    assert len(set(box["bind"]["labels"])) == len(box["bind"]["labels"])
-
-
-def test_the_stored_chart_is_valid_small_and_the_same_each_time() -> None:
-    first, second = (mime_bundle(make_chart(), "A model.") for _ in range(2))
-    assert first == second
-    (spec,) = (value for key, value in first.items() if "vegalite" in key)
-    altair.Chart.from_dict(spec, validate=True)
-    assert len(json.dumps(spec)) < 100_000
+    (box,) = (p for p in sample("model_explorer")["params"] if p["name"] == "box")
+    assert box["bind"]["labels"] == NAMES
+    assert len(set(NAMES)) == len(NAMES)
 
 
 @pytest.mark.parametrize(
-    ("draw", "message"),
+    ("model", "src", "message"),
     [
-        (
-            lambda: model_explorer(make_model(), SRC, TGT, TOKENS, VOCABULARY[1:]),
-            "11 token ids, but 10 names",
-        ),
-        (
-            lambda: model_explorer(make_model(), SRC, TGT, TOKENS[::-1], VOCABULARY),
-            "4 source ids, but 3 names",
-        ),
-        (
-            lambda: record_flow(make_model(), SRC.expand(2, -1), TGT),
-            r"src must hold 1 sentence.*\(2, 4\)",
-        ),
-        (
-            lambda: record_flow(make_model(norm_first=True), SRC, TGT),
-            "norm_first is True",
-        ),
-        (lambda: record_flow(make_model().train(), SRC, TGT), r"model\.eval\(\)"),
+        (make_model(), SRC.expand(2, -1), r"src must hold 1 sentence.*\(2, 5\)"),
+        (make_model(norm_first=True), SRC, "norm_first is True"),
+        (make_model().train(), SRC, r"model\.eval\(\)"),
     ],
 )
-def test_bad_input_is_refused(draw, message: str) -> None:
+def test_what_the_drawing_cannot_show_is_refused(model, src, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        draw()
+        record_flow(model, src, TGT)

@@ -60,7 +60,7 @@ def folder(tmp_path, monkeypatch):
     config = transformers.MarianConfig(
         vocab_size=len(WORDS), d_model=8, encoder_layers=2, decoder_layers=2,
         encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=12,
-        decoder_ffn_dim=12, max_position_embeddings=32, activation_function="swish",
+        decoder_ffn_dim=12, max_position_embeddings=64, activation_function="swish",
         scale_embedding=True, pad_token_id=8, decoder_start_token_id=8, eos_token_id=0,
         forced_eos_token_id=0,
     )  # fmt: skip

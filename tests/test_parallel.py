@@ -90,13 +90,13 @@ def test_a_missing_file_is_named(folder) -> None:
         ParallelCorpus.from_folder(folder, "numbers", parts=NUMBERS)
 
 
-@pytest.mark.parametrize("damage", ["cut", "flip", "foreign"])
+@pytest.mark.parametrize("damage", ["truncate", "flip", "foreign"])
 def test_a_broken_gzip_file_is_named(tmp_path, damage) -> None:
     content = bytearray(gzip.compress(b"one\ntwo\n" * 50))
     if damage == "flip":
         content[-6] ^= 1
     path = tmp_path / "train.en.gz"
-    path.write_bytes({"cut": content[:-9], "foreign": b"PK"}.get(damage, content))
+    path.write_bytes({"truncate": content[:-9], "foreign": b"PK"}.get(damage, content))
     with pytest.raises(ValueError, match=r"train\.en\.gz: broken gzip file"):
         read_lines(path)
 

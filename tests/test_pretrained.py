@@ -6,14 +6,17 @@ import sys
 
 import pytest
 import torch
+from torch import nn
 
-from transformer_lib import pretrained
+import transformer_lib
 from transformer_lib.cli import translate
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
+from transformer_lib.pretrained import classifier
 from transformer_lib.pretrained.translator import MODELS, Translator, load
 from transformer_lib.training import evaluate as score
 
@@ -58,9 +61,31 @@ def test_translations_come_in_the_order_of_the_sentences() -> None:
     assert together == [translator.translate([text])[0] for text in TEXTS]
     assert len(set(together)) > 1  # otherwise any order would do
     src = torch.tensor([translator.tokenizer.encode(TEXTS[0])])
-    rules = TargetRules(bos_id=1, eos_id=2, max_len=20)
+    rules = GenerationConfig(bos_id=1, eos_id=2, max_len=20)
     [hypothesis] = greedy_decode(translator.model, src, rules)
     assert together[0] == translator.tokenizer.decode(hypothesis.ids)
+
+
+@pytest.mark.parametrize("n_beams", [1, 3])
+def test_a_translation_that_does_not_end_is_as_long_alone_as_among_others(
+    n_beams,
+) -> None:
+    translator = make_translator()
+    translator.model.lm_head = endless(translator.model.lm_head)
+    together = translator.translate(TEXTS, n_beams, extra_len=3)
+    alone = [translator.translate([text], n_beams, extra_len=3)[0] for text in TEXTS]
+    assert together == alone
+    lengths = [len(translator.tokenizer.encode(text, eos=False)) for text in together]
+    assert lengths == [4 + 3, 4 + 3, 8 + 3]  # source and its eos, and 3 more
+
+
+def endless(lm_head: nn.Linear) -> nn.Linear:
+    """Return a layer that never scores eos, or anything else special, highest."""
+    changed = nn.Linear(lm_head.in_features, lm_head.out_features)
+    with torch.no_grad():
+        changed.weight.copy_(lm_head.weight)
+        changed.bias.zero_()[:4] = -1e4
+    return changed
 
 
 def test_no_sentences_have_no_translations() -> None:
@@ -97,6 +122,17 @@ def test_weights_of_another_vocabulary_are_refused(saved) -> None:
         load(saved)
 
 
+def test_a_model_that_version_0_1_saved_still_loads(saved) -> None:
+    expected = load(saved).translate(["the cat"])
+    path = saved / "config.json"
+    config = json.loads(path.read_text()) | {"sinusoids": "paper"}
+    path.write_text(json.dumps(config))
+    assert load(saved).translate(["the cat"]) == expected
+    path.write_text(json.dumps(config | {"sinusoids": "marian"}))
+    with pytest.raises(ValueError, match="unexpected keyword argument 'sinusoids'"):
+        load(saved)
+
+
 def test_truncated_and_foreign_files_are_refused(saved) -> None:
     weights, config = saved / "model.safetensors", saved / "config.json"
     data = weights.read_bytes()
@@ -112,8 +148,37 @@ def test_truncated_and_foreign_files_are_refused(saved) -> None:
 
 
 def test_an_unknown_name_is_answered_with_those_there_are() -> None:
-    with pytest.raises(FileNotFoundError, match="nonesuch is no folder .* shipped"):
-        load("nonesuch")
+    known = "grammar, home-assistant, home-assistant-random, multi30k-de-en"
+    with pytest.raises(FileNotFoundError, match=f"'nonesuch': .* models are {known}$"):
+        transformer_lib.load("nonesuch")
+
+
+def test_a_shipped_model_translates_a_caption() -> None:
+    translator = transformer_lib.load("multi30k-de-en")
+    [translation] = translator.translate(["Zwei Kinder spielen im Schnee."], n_beams=4)
+    assert translation == "Two children are playing in the snow."
+
+
+class Unsearchable(list):
+    """A list in which to look for a number would take as long as it is."""
+
+    def __contains__(self, number: object) -> bool:
+        raise AssertionError(f"{number} is looked for in a list, element by element")
+
+
+def test_a_thousand_truncated_texts_cost_no_search_among_them(monkeypatch) -> None:
+    encode = classifier.encode_texts
+
+    def encode_unsearchably(*arguments):
+        rows, too_long = encode(*arguments)
+        return rows, Unsearchable(too_long)
+
+    monkeypatch.setattr(classifier, "encode_texts", encode_unsearchably)
+    tokenizer = Tokenizer.from_words(TEXTS)
+    model = EncoderClassifier(make_translator().model.config, n_classes=2)
+    classify = classifier.Classifier(model, tokenizer, ("no", "yes")).classify
+    texts = ["the cat", "the cat " * 20] * 500
+    assert [each.was_truncated for each in classify(texts)] == [False, True] * 500
 
 
 @pytest.mark.parametrize("folder", sorted(MODELS.glob("*/config.json")), ids=str)
@@ -158,7 +223,7 @@ def test_the_command_translates_arguments_and_lines(saved, capsys, monkeypatch) 
 
 
 def test_the_command_says_what_is_wrong(saved) -> None:
-    with pytest.raises(SystemExit, match="error: nonesuch is no folder"):
+    with pytest.raises(SystemExit, match="error: there is no model 'nonesuch'"):
         translate.main(["--model", "nonesuch", "the cat"])
     with pytest.raises(SystemExit, match="error: sentence 1"):
         translate.main(["--model", str(saved), " "])
@@ -168,4 +233,3 @@ def test_the_weights_are_in_half_precision_and_tied_ones_stored_once(saved) -> N
     n_weights = sum(p.numel() for p in make_translator().model.parameters())
     size = (saved / "model.safetensors").stat().st_size
     assert 2 * n_weights < size < 2 * n_weights + 5000
-    assert pretrained.WEIGHTS == "model.safetensors"

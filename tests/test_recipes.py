@@ -1,15 +1,19 @@
 """Recipes: the shipped ones are sound, and wrong ones are refused by name."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from transformer_lib.model.config import TransformerConfig
+from transformer_lib.pretrained.translator import MODELS, shipped_models
 from transformer_lib.training.recipe import (
     CONFIGS,
     difference,
     make_recipe,
     read_recipe,
+    read_stored_recipe,
+    recipe_text,
 )
 
 TABLES = {
@@ -17,10 +21,15 @@ TABLES = {
     "model": {"d_model": 64, "n_heads": 2},
     "training": {"steps": 100, "save_every": 50},
 }
+CLASSIFIER = {"data": {"corpus": "reviews"}, "training": {"task": "classify"}}
 
 
 def changed(table: str, **values: object) -> dict:
     return {**TABLES, table: {**TABLES[table], **values}}
+
+
+def classifier(**values: object) -> dict:
+    return {**CLASSIFIER, "training": {**CLASSIFIER["training"], **values}}
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda p: p.stem)
@@ -30,24 +39,55 @@ def test_a_shipped_recipe_can_be_read(path) -> None:
     assert recipe == read_recipe(path)
 
 
+@pytest.mark.parametrize("name", shipped_models())
+def test_a_shipped_model_has_the_recipe_of_its_name(name) -> None:
+    assert difference(read_stored_recipe(MODELS / name), read_recipe(name)) is None
+
+
 def test_what_a_recipe_says_reaches_the_model() -> None:
     config = make_recipe(TABLES).model_config(700)
+    assert type(config) is TransformerConfig
     assert (config.d_model, config.n_heads, config.tgt_vocab_size) == (64, 2, 700)
 
 
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ({**TABLES, "extra": {}}, "recipe has 'extra', which is none of data, model"),
-        (changed("training", stepz=1), r"\[training\] has 'stepz'"),
-        (changed("model", src_vocab_size=9), r"\[model\] has 'src_vocab_size'"),
+        # unknown or missing
+        ({**TABLES, "extra": {}}, r"unknown table \[extra\]; expected data, training"),
+        ({**TABLES, "model": 3}, "model must be a table, not 3"),
+        (changed("training", stepz=1), r"\[training\] stepz = 1 is unknown; .* steps,"),
+        (changed("model", depth=9), r"\[model\] depth = 9 is unknown; .* n_encoder_la"),
+        (changed("model", src_vocab_size=9), r"\[model\] src_vocab_size follows from"),
+        ({**TABLES, "training": {}}, r"\[training\] steps is missing"),
+        ({"training": {"steps": 1}}, r"\[data\] corpus is missing"),
+        # of another type
+        (changed("training", steps="100"), "steps = '100': input .* valid integer"),
+        (changed("training", steps=True), "steps = True: input .* valid integer"),
+        (changed("training", steps=100.0), "steps = 100.0: input .* valid integer"),
+        (changed("training", smoothing=True), "smoothing = True: .* valid number"),
+        (changed("data", reverse=1), "reverse = 1: input should be a valid boolean"),
+        (changed("data", corpus=3), "corpus = 3: input should be a valid string"),
+        (changed("model", n_heads=2.0), r"\[model\] n_heads = 2.0: .* valid integer"),
+        (changed("model", dropout="0"), r"\[model\] dropout = '0': .* valid number"),
+        # out of range, or not one of the choices
+        (changed("training", warmup=0), "warmup = 0: .* greater than or equal to 1"),
+        (changed("training", smoothing=1.0), "smoothing = 1.0: .* less than 1"),
+        (changed("training", max_norm=0.0), "max_norm = 0.0: .* greater than 0"),
+        (changed("training", precision="half"), "precision = 'half': .* 'auto' or 'f"),
+        (changed("data", tokens="letters"), "tokens = 'letters': .* 'words'"),
         (changed("model", n_heads=3), "n_heads 3 does not divide d_model 64"),
-        (changed("data", tokens="letters"), "tokens must be one of .* not 'letters'"),
-        (changed("training", precision="half"), "precision must be one of .* 'half'"),
+        (changed("model", dropout=1.5), "dropout must be .* below 1, not 1.5"),
+        # at odds with each other
         (changed("training", save_every=30), "save_every 30 does not divide steps 100"),
         (changed("training", average=3), "average 3 .* than the 2 that are saved"),
-        (changed("training", warmup=0), "warmup must be at least 1, not 0"),
-        ({**TABLES, "training": {}}, r"\[training\]: .* 'steps'"),
+        # of a classifier
+        (classifier(), r"\[training\] epochs is missing"),
+        (classifier(epochs=0), "epochs = 0: .* greater than or equal to 1"),
+        (classifier(epochs=1, rate=0.0), "rate = 0.0: .* greater than 0"),
+        (classifier(epochs=1, pooling="sum"), "pooling = 'sum': .* 'attention'"),
+        (classifier(epochs=1, steps=5), "steps = 5 is unknown; expected .* epochs"),
+        (classifier(epochs=1, task="tell"), "task = 'tell': input .* 'classify'"),
     ],
 )
 def test_a_recipe_that_cannot_work_is_refused(tables, message) -> None:
@@ -55,35 +95,42 @@ def test_a_recipe_that_cannot_work_is_refused(tables, message) -> None:
         make_recipe(tables)
 
 
-@pytest.mark.parametrize(
-    "tables",
-    [
-        changed("training", steps="100"),
-        changed("training", steps=True),
-        changed("training", steps=100.0),
-        changed("data", reverse=1),
-        changed("data", corpus=3),
-    ],
-)
-def test_a_value_of_another_type_is_refused(tables) -> None:
-    with pytest.raises(TypeError, match="can't be"):
-        make_recipe(tables)
-
-
-def test_a_file_is_named_when_it_is_wrong(tmp_path) -> None:
+def test_everything_that_is_wrong_is_named_with_the_file(tmp_path) -> None:
     path = tmp_path / "mine.toml"
-    for text in ("[data", "[data]\ncorpus = 'grammar'\nsize = 3\n"):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=r"mine\.toml: "):
-            read_recipe(path)
-    path.write_text("[data]\ncorpus = 3\n")
-    with pytest.raises(TypeError, match=r"mine\.toml: corpus can't be 3"):
+    path.write_text("[data]\ncorpus = 3\nsize = 4\n[training]\nsteps = 1\n")
+    message = r"mine\.toml: \[data\] corpus = 3: .*; .*mine\.toml: \[data\] size = 4 is"
+    with pytest.raises(ValueError, match=message):
+        read_recipe(path)
+    path.write_text("[data")
+    with pytest.raises(ValueError, match=r"mine\.toml: "):
         read_recipe(path)
 
 
 def test_a_recipe_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(FileNotFoundError, match="no recipe nonesuch; .* grammar"):
         read_recipe("nonesuch")
+
+
+def test_a_change_to_a_recipe_is_checked_too() -> None:
+    training = make_recipe(TABLES).training
+    assert replace(training, steps=50).steps == 50
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        replace(training, steps=0, save_every=1)
+
+
+def test_a_stored_recipe_comes_back_also_with_its_old_key(tmp_path) -> None:
+    recipe = make_recipe(changed("training", gradient_accumulation=4))
+    text = recipe_text(recipe)
+    for stored in (text, text.replace("gradient_accumulation", "batches_a_step")):
+        (tmp_path / "recipe.json").write_text(stored)
+        assert read_stored_recipe(tmp_path) == recipe
+    (tmp_path / "recipe.json").write_text(text[:-5])
+    with pytest.raises(ValueError, match=r"recipe\.json: "):
+        read_stored_recipe(tmp_path)
+    with pytest.raises(ValueError, match="batches_a_step = 2 is unknown"):
+        both = {"gradient_accumulation": 4, "batches_a_step": 2}
+        make_recipe(changed("training", **both))
+    assert json.loads(text)["training"]["gradient_accumulation"] == 4
 
 
 def test_the_first_difference_is_named() -> None:

@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from transformer_lib.interpret.kernels import named_attentions
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
+from transformer_lib.model.attention import fused_attention
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
 
@@ -50,7 +52,8 @@ def test_nothing_is_recorded_after_the_block_even_after_an_error() -> None:
         raise RuntimeError("stop")
     model(SRC, TGT_IN)
     assert maps == {}
-    assert all(getattr(m, "on_weights", None) is None for m in model.modules())
+    attentions = [each for _, each in named_attentions(model)]
+    assert {each.kernel for each in attentions} == {fused_attention}
 
 
 def test_recorded_weights_are_cut_from_the_graph() -> None:

@@ -1,12 +1,15 @@
 """The address of the repository is set once and the same everywhere."""
 
+import subprocess
+import sys
+
 import nbformat
 import pytest
 from good_notebook import ADDRESS, FILE_NAME, good_notebook
 
 from book_tools import repository
-from book_tools.normal_form import dumps, is_normal, read
 from book_tools.notebook_rules import stamped
+from book_tools.output_rules import stored_form
 from book_tools.toc import ROOT
 
 OTHER = "https://github.com/some-one/an.other"
@@ -25,7 +28,7 @@ def project(tmp_path):
     book = tmp_path / "book"
     book.mkdir()
     (book / "index.md").write_text("Nothing to stamp.\n")
-    (book / FILE_NAME).write_text(dumps(good_notebook()))
+    nbformat.write(good_notebook(), book / FILE_NAME)
     return tmp_path
 
 
@@ -45,10 +48,11 @@ def test_stamp_changes_every_mention_and_executes_nothing(project):
         "/blob/main/x)\n"
     )
     assert "# set here" in (project / "_config.yml").read_text()
-    assert list(stamped(read(path), OTHER, FILE_NAME)) == []
-    assert is_normal(path)
+    after = nbformat.read(path, as_version=4)
+    assert list(stamped(after, path, OTHER)) == []
+    assert list(stored_form(after, path)) == []
     before = [cell.get("outputs") for cell in good_notebook().cells]
-    assert [cell.get("outputs") for cell in read(path).cells] == before
+    assert [cell.get("outputs") for cell in after.cells] == before
 
 
 def test_stamp_twice_or_there_and_back_leaves_no_difference(project):
@@ -104,3 +108,10 @@ def test_the_project_names_one_address():
     if address != repository.DEFAULT:
         for path in repository.stamped_files():
             assert "OWNER/REPO" not in path.read_text(encoding="utf-8"), path
+
+
+def test_it_runs_where_nothing_of_the_book_is_installed():
+    block = "import sys; sys.modules.update(dict.fromkeys(sys.argv[1].split()))"
+    absent = "transformer_lib myst_parser sphinx sphinx_external_toc nbstripout"
+    code = f"{block}; import book_tools.repository"
+    subprocess.run([sys.executable, "-c", code, absent], cwd=ROOT, check=True)

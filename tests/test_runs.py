@@ -1,8 +1,12 @@
 """Runs in folders: log, checkpoints, what is resumed, what is refused."""
 
 import json
+import logging
 import math
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -15,20 +19,26 @@ from small_run import (
     small_steps,
     small_valid,
 )
+from test_checkpoints import OLD_RUN
 
 from transformer_lib.evaluation.scores import nats_per_token
 from transformer_lib.model.transformer import Transformer
-from transformer_lib.training import checkpoint as checkpoints
-from transformer_lib.training import runs
+from transformer_lib.training import lightning_trainer
 from transformer_lib.training.checkpoint import list_checkpoints, load_checkpoint
-from transformer_lib.training.loop import (
+from transformer_lib.training.lightning_trainer import (
+    LightningTrainer,
+    choose_precision,
+    make_fabric,
+)
+from transformer_lib.training.loop import train_step
+from transformer_lib.training.loss import batch_loss
+from transformer_lib.training.run import read_log
+from transformer_lib.training.schedule import (
     learning_rate,
     make_optimizer,
     set_learning_rate,
-    train_step,
 )
-from transformer_lib.training.runs import choose_precision, fit, read_log
-from transformer_lib.training.trainer import StepLoader, TranslationModule
+from transformer_lib.training.translation import fit
 
 
 @pytest.fixture(scope="module")
@@ -38,20 +48,28 @@ def run(tmp_path_factory):
     return folder, small_fit(folder)
 
 
-def test_lightning_trains_as_the_plain_loop_does(tmp_path) -> None:
+def states(folder) -> list[dict]:
+    return [load_checkpoint(p) for p in list_checkpoints(folder / "checkpoints")]
+
+
+def assert_same(one: Transformer, other: Transformer) -> None:
+    for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def test_a_run_takes_the_steps_of_the_plain_loop(tmp_path) -> None:
     recipe = small_recipe(dropout=0.0, average=1)
-    by_lightning, plain = small_model(recipe), small_model(recipe).train()
-    fit(by_lightning, recipe, small_steps(recipe), small_valid(), tmp_path)
+    in_folder, plain = small_model(recipe), small_model(recipe).train()
+    fit(in_folder, recipe, small_steps(recipe), small_valid(), tmp_path)
     optimizer = make_optimizer(plain)
-    for step in StepLoader(small_steps(recipe), N_STEPS):
-        set_learning_rate(optimizer, learning_rate(step.number, 16, 4))
-        batches = [batch for _, batch in step.batches]
+    steps = small_steps(recipe).starting_at(1)
+    for number, batches in zip(range(1, N_STEPS + 1), steps, strict=False):
+        set_learning_rate(optimizer, learning_rate(number, 16, 4))
         train_step(plain, optimizer, batches, max_norm=1.0)
-    for mine, theirs in zip(by_lightning.parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=0.0, atol=1e-6)
+    assert_same(in_folder, plain)
 
 
-def test_every_step_and_every_look_at_validation_is_in_the_log(run) -> None:
+def test_every_step_and_every_validation_loss_is_in_the_log(run) -> None:
     log = read_log(run[0])
     steps = [line["step"] for line in log if "train_nats" in line]
     looks = [line["step"] for line in log if "valid_nats" in line]
@@ -62,32 +80,36 @@ def test_every_step_and_every_look_at_validation_is_in_the_log(run) -> None:
 
 
 def test_the_logged_losses_are_those_of_the_model(run) -> None:
-    log, recipe = read_log(run[0]), small_recipe()
-    module = TranslationModule(small_model(recipe), recipe)
-    state = load_checkpoint(list_checkpoints(run[0] / "checkpoints")[-1])
-    module.load_state_dict(state["state_dict"])
-    nats = nats_per_token(module.model, small_valid())
+    log, model = read_log(run[0]), small_model(small_recipe())
+    model.load_state_dict(states(run[0])[-1]["model"])
+    nats = nats_per_token(model, small_valid())
     assert log[-1]["valid_nats"] == pytest.approx(nats, rel=1e-5)
     assert log[-1]["valid_nats"] < log[SAVE_EVERY]["valid_nats"]  # it has learned
 
 
 def test_the_model_ends_as_the_mean_of_the_last_checkpoints(run) -> None:
     folder, model = run
-    states = [load_checkpoint(path)["state_dict"]
-              for path in list_checkpoints(folder / "checkpoints")]  # fmt: skip
-    assert len(states) == 2
-    mean = (states[0]["model.lm_head.weight"] + states[1]["model.lm_head.weight"]) / 2
+    heads = [state["model"]["lm_head.weight"] for state in states(folder)]
+    assert len(heads) == 2
+    mean = (heads[0] + heads[1]) / 2
     torch.testing.assert_close(model.lm_head.weight.detach(), mean)
-    assert not torch.equal(states[0]["model.lm_head.weight"], mean)
+    assert not torch.equal(heads[0], mean)
 
 
 def test_a_finished_run_is_not_trained_on(run) -> None:
     folder, model = run
     before = read_log(folder)
-    again = small_fit(folder)
+    assert_same(small_fit(folder), model)
     assert read_log(folder) == before
-    for mine, theirs in zip(again.parameters(), model.parameters(), strict=True):
-        assert torch.equal(mine, theirs)
+
+
+def test_a_run_of_the_first_edition_is_resumed(run, tmp_path) -> None:
+    shutil.copytree(OLD_RUN, tmp_path, dirs_exist_ok=True)
+    assert_same(small_fit(tmp_path), run[1])
+    names = [path.name for path in list_checkpoints(tmp_path / "checkpoints")]
+    assert names == ["step-00000004", "step-00000008.pt"]
+    steps = [line["step"] for line in read_log(tmp_path)]  # it had lines up to 8
+    assert steps == [line["step"] for line in read_log(run[0])]
 
 
 def test_a_log_line_cut_off_by_a_kill_is_passed_over(tmp_path) -> None:
@@ -107,65 +129,97 @@ def test_a_run_with_another_vocabulary_is_refused(run) -> None:
         fit(model, recipe, small_steps(recipe), small_valid(), run[0])
 
 
-def test_training_that_diverges_stops(tmp_path) -> None:
+def test_training_that_diverges_stops_and_mutes_no_logger(tmp_path) -> None:
     recipe = small_recipe()
     model = small_model(recipe)
     with torch.no_grad():
         model.lm_head.weight[5, 0] = math.nan
-    with pytest.raises(ValueError, match="gradient's norm is nan"):
+    loggers = [logging.getLogger(f"lightning.{part}") for part in ("pytorch", "fabric")]
+    before = [logger.level for logger in loggers]
+    with pytest.raises(ValueError, match="step 1: the gradient's norm is nan"):
         fit(model, recipe, small_steps(recipe), small_valid(), tmp_path)
+    assert [logger.level for logger in loggers] == before
 
 
 def test_a_full_disk_stops_the_run_and_keeps_the_last_checkpoint(
-    tmp_path, monkeypatch
-) -> None:
-    rename, n_calls = checkpoints._rename, []
-
-    def fail(*paths: object) -> None:
-        n_calls.append(paths)
-        if len(n_calls) > 2:
-            raise OSError("No space left on device")
-        rename(*paths)
-
-    monkeypatch.setattr(checkpoints, "_rename", fail)
-    with pytest.raises(OSError, match="No space left"):
-        small_fit(tmp_path)
-    [kept] = list_checkpoints(tmp_path / "checkpoints")
-    assert load_checkpoint(kept)["global_step"] == SAVE_EVERY
-
-
-def test_a_run_in_bfloat16_goes_on_as_if_it_had_not_stopped(
     run, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(runs, "choose_precision", lambda wanted: "bf16-mixed")
-    whole = small_fit(tmp_path).state_dict()
-    shutil.rmtree(list_checkpoints(tmp_path / "checkpoints")[-1])
-    resumed = small_fit(tmp_path).state_dict()
-    assert all(torch.equal(resumed[name], whole[name]) for name in whole)
-    in_float32 = run[1].state_dict()
-    assert any(not torch.equal(in_float32[name], whole[name]) for name in whole)
+    replace = os.replace
+
+    def fail(source, target) -> None:
+        if str(target).endswith("step-00000008.pt"):
+            raise OSError("No space left on device")
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        with pytest.raises(OSError, match="No space left"):
+            small_fit(tmp_path)
+    [kept] = states(tmp_path)
+    assert kept["step"] == SAVE_EVERY
+    assert_same(small_fit(tmp_path), run[1])
+
+
+def test_a_run_in_bfloat16_resumes_as_if_it_had_not_stopped(
+    run, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(lightning_trainer, "choose_precision", lambda _: "bf16-mixed")
+    whole = small_fit(tmp_path)
+    list_checkpoints(tmp_path / "checkpoints")[-1].unlink()
+    assert_same(small_fit(tmp_path), whole)
+    pairs = zip(whole.parameters(), run[1].parameters(), strict=True)
+    assert any(not torch.equal(one, other) for one, other in pairs)  # in float32
+
+
+def make_trainer() -> LightningTrainer:
+    recipe = small_recipe()
+    model = small_model(recipe)
+    fabric = make_fabric("float32")
+    optimizer = make_optimizer(model)
+    return LightningTrainer(model, optimizer, batch_loss, fabric=fabric, seed=5)
 
 
 def test_dropout_of_a_batch_follows_from_its_number_alone() -> None:
-    recipe = small_recipe()
-    module = TranslationModule(small_model(recipe), recipe)
+    trainer = make_trainer()
     torch.manual_seed(3)
     expected = torch.rand(1)
 
-    def draw(number: int, place: int) -> float:
-        with module.own_dropout(number, place):
+    def draw(step: int, index: int) -> float:
+        trainer.n_steps = step
+        with trainer.turn(index, is_last=True):
             return torch.rand(1).item()
 
     torch.manual_seed(3)
-    draws = {(n, p): draw(n, p) for n in (1, 2, 3) for p in (0, 1)}
+    draws = {(n, i): draw(n, i) for n in (0, 1, 2) for i in (0, 1)}
     assert torch.equal(torch.rand(1), expected)  # others' random numbers stay the same
     assert draws == {key: draw(*key) for key in draws}
     assert len(set(draws.values())) == len(draws)
 
 
+def test_a_step_that_overflows_in_float16_is_skipped() -> None:
+    trainer = make_trainer()
+    batches = next(small_steps(small_recipe()).starting_at(1))
+    with torch.no_grad():
+        trainer.model.module.lm_head.weight[5, 0] = math.inf
+    with pytest.raises(ValueError, match="training diverged"):
+        trainer.step(batches)
+    trainer.skips_overflow = True  # as with a gradient scaler, which a CPU lacks
+    trainer.step(batches)
+    assert trainer.n_steps == 1
+
+
 def test_the_log_is_plain_json(run) -> None:
     lines = (run[0] / "metrics.jsonl").read_text().splitlines()
     assert all(math.isfinite(x) for line in lines for x in json.loads(line).values())
+
+
+def test_lightning_is_imported_by_runs_only() -> None:
+    code = (
+        "import sys, transformer_lib.training.translation, "
+        "transformer_lib.training.classification\n"
+        "assert not [name for name in sys.modules if name.startswith('lightning')]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(

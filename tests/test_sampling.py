@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
-from small_models import EOS, SRC, constant_model, make_model, make_rules
+from small_models import EOS, SRC, constant_model, make_config, make_model
 
 from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.generation.sampling import Lottery, sample
+from transformer_lib.generation.sampling import SamplingConfig, sample
 
 PROBABILITIES = torch.tensor([[0.5, 0.25, 0.125, 0.125]]).double()
 LOGITS = PROBABILITIES.log() + 3.0  # any constant may be added
@@ -35,14 +35,14 @@ def seeded(seed: int = 0) -> torch.Generator:
 )
 def test_probabilities_are_those_left(options, expected) -> None:
     expected = torch.tensor([expected]).double()
-    found = Lottery(**options).probabilities(LOGITS)
+    found = SamplingConfig(**options).probabilities(LOGITS)
     torch.testing.assert_close(found, expected / expected.sum())
 
 
 def test_the_order_of_tokens_does_not_matter() -> None:
     order = torch.tensor([2, 0, 3, 1])
-    found = Lottery(top_k=3, top_p=0.8).probabilities(LOGITS[:, order])
-    expected = Lottery(top_k=3, top_p=0.8).probabilities(LOGITS)[:, order]
+    found = SamplingConfig(top_k=3, top_p=0.8).probabilities(LOGITS[:, order])
+    expected = SamplingConfig(top_k=3, top_p=0.8).probabilities(LOGITS)[:, order]
     # Two tokens are equally likely: either may be the last that is left.
     assert torch.equal(found.sort().values, expected.sort().values)
 
@@ -51,7 +51,9 @@ def test_tokens_are_drawn_as_often_as_they_are_likely() -> None:
     logits = torch.tensor([-99.0, -99.0, 0.2, 0.5, 0.3, -99.0, -99.0]).double()
     logits[2:5].log_()
     src = SRC[:1].expand(3000, -1)
-    found = sample(constant_model(logits), src, make_rules(1), Lottery(), seeded())
+    found = sample(
+        constant_model(logits), src, make_config(1), SamplingConfig(), seeded()
+    )
     for token, probability in ((EOS, 0.2), (3, 0.5), (4, 0.3)):
         drawn = [hypothesis for hypothesis in found if hypothesis.ids == [token]]
         assert abs(len(drawn) / 3000 - probability) < 4 * math.sqrt(0.25 / 3000)
@@ -59,16 +61,18 @@ def test_tokens_are_drawn_as_often_as_they_are_likely() -> None:
 
 
 def test_a_seed_repeats_its_targets_and_another_draws_others() -> None:
-    model, rules = make_model(8), make_rules()
-    first = sample(model, SRC, rules, Lottery(), seeded(0))
-    assert first == sample(model, SRC, rules, Lottery(), seeded(0))
-    assert first != sample(model, SRC, rules, Lottery(), seeded(1))
+    model, config = make_model(8), make_config()
+    first = sample(model, SRC, config, SamplingConfig(), seeded(0))
+    assert first == sample(model, SRC, config, SamplingConfig(), seeded(0))
+    assert first != sample(model, SRC, config, SamplingConfig(), seeded(1))
 
 
-def test_the_lottery_does_not_change_the_models_opinion() -> None:
-    model, rules = make_model(8), make_rules()
-    sharp = sample(model, SRC, rules, Lottery(top_k=1, temperature=0.1), seeded())
-    assert sharp == greedy_decode(model, SRC, rules)
+def test_the_sampling_does_not_change_the_log_probabilities() -> None:
+    model, config = make_model(8), make_config()
+    sharp = sample(
+        model, SRC, config, SamplingConfig(top_k=1, temperature=0.1), seeded()
+    )
+    assert sharp == greedy_decode(model, SRC, config)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +86,6 @@ def test_the_lottery_does_not_change_the_models_opinion() -> None:
         ({"top_p": 1.1}, "top_p must be above 0 and at most 1, not 1.1"),
     ],
 )
-def test_a_lottery_without_tickets_is_refused(options, message) -> None:
+def test_sampling_from_nothing_is_refused(options, message) -> None:
     with pytest.raises(ValueError, match=message):
-        Lottery(**options)
+        SamplingConfig(**options)

@@ -11,9 +11,10 @@ from reference import EXACT
 from small_run import N_STEPS, small_fit, small_model, small_recipe, small_steps
 
 from transformer_lib.data.batches import Batch
-from transformer_lib.training.loop import batch_loss
-from transformer_lib.training.runs import read_log
-from transformer_lib.training.trainer import TranslationModule
+from transformer_lib.training.lightning_trainer import LightningTrainer, make_fabric
+from transformer_lib.training.loss import batch_loss
+from transformer_lib.training.run import read_log
+from transformer_lib.training.schedule import make_optimizer
 
 HERE = Path(__file__).parent
 
@@ -33,14 +34,18 @@ def shared(tmp_path_factory) -> Path:
 
 def joined_gradient(n_batches: int) -> dict[str, torch.Tensor]:
     """Differentiate the first step of one process, with the same dropout."""
-    recipe = small_recipe(dropout=0.3, batches_a_step=n_batches)
+    recipe = small_recipe(dropout=0.3, gradient_accumulation=n_batches)
     model = small_model(recipe).double()
-    module = TranslationModule(model, recipe)
-    step = next(small_steps(recipe).starting_at(1))
-    for place, batch in step.batches:
-        with module.own_dropout(step.number, place):
-            (batch_loss(model, batch, recipe.training.smoothing)).backward()
-    return {n: p.grad / step.n_tokens for n, p in model.named_parameters()}
+    fabric, seed = make_fabric("float32"), recipe.training.seed
+    trainer = LightningTrainer(
+        model, make_optimizer(model), batch_loss, fabric=fabric, seed=seed
+    )
+    batches = next(small_steps(recipe).starting_at(1))
+    for index, batch in enumerate(batches):
+        with trainer.turn(index, is_last=True):
+            batch_loss(model, batch, recipe.training.smoothing).backward()
+    n_tokens = sum(batch.n_tokens for batch in batches)
+    return {n: p.grad / n_tokens for n, p in model.named_parameters()}
 
 
 @pytest.mark.slow
@@ -56,20 +61,20 @@ def test_gradients_are_those_of_one_process(shared, n_batches) -> None:
 
 def test_gradients_of_batches_are_those_of_the_joined_batch() -> None:
     recipe = small_recipe(dropout=0.0)
-    step = next(small_steps(recipe).starting_at(1))
+    batches = next(small_steps(recipe).starting_at(1))
+    n_tokens = sum(batch.n_tokens for batch in batches)
     model = small_model(recipe).double()
     rows: dict[str, list[torch.Tensor]] = {"src": [], "tgt_in": [], "tgt_out": []}
-    for _, batch in step.batches:
+    for batch in batches:
         for name, tensors in rows.items():
             tensors.extend(getattr(batch, name))
     padded = (torch.nn.utils.rnn.pad_sequence(t, True) for t in rows.values())
-    joined = Batch(*padded, step.n_tokens)
-    (batch_loss(model, joined, recipe.training.smoothing) / step.n_tokens).backward()
+    joined = Batch(*padded, n_tokens)
+    (batch_loss(model, joined, recipe.training.smoothing) / n_tokens).backward()
     wanted = {n: p.grad.clone() for n, p in model.named_parameters()}
     model.zero_grad()
-    for _, batch in step.batches:
-        loss = batch_loss(model, batch, recipe.training.smoothing)
-        (loss / step.n_tokens).backward()
+    for batch in batches:
+        (batch_loss(model, batch, recipe.training.smoothing) / n_tokens).backward()
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(parameter.grad, wanted[name], **EXACT)
 

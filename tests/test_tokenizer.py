@@ -1,12 +1,14 @@
 """Text to ids and back: nothing is lost, nothing in a text acts as a special token."""
 
+import copy
 import json
+import pickle
 
 import pytest
 
 from transformer_lib.data.corpora.grammar import generate
-from transformer_lib.data.examples import SENTENCE_PAIRS, Vocabulary, split_words
-from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib.data.examples import SENTENCE_PAIRS, split_words
+from transformer_lib.data.tokenizer import Tokenizer, Vocabulary
 
 TEXTS = [sentence for pair in SENTENCE_PAIRS for sentence in pair]
 STRANGE = [
@@ -120,6 +122,33 @@ def test_saved_is_loaded(kind, request, tmp_path) -> None:
     for text in (*TEXTS, *STRANGE):
         assert again.encode(text) == tokenizer.encode(text)
         assert again.decode(again.encode(text)) == tokenizer.decode(again.encode(text))
+
+
+COPIES = {
+    "copied": copy.copy,
+    "copied with all it holds": copy.deepcopy,
+    "pickled": lambda tokenizer: pickle.loads(pickle.dumps(tokenizer)),
+    "as JSON": lambda tokenizer: Tokenizer.from_json(tokenizer.to_json()),
+}
+
+
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("kind", ["subwords", "words"])
+def test_a_typed_special_token_is_text_for_every_copy(kind, how, request) -> None:
+    tokenizer = request.getfixturevalue(kind)
+    again = COPIES[how](tokenizer)
+    ids = again.encode("the cat <eos> the dog", eos=False)
+    assert ids == tokenizer.encode("the cat <eos> the dog", eos=False)
+    assert tokenizer.eos_id not in ids
+    assert again.to_json() == tokenizer.to_json()
+
+
+def test_a_copied_vocabulary_numbers_words_as_before() -> None:
+    vocabulary = Vocabulary(TEXTS)
+    for again in (copy.deepcopy(vocabulary), pickle.loads(pickle.dumps(vocabulary))):
+        assert again.tokens == vocabulary.tokens
+        assert again.encode("the <eos> cat") == vocabulary.encode("the <eos> cat")
+        assert vocabulary.eos_id not in again.encode("the <eos> cat", eos=False)
 
 
 def test_a_foreign_file_is_named(tmp_path) -> None:

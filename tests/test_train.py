@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from transformer_lib.cli import score
+from transformer_lib.cli.train import main
 from transformer_lib.data import corpora
 from transformer_lib.pretrained.translator import load
-from transformer_lib.training import evaluate as score
 from transformer_lib.training.recipe import read_recipe
-from transformer_lib.training.runs import read_log
-from transformer_lib.training.translation import main, prepare
+from transformer_lib.training.run import read_log
+from transformer_lib.training.translation import prepare
 
 RECIPE = """
 [data]
@@ -78,10 +79,10 @@ def test_scores_are_printed_with_their_signature(tmp_path, capsys) -> None:
     assert "% of 30 sentences" in printed
 
 
-def test_a_run_is_not_overwritten_but_gone_on_with(run) -> None:
+def test_a_run_is_not_overwritten_but_resumed(run) -> None:
     out = str(run / "run")
     weights = (run / "run" / "model.safetensors").read_bytes()
-    with pytest.raises(SystemExit, match="holds a run; --resume goes on with it"):
+    with pytest.raises(SystemExit, match="holds a run already; --resume resumes it"):
         main(["--config", str(run / "tiny.toml"), "--out", out, "--quiet"])
     main(["--config", str(run / "tiny.toml"), "--out", out, "--quiet", "--resume"])
     assert (run / "run" / "model.safetensors").read_bytes() == weights
@@ -89,12 +90,14 @@ def test_a_run_is_not_overwritten_but_gone_on_with(run) -> None:
 
 def test_another_recipe_or_vocabulary_is_refused(run, tmp_path) -> None:
     options = ["--out", str(run / "run"), "--quiet", "--resume"]
-    with pytest.raises(SystemExit, match="error: the run was begun with another"):
+    with pytest.raises(
+        SystemExit, match="error: the run in .* was started with another"
+    ):
         main(["--config", write_recipe(tmp_path, warmup=5), *options])
     tokenizer = run / "run" / "tokenizer.json"
     text = tokenizer.read_text()
     tokenizer.write_text(text.replace("Katze", "Kater"))
-    with pytest.raises(SystemExit, match="begun with other data: its tokenizer has"):
+    with pytest.raises(SystemExit, match="started with other data: its tokenizer has"):
         main(["--config", str(run / "tiny.toml"), *options])
     tokenizer.write_text(text)
 
@@ -130,7 +133,7 @@ def test_a_model_without_a_recipe_cannot_be_measured(run, tmp_path) -> None:
     with pytest.raises(SystemExit, match=r"error: .*recipe\.json"):
         score.main([str(tmp_path)])
     with pytest.raises(
-        SystemExit, match="error: nonesuch was not measured: nonesuch is no f"
+        SystemExit, match="error: nonesuch was not measured: there is no model"
     ):
         score.main(["nonesuch"])
 

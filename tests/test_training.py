@@ -12,17 +12,18 @@ from torch import Tensor
 from transformer_lib.data.batches import Batch
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
-from transformer_lib.training.loop import (
+from transformer_lib.training.loop import Trainer, train, train_step
+from transformer_lib.training.loss import (
     batch_loss,
     label_smoothed_loss,
-    learning_rate,
-    make_optimizer,
-    set_learning_rate,
     shift_right,
     smoothing_floor,
     split_target,
-    train,
-    train_step,
+)
+from transformer_lib.training.schedule import (
+    learning_rate,
+    make_optimizer,
+    set_learning_rate,
 )
 
 PAD, BOS, EOS = 0, 1, 2
@@ -184,7 +185,7 @@ def test_a_gradient_that_is_no_number_stops_the_training() -> None:
     with torch.no_grad():
         model.lm_head.weight[3, 0] = math.nan
     before = model.encoder.layers[0].feed_forward.expand.weight.clone()
-    with pytest.raises(ValueError, match="norm is nan at a loss of nan"):
+    with pytest.raises(ValueError, match="step 1: .* norm is nan at a loss of nan"):
         train_step(model, make_optimizer(model), [make_batch()])
     assert torch.equal(before, model.encoder.layers[0].feed_forward.expand.weight)
 
@@ -230,3 +231,21 @@ def test_the_loss_of_a_batch_is_that_of_all_its_logits() -> None:
     logits = model(batch.src, batch.tgt_in)
     expected = label_smoothed_loss(logits, batch.tgt_out, PAD)
     torch.testing.assert_close(batch_loss(model, batch, 0.1), expected)
+
+
+def test_the_loss_of_a_batch_goes_through_the_whole_model() -> None:
+    model, batch = make_model(), make_batch()
+    before = batch_loss(model, batch)
+    for module in (model, model.lm_head):
+        handle = module.register_forward_hook(lambda *parts: parts[-1] * 2)
+        assert batch_loss(model, batch) != before  # a hook counts in training too
+        handle.remove()
+    assert batch_loss(model, batch) == before
+
+
+def test_a_rate_of_its_own_is_left_to_an_optimizer() -> None:
+    model = make_model()
+    trainer = Trainer(model, torch.optim.SGD(model.parameters(), 0.25), batch_loss)
+    list(trainer.run([[make_batch()]] * 3))
+    assert trainer.optimizer.param_groups[0]["lr"] == 0.25
+    assert trainer.n_steps == 3

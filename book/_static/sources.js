@@ -1,4 +1,4 @@
-// The page "Where each section went": open the section that a link leads to, open
+// The pages made of the source documents: open the section that a link leads to, open
 // all of them for printing, and show some verdicts only.
 (() => {
   const sections = [...document.querySelectorAll("details.source-section")];
@@ -30,7 +30,6 @@
   const shows = {
     "All items": () => true,
     "Mistakes only": (card) => card.matches(".verdict-wrong, .verdict-ambiguous"),
-    "Not yet covered": (card) => card.matches(".is-waiting"),
   };
 
   const show = (name) => {
@@ -67,10 +66,10 @@
       button("Open all sections", () => setOpen(true)),
       button("Close all sections", () => setOpen(false)),
     );
-    document.getElementById("document-s0")?.before(bar);
+    sections[0]?.closest("section").before(bar);
   };
 
-  addControls();
+  if (document.querySelector(".verdict-correct")) addControls(); // not on the errata
   followHash();
   followSearch();
   addEventListener("hashchange", followHash);

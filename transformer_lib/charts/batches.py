@@ -1,10 +1,10 @@
-"""A chart of batches as rectangles: what of them is sentences, what is padding."""
+"""A chart of batches as rectangles: how much of them is tokens, how much is padding."""
 
 from collections.abc import Mapping, Sequence
 
 import altair
 
-from transformer_lib.charts.parts import finish, select, slider, split_field
+from transformer_lib.charts import parts
 
 WIDTH, HEIGHT = 230, 170  # pixels of a panel; fits a phone
 
@@ -35,52 +35,43 @@ def batch_explorer(
         if not 1 <= n_batches <= len(plan):
             raise ValueError(f"{n_batches} batches, but plan {name!r} has {len(plan)}")
         for number in range(n_batches):
-            place = (2 * number + 1) * len(plan) // (2 * n_batches)
-            for side, language in enumerate(("source", "target")):
-                sizes = [lengths[row][side] for row in plan[place]]
+            index = (2 * number + 1) * len(plan) // (2 * n_batches)
+            for side, pair in enumerate(("source", "target")):
+                sizes = [lengths[row][side] for row in plan[index]]
                 filled = len(sizes) * max(sizes)
-                rows.append(
-                    {
-                        "plan": name,
-                        "side": language,
-                        "batch": number + 1,
-                        "place": place + 1,
-                        "lengths": " ".join(map(str, sizes)),
-                        "longest": max(sizes),
-                        "padding": round(1 - sum(sizes) / filled, 3),
-                    }
-                )
-    columns = max(row["longest"] for row in rows)
-    lines = max(len(row["lengths"].split()) for row in rows)
-    panels = [_panel(name, columns, lines) for name in plans]
-    chart = altair.vconcat(*panels, data=altair.Data(values=rows))
+                row = {"plan": name, "side": pair, "batch": number + 1}
+                row |= {"number": index + 1, "lengths": " ".join(map(str, sizes))}
+                padding = round(1 - sum(sizes) / filled, 4)
+                rows.append({**row, "longest": max(sizes), "padding": padding})
+    n_columns = max(row["longest"] for row in rows)
+    n_rows = max(len(row["lengths"].split()) for row in rows)
+    chart = altair.vconcat(*(_panel(name, n_columns, n_rows) for name in plans))
     params = [
-        select("side", ["source", "target"]),
-        slider("batch", "batch", 1, n_batches, 1 + n_batches // 2),
+        parts.select("side", ["source", "target"]),
+        parts.slider("batch", "batch", 1, n_batches, 1 + n_batches // 2),
     ]
-    headings = {
-        "plan": "plan",
-        "side": "side",
-        "place": "batch of the plan",
-        "lengths": "lengths of its rows",
-        "padding": "padding, a fraction",
-    }
-    return finish(chart, params, headings)
+    columns = ["plan", "side", ("number", "batch of the plan")]
+    columns += [("lengths", "lengths of its rows"), ("padding", "padding, a fraction")]
+    return parts.finish(chart, rows, params, columns)
 
 
-def _panel(name: str, columns: int, lines: int) -> altair.LayerChart:
-    """Draw the chosen batch of one plan."""
+def _panel(name: str, n_columns: int, n_rows: int) -> altair.LayerChart:
+    """Draw the chosen batch of one plan; above it, which share of it is padding."""
     base = altair.Chart(width=WIDTH, height=HEIGHT).transform_filter(
         f"datum.plan == '{name}' && datum.side == side && datum.batch == batch"
     )
-    return altair.layer(_rows(base, columns, lines), _share(base)).properties(
-        title=name
+    heading = "datum.plan + ': ' + format(datum.padding, '.0%') + ' padding'"
+    title = (
+        base.transform_calculate(heading=heading)
+        .mark_text(align="left", baseline="bottom", fontSize=12)
+        .encode(x=altair.value(0), y=altair.value(-6), text="heading:N")
     )
+    return altair.layer(_cells(base, n_columns, n_rows), title)
 
 
-def _rows(base: altair.Chart, columns: int, lines: int) -> altair.Chart:
+def _cells(base: altair.Chart, n_columns: int, n_rows: int) -> altair.Chart:
     """Draw each row as its tokens and, behind them, its padding."""
-    chart = split_field(base, "lengths", " ", "number", "k").transform_calculate(
+    chart = parts.split_field(base, "lengths", " ", "number", "k").transform_calculate(
         row="datum.k + 1",
         top="datum.k + 0.5",
         bottom="datum.k + 1.5",
@@ -91,14 +82,14 @@ def _rows(base: altair.Chart, columns: int, lines: int) -> altair.Chart:
         right="datum.kinds == 'token' ? toNumber(datum.number) : datum.longest",
         count="datum.right - datum.left",
     )
-    across = altair.Scale(domain=[0, columns], nice=False)
-    down = altair.Scale(domain=[lines + 0.5, 0.5], nice=False)
-    return chart.mark_rect(stroke="#8896A5", strokeWidth=0.3).encode(
+    across = altair.Scale(domain=[0, n_columns], nice=False)
+    down = altair.Scale(domain=[n_rows + 0.5, 0.5], nice=False)
+    return chart.mark_rect(style="tile").encode(
         x=altair.X("left:Q", title="position", scale=across).axis(grid=False),
         x2="right:Q",
         y=altair.Y("top:Q", title="row of the batch", scale=down).axis(grid=False),
         y2="bottom:Q",
-        color=altair.Color("kinds:N", title=None)
+        color=altair.Color("kinds:O", title=None)
         .scale(domain=["token", "padding"])
         .legend(orient="top"),
         tooltip=[
@@ -106,13 +97,4 @@ def _rows(base: altair.Chart, columns: int, lines: int) -> altair.Chart:
             altair.Tooltip("kinds:N", title="kind"),
             altair.Tooltip("count:Q", title="positions"),
         ],
-    )
-
-
-def _share(base: altair.Chart) -> altair.Chart:
-    """Write into the free corner which share of the rectangle is padding."""
-    return (
-        base.transform_calculate(label="format(datum.padding, '.0%') + ' padding'")
-        .mark_text(align="right", baseline="bottom", fontSize=12)
-        .encode(x=altair.value(WIDTH - 4), y=altair.value(HEIGHT - 4), text="label:N")
     )

@@ -10,21 +10,12 @@ import altair
 import torch
 from torch import Tensor
 
-from transformer_lib.charts.parts import (
-    finish,
-    fixed,
-    join_numbers,
-    select,
-    slider,
-    split_field,
-)
-from transformer_lib.charts.positions import BLUE, ORANGE
-from transformer_lib.generation.incremental import DecoderCache
+from transformer_lib.charts import parts
+from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.interpret.recording import record_attention
 from transformer_lib.model.transformer import Transformer
 
 WIDTH, ROW, BARS, LABEL = 176, 15, 44, 62  # pixels
-GRAY, CLEAR = "#768594", "rgba(128,128,128,0)"
 BLOCKS = {"self_attn": "self-attention", "cross_attn": "cross-attention"}
 
 
@@ -65,38 +56,37 @@ def record_cache(model: Transformer, src: Tensor, tgt_in: Tensor) -> list[Entrie
             raise ValueError(f"{name} must hold 1 sentence, not {tuple(ids.shape)}")
     if model.training:
         raise ValueError("the model is in training mode; call model.eval() first")
-    n_steps = tgt_in.size(1)
-    maps: dict[tuple[int, str], list[Tensor]] = {}
+    maps: dict[str, list[Tensor]] = {}
+    decoder = IncrementalDecoder(model)
     with torch.no_grad():
-        cache = model.start_cache(src)
+        decoder.prefill(src)
         for token in tgt_in.split(1, dim=1):
             with record_attention(model.decoder) as weights:
-                model.decode_next(token, cache)
+                decoder.read(token)
             for name, row in weights.items():  # (1, n_heads, 1, k_len)
-                _, layer, block = name.split(".")
-                maps.setdefault((int(layer), block), []).append(row[0, :, 0])
+                maps.setdefault(name, []).append(row[0, :, 0])
     found = []
-    for layer, kept in enumerate(cache.layers):
+    for number, layer in enumerate(model.decoder.layers):
         for block in BLOCKS:
-            rows = maps[layer, block]
-            k_len = rows[-1].size(-1)
-            weights = torch.zeros(model.config.n_heads, n_steps, k_len)
+            attention = getattr(layer, block)
+            cache = decoder.cache if block == "self_attn" else decoder.cache.source
+            stored = cache[attention][:, 0]  # (2, n_heads, k_len, d_head)
+            rows = maps[f"layers.{number}.{block}"]
+            weights = torch.zeros(attention.n_heads, len(rows), stored.size(2))
             for step, row in enumerate(rows):
                 weights[:, step, : row.size(-1)] = row
-            stored = getattr(kept, block).keys_values[:, 0, :, :k_len].clone()
-            found.append(Entries(layer, block, stored, weights))
+            found.append(Entries(number, block, stored, weights))
     return found
 
 
-def tokens_of_keys(model: Transformer, cache: DecoderCache) -> Tensor:
-    """Tell which tokens a cache has read, from the keys of its first layer.
+def tokens_of_keys(decoder: IncrementalDecoder) -> Tensor:
+    """Say which tokens a decoder has read, from the keys of its first layer.
 
     There a key depends on its token and position alone. So every token is projected
     at every position, and the nearest key tells.
 
     Args:
-        model: whose cache it is.
-        cache: that has read at least 1 token.
+        decoder: that has read at least 1 token.
 
     Returns:
         (n_rows, length), ids.
@@ -104,13 +94,13 @@ def tokens_of_keys(model: Transformer, cache: DecoderCache) -> Tensor:
     Raises:
         ValueError: a key belongs to no token at its position.
     """
-    layer, length = model.decoder.layers[0], cache.length
-    every = torch.arange(model.config.tgt_vocab_size)[:, None].expand(-1, length)
-    x = model.tgt_embeddings(every)
+    model, layer = decoder.model, decoder.model.decoder.layers[0]
+    every = torch.arange(model.config.tgt_vocab_size)[:, None]
+    x = model.tgt_embeddings(every.expand(-1, decoder.length))
     if layer.self_attn_connection.norm_first:
         x = layer.self_attn_connection.norm(x)
     keys = layer.self_attn.split_heads(layer.self_attn.k_proj(x))
-    kept = cache.layers[0].self_attn.keys_values[0, :, :, :length]
+    kept = decoder.cache[layer.self_attn][0]  # (n_rows, n_heads, length, d_head)
     kept, keys = (each.permute(2, 0, 1, 3).flatten(2) for each in (kept, keys))
     gaps, tokens = torch.cdist(kept, keys).min(dim=-1)  # (length, n_rows)
     if (gaps > 1e-3 * keys.norm(dim=-1).max()).any():
@@ -144,51 +134,52 @@ def cache_explorer(
         limit = max(limit, entries.keys_values.abs().max().item())
         names = tokens[1] if entries.block == "self_attn" else tokens[0]
         for head, (keys, values) in enumerate(entries.keys_values.transpose(0, 1)):
-            for place, name in enumerate(names):
+            for position, name in enumerate(names):
                 row = {"layer": f"{entries.layer}", "block": BLOCKS[entries.block]}
-                row |= {"head": head, "place": place, "token": name}
-                row["keys"] = join_numbers(keys[place])
-                row["values"] = join_numbers(values[place])
-                row["weights"] = join_numbers(entries.weights[head, :, place])
+                row |= {"head": head, "position": position, "token": name}
+                row["keys"] = parts.join_numbers(keys[position])
+                row["values"] = parts.join_numbers(values[position])
+                row["weights"] = parts.join_numbers(entries.weights[head, :, position])
                 rows.append(row)
 
     n_steps = tgt_in.size(1)
     params = [
-        fixed("read", list(tokens[1])),
-        fixed("source", list(tokens[0])),
-        slider("step", "step", 0, n_steps - 1, min(3, n_steps - 1)),
-        select("layer", [f"{number}" for number in range(len(model.decoder.layers))]),
-        slider("head", "head", 0, model.config.n_heads - 1),
-        select("part", ["keys", "values"]),
+        parts.fixed("read", list(tokens[1])),
+        parts.fixed("source", list(tokens[0])),
+        parts.slider("step", "step", 0, n_steps - 1, min(3, n_steps - 1)),
+        parts.select("layer", [*map(str, range(len(model.decoder.layers)))]),
+        parts.slider("head", "head", 0, model.config.n_heads - 1),
+        parts.select("part", ["keys", "values"]),
     ]
     upper = (
         "['step ' + step + ' reads ' + read[step] + ' at position ' + step, "
         "'self-attention: ' + step + ' kept, 1 new, ' + "
         f"({n_steps - 1} - step) + ' free']"
     )
-    lower = f"['cross-attention: {len(tokens[0])} kept since the start, none new']"
+    lower = (
+        f"['cross-attention: ' + (step > 0 ? '{len(tokens[0])} kept, none new' : "
+        f"'0 kept, {len(tokens[0])} new')]"
+    )
     chart = altair.vconcat(
         _panel("self-attention", n_steps, limit, upper),
         _panel("cross-attention", len(tokens[0]), limit, lower),
-        data=altair.Data(values=rows),
         spacing=18,
     )
-    headings = {name: name for name in ("layer", "block", "head", "place", "token")}
-    headings |= {"keys": "key", "values": "value"}
-    headings["weights"] = "weight it gets, step by step"
-    return finish(chart, params, headings)
+    columns = ["layer", "block", "head", "position", "token", ("keys", "key")]
+    columns += [("values", "value"), ("weights", "weight it gets, step by step")]
+    return parts.finish(chart, rows, params, columns)
 
 
-def _panel(block: str, n_places: int, limit: float, title: str) -> altair.HConcatChart:
+def _panel(block: str, length: int, limit: float, title: str) -> altair.HConcatChart:
     """One block's entries as a heat map, and the weights they get as bars."""
     shown, newest = f"datum.block == '{block}'", "false"
-    names, free = "source[datum.value]", "false"
+    names, free, side = "source[datum.value]", "false", "source"
     if block == "self-attention":
-        shown += " && datum.place <= step"
-        newest = "datum.place == step"
-        names, free = "read[datum.value]", "datum.value > step"
+        shown += " && datum.position <= step"
+        newest = "datum.position == step"
+        names, free, side = "read[datum.value]", "datum.value > step", "target"
     kept = (
-        altair.Chart(height=ROW * n_places)
+        altair.Chart(height=ROW * length)
         .transform_filter(f"datum.layer == layer && datum.head == head && {shown}")
         .transform_calculate(
             numbers="part == 'keys' ? datum.keys : datum.values",
@@ -200,42 +191,32 @@ def _panel(block: str, n_places: int, limit: float, title: str) -> altair.HConca
         ticks=False,
         minExtent=LABEL,
         labelLimit=LABEL,
+        style=side,
     )
-    places = altair.Y("place:O", title=None, axis=axis)
-    places = places.scale(domain=list(range(n_places)))
-    cells = split_field(kept.properties(width=WIDTH), "numbers", " ", "number", "k")
-    cells = cells.transform_calculate(value="toNumber(datum.number)")
-    heat = cells.mark_rect().encode(
-        x=altair.X("k:O", title="feature").axis(labels=False, ticks=False),
-        y=places,
-        color=altair.Color("value:Q", title="key or value")
-        .scale(domain=[-limit, 0, limit], range=[ORANGE, CLEAR, BLUE])
-        .legend(orient="bottom", gradientLength=160, format=".1f"),
-        stroke=altair.when(newest)
-        .then(altair.value(ORANGE))
-        .otherwise(altair.value(GRAY)),
-        strokeWidth=altair.when(newest)
-        .then(altair.value(1))
-        .otherwise(altair.value(0.2)),
+    positions = altair.Y("position:O", title=side, axis=axis)
+    positions = positions.scale(domain=list(range(length)))
+    cells = parts.split_numbers(kept.properties(width=WIDTH), "numbers", "value")
+    cells = cells.encode(
+        x=altair.X("k:O", title="feature").axis(labels=False, ticks=False), y=positions
+    )
+    heat = cells.mark_rect(style="tile").encode(
+        color=parts.signed_shade("key or value", -limit, limit, format=".1f"),
         tooltip=[
-            altair.Tooltip("token:N"),
+            *parts.tooltip("token"),
             altair.Tooltip("k:O", title="feature"),
             altair.Tooltip("value:Q", format=".3~f"),
         ],
     )
     bars = (
         kept.properties(width=BARS)
-        .mark_bar(color=BLUE)
+        .mark_bar()
         .encode(
-            x=altair.X("weight:Q", title="weight")
-            .scale(domain=[0, 1])
-            .axis(values=[0, 1], grid=False),
-            y=places.axis(None),
-            tooltip=[
-                altair.Tooltip("token:N"),
-                altair.Tooltip("weight:Q", format=".3~f"),
-            ],
+            x=altair.X("weight:Q").scale(domain=[0, 1]).axis(values=[0, 1], grid=False),
+            y=positions.axis(None),
+            tooltip=parts.tooltip("token", weight=".3~f"),
         )
     )
     heading = altair.Title(altair.ExprRef(title), anchor="start", offset=8)
-    return altair.hconcat(heat, bars, spacing=6, title=heading)
+    return altair.hconcat(
+        altair.layer(heat, parts.frames(cells, newest)), bars, spacing=6, title=heading
+    )

@@ -5,10 +5,8 @@ from collections.abc import Mapping
 import altair
 from numpy.typing import ArrayLike
 
-from transformer_lib.charts.parts import finish, join_numbers, select, split_field
-from transformer_lib.plots.heatmaps import as_array
-
-BLUE, ORANGE = "#2E86C1", "#D2691E"  # both stand out from white and from black
+from transformer_lib.charts import parts
+from transformer_lib.plots.checks import as_array
 
 Curves = Mapping[str, ArrayLike]  # name of a stack -> (n_layers,)
 
@@ -26,10 +24,9 @@ def depth_explorer(
     Raises:
         ValueError: a curve has another number of values than layers.
     """
-    rows, tops, names, depths = [], {}, {}, {}
+    rows, tops = [], {}
     for measure, stacks in measures.items():
         for n_layers, curves in stacks.items():
-            depths[f"{n_layers}"] = None
             for name, values in curves.items():
                 array = as_array(values, 1, f"{measure} of {name!r}")
                 if len(array) != n_layers:
@@ -37,38 +34,34 @@ def depth_explorer(
                         f"{n_layers} layers, but {measure} of {name!r} has "
                         f"{len(array)} values"
                     )
-                names[name] = None
                 tops[measure] = max(tops.get(measure, 0.0), float(array.max()))
                 row = {"measure": measure, "layers": f"{n_layers}", "stack": name}
-                rows.append({**row, "values": join_numbers(array)})
+                rows.append({**row, "values": parts.join_numbers(array)})
 
-    panels = [_panel(measure, top, list(names)) for measure, top in tops.items()]
-    chart = altair.vconcat(*panels, data=altair.Data(values=rows))
-    params = [select("layers", list(depths), list(depths)[-1])]
-    headings = {name: name for name in ("measure", "layers", "stack")}
-    return finish(chart, params, {**headings, "values": "values of layers 1, 2, …"})
+    stacks = list(dict.fromkeys(row["stack"] for row in rows))
+    depths = list(dict.fromkeys(row["layers"] for row in rows))
+    chart = altair.vconcat(*(_panel(m, top, stacks) for m, top in tops.items()))
+    params = [parts.select("layers", depths, depths[-1])]
+    values = ("values", "values of layers 1, 2, …")
+    return parts.finish(chart, rows, params, ["measure", "layers", "stack", values])
 
 
-def _panel(measure: str, top: float, names: list[str]) -> altair.Chart:
+def _panel(measure: str, top: float, stacks: list[str]) -> altair.Chart:
     """Draw one measure of all stacks of the chosen depth, on an axis from 0 to top."""
-    chart = altair.Chart(width=240, height=130).transform_filter(
+    chart = altair.Chart(width=parts.WIDTH, height=parts.HEIGHT).transform_filter(
         f"datum.measure == '{measure}' && datum.layers == layers"
     )
-    chart = split_field(chart, "values", " ", "number", "k").transform_calculate(
-        layer="datum.k + 1", value="toNumber(datum.number)"
-    )
+    chart = parts.split_numbers(chart, "values", "value")
+    chart = chart.transform_calculate(layer="datum.k + 1")
+    kind = {"title": None, "scale": altair.Scale(domain=stacks)}
     legend = altair.Legend(orient="top")
     return chart.mark_line(point=True).encode(
-        x=altair.X("layer:Q", title="layer")
+        x=altair.X("layer:Q")
         .axis(tickMinStep=1, grid=False)
         .scale(zero=False, nice=False),
         y=altair.Y("value:Q", title=measure).scale(domain=[0, top]),
-        color=altair.Color("stack:N", title=None, legend=legend).scale(
-            domain=names, range=[BLUE, ORANGE]
-        ),
-        strokeDash=altair.StrokeDash("stack:N", title=None, legend=legend).scale(
-            domain=names
-        ),
+        color=altair.Color("stack:N", legend=legend, **kind),
+        strokeDash=altair.StrokeDash("stack:N", legend=legend, **kind),
         tooltip=[
             altair.Tooltip("stack:N"),
             altair.Tooltip("layer:Q"),

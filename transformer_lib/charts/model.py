@@ -9,22 +9,16 @@ from collections.abc import Sequence
 import altair
 from torch import Tensor
 
+from transformer_lib.charts import parts
 from transformer_lib.charts.model_flow import Box, model_boxes, record_flow
-from transformer_lib.charts.parts import (
-    finish,
-    fixed,
-    join_numbers,
-    select,
-    split_field,
-)
-from transformer_lib.charts.positions import BLUE, ORANGE
 from transformer_lib.model.transformer import Transformer
+from transformer_lib.palette import GRAY, HIGHLIGHT, LIGHT
 
 CENTER = {"source": 26, "target": 74}  # of each column of boxes, in percent
-HALF, BYPASS, NAME, GUTTER = 17, 20, 24, 50  # from a center; memory line
+HALF, BYPASS, NAME, GUTTER = 18, 20.5, 24, 50  # from a center; memory line
 WIDTH, ROW = 262, 28  # of the drawing and of one row of boxes, in pixels
 LABEL = 52  # room for the name of a token, in pixels
-GRAY, CLEAR = "#768594", "rgba(128,128,128,0)"
+SHADES = {"attention": 0.4, "feed-forward": 0.26}  # what a box does -> its opacity
 COUNTED = {  # what rows and columns of an array stand for
     "source": "source tokens",
     "target": "target tokens",
@@ -65,9 +59,9 @@ def model_explorer(
         inputs = [f"in: {k} {tuple(flow[n].shape)}" for k, n in box.inputs.items()]
         card = {"about": [box.name, *inputs, f"out: {tuple(flow[box.name].shape)}"]}
         arrays = {"output": flow[box.name][0].reshape(len(names[box.side]), -1)}
-        places = ("first input", "second input")
-        for place, name in zip(places, box.inputs.values(), strict=False):
-            card[place] = f"{name}, output"
+        ordinals = ("first input", "second input")
+        for ordinal, name in zip(ordinals, box.inputs.values(), strict=False):
+            card[ordinal] = f"{name}, output"
         weights = flow.get(f"{box.name}, weights")
         if weights is not None:
             card["about"].append(f"weights: {tuple(weights.shape)}")
@@ -75,22 +69,21 @@ def model_explorer(
         for kind, array in arrays.items():
             card[kind] = f"{box.name}, {kind}"
             axes[card[kind]] = [box.side, *_columns(box, kind)]
-            values = "; ".join(join_numbers(line) for line in array)
+            values = "; ".join(parts.join_numbers(line) for line in array)
             rows.append({"of": card[kind], "values": values})
         card["about"] += [" "] * (5 - len(card["about"]))  # always as many lines
         cards.append(card)
     kinds = [f"weights of head {head}" for head in range(model.config.n_heads)]
     params = [
-        fixed("cards", cards),
-        fixed("axes", axes),
-        fixed("counted", COUNTED),
-        fixed("names", {kind: list(given) for kind, given in names.items()}),
-        select("numbers", ["output", "first input", "second input", *kinds]),
+        parts.fixed("cards", cards),
+        parts.fixed("axes", axes),
+        parts.fixed("counted", COUNTED),
+        parts.fixed("names", {kind: list(given) for kind, given in names.items()}),
+        parts.select("numbers", ["output", "first input", "second input", *kinds]),
     ]
-    data = altair.Data(values=rows)
-    chart = altair.vconcat(_drawing(boxes), _heat_map(), data=data, spacing=24)
-    headings = {"of": "what", "values": "numbers, token by token"}
-    return finish(chart, params, headings)
+    chart = altair.vconcat(_drawing(boxes), _heat_map(), spacing=24)
+    columns = [("of", "what"), ("values", "numbers, token by token")]
+    return parts.finish(chart, rows, params, columns)
 
 
 def _columns(box: Box, kind: str) -> tuple[str, int]:
@@ -104,37 +97,15 @@ def _columns(box: Box, kind: str) -> tuple[str, int]:
 
 def _drawing(boxes: list[Box]) -> altair.LayerChart:
     """Boxes and arrows; the encoder left, the decoder right, computed upwards."""
-    place = {box.name: (CENTER[box.side], box.row) for box in boxes}
-    lines, heads = [], []
+    top = max(box.row for box in boxes) + 0.5
+    view = altair.Chart(width=WIDTH, height=ROW * (top + 0.5)).encode(
+        x=altair.X("x:Q", axis=None).scale(domain=[0, 100], nice=False),
+        y=altair.Y("y:Q", axis=None).scale(domain=[-0.5, top], nice=False),
+    )
 
-    def line(kind: str, *points: tuple[float, float]) -> None:
-        number = len(heads)
-        for order, (x, y) in enumerate(points):
-            lines.append({"line": number, "kind": kind, "i": order, "x": x, "y": y})
-        (x, y), (end, top) = points[-2:]
-        turn = 0 if top > y else 90 if end > x else 270
-        heads.append({"x": end, "y": top, "turn": turn})
+    def of(rows: list[dict]) -> altair.Chart:
+        return view.properties(data=altair.Data(values=rows))
 
-    for box in boxes:
-        x, y = place[box.name]
-        for role, source in box.inputs.items():
-            x0, y0 = place[source]
-            if "memory" in role:  # up, over to the gutter, then into the box
-                turn = y0 + 0.55
-                path = (x0, y0 + 0.35), (x0, turn), (GUTTER, turn), (GUTTER, y)
-                line("memory", *path, (x - HALF, y))
-            elif y - y0 == 1:
-                line("next", (x, y0 + 0.35), (x, y - 0.37))
-            else:  # past the sub-layer, on the outer side
-                side = BYPASS if box.side == "target" else -BYPASS
-                path = (x, y0 + 0.5), (x + side, y0 + 0.5), (x + side, y)
-                line("residual", *path, (x + side * HALF / BYPASS, y))
-    data = [
-        {"q": q, "name": box.name, "label": box.label, "fill": _fill(box)}
-        | {"x": x, "left": x - HALF, "right": x + HALF}
-        | {"y": y, "low": y - 0.35, "high": y + 0.35}
-        for q, (box, (x, y)) in enumerate(zip(boxes, place.values(), strict=True))
-    ]
     chosen = altair.selection_point(
         name="box",
         fields=["q"],
@@ -146,56 +117,102 @@ def _drawing(boxes: list[Box]) -> altair.LayerChart:
             name="box",
         ),
     )
+    paths, heads = _wires(boxes)
+    rectangles = of(
+        [
+            {"q": q, "name": box.name, "label": box.label, "fill": _fill(box)}
+            | {"x": CENTER[box.side], "y": box.row}
+            | {"left": CENTER[box.side] - HALF, "right": CENTER[box.side] + HALF}
+            | {"low": box.row - 0.35, "high": box.row + 0.35}
+            for q, box in enumerate(boxes)
+        ]
+    )
+    wires = []
+    for kind, style in (
+        ("other", {"color": GRAY}),
+        ("memory", {"style": "memory mark"}),
+    ):
+        dash = [5, 4] if kind == "memory" else [1, 0]
+        wires += [
+            of([row for row in paths if row["kind"] == kind])
+            .mark_line(strokeDash=dash, **style)
+            .encode(detail="line:N", order="i:Q"),
+            of([row for row in heads if row["kind"] == kind])
+            .mark_point(shape="triangle", filled=True, size=36, opacity=1, **style)
+            .encode(angle=altair.Angle("turn:Q", scale=None)),
+        ]
+    return altair.layer(
+        *wires,
+        rectangles.mark_rect(cursor="pointer", cornerRadius=4)
+        .encode(
+            x=altair.X("left:Q", axis=None),
+            x2="right:Q",
+            y=altair.Y("low:Q", axis=None),
+            y2="high:Q",
+            color=altair.Color("fill:N", scale=None),
+            stroke=altair.condition(
+                chosen, altair.value(HIGHLIGHT), altair.value(GRAY)
+            ),
+            strokeWidth=altair.condition(chosen, altair.value(3), altair.value(1)),
+            tooltip=parts.tooltip("name"),
+        )
+        .properties(name="boxes")
+        .add_params(chosen),
+        rectangles.mark_text(fontSize=11).encode(text="label:N"),
+        of(_layer_titles(boxes))
+        .mark_text(fontSize=11, angle=270)
+        .encode(text="label:N"),
+    )
+
+
+def _wires(boxes: list[Box]) -> tuple[list[dict], list[dict]]:
+    """Return the points of all lines between boxes, and their arrowheads."""
+    center = {box.name: (CENTER[box.side], box.row) for box in boxes}
+    paths, heads = [], []
+
+    def wire(*points: tuple[float, float], kind: str = "other") -> None:
+        line = {"line": len(heads), "kind": kind}
+        paths.extend(
+            {**line, "i": i, "x": x, "y": y} for i, (x, y) in enumerate(points)
+        )
+        (x, y), (end, top) = points[-2:]
+        turn = 0 if top > y else 90 if end > x else 270
+        heads.append({"kind": kind, "x": end, "y": top, "turn": turn})
+
+    for box in boxes:
+        x, y = center[box.name]
+        for role, source in box.inputs.items():
+            x0, y0 = center[source]
+            if "memory" in role:  # up, over to the gutter, then into the box
+                turn = y0 + 0.55
+                path = (x0, y0 + 0.35), (x0, turn), (GUTTER, turn), (GUTTER, y)
+                wire(*path, (x - HALF - 1, y), kind="memory")
+            elif y - y0 == 1:
+                wire((x, y0 + 0.35), (x, y - 0.37))
+            else:  # past the sub-layer, on the outer side
+                side = BYPASS if box.side == "target" else -BYPASS
+                path = (x, y0 + 0.5), (x + side, y0 + 0.5), (x + side, y)
+                wire(*path, (x + side * (HALF + 1) / BYPASS, y))
+    return paths, heads
+
+
+def _layer_titles(boxes: list[Box]) -> list[dict]:
+    """Name each layer beside the middle of its boxes."""
     layers: dict[tuple[str, str], list[int]] = {}
     for box in boxes:
         if ": " in box.name:
             layers.setdefault((box.name.split(":")[0], box.side), []).append(box.row)
-    titles = [
+    return [
         {"label": f"{layer[:-2]} layer {layer[-1]}", "y": sum(rows) / len(rows)}
         | {"x": CENTER[side] + (NAME if side == "target" else -NAME)}
         for (layer, side), rows in layers.items()
     ]
-    top = max(box.row for box in boxes) + 0.5
-    view = altair.Chart(width=WIDTH, height=ROW * (top + 0.5)).encode(
-        x=altair.X("x:Q", axis=None).scale(domain=[0, 100], nice=False),
-        y=altair.Y("y:Q", axis=None).scale(domain=[-0.5, top], nice=False),
-    )
-    paths = view.properties(data=altair.Data(values=lines)).mark_line(color=GRAY)
-    arrows = view.properties(data=altair.Data(values=heads)).mark_point(
-        shape="triangle", filled=True, size=36, color=GRAY, opacity=1
-    )
-    here = view.properties(data=altair.Data(values=data))
-    names = view.properties(data=altair.Data(values=titles))
-    rectangles = here.mark_rect(cursor="pointer", cornerRadius=4).encode(
-        x=altair.X("left:Q", axis=None),
-        x2="right:Q",
-        y=altair.Y("low:Q", axis=None),
-        y2="high:Q",
-        color=altair.Color("fill:N", scale=None),
-        stroke=altair.condition(chosen, altair.value(ORANGE), altair.value(GRAY)),
-        strokeWidth=altair.condition(chosen, altair.value(3), altair.value(1)),
-        tooltip=altair.Tooltip("name:N"),
-    )
-    return altair.layer(
-        paths.encode(
-            detail="line:N",
-            order="i:Q",
-            strokeDash=altair.StrokeDash("kind:N", legend=None).scale(
-                domain=["next", "residual", "memory"], range=[[1, 0], [1, 0], [5, 4]]
-            ),
-        ),
-        arrows.encode(angle=altair.Angle("turn:Q", scale=None)),
-        rectangles.properties(name="boxes").add_params(chosen),
-        here.mark_text(fontSize=11).encode(text="label:N"),
-        names.mark_text(fontSize=11, angle=270).encode(text="label:N"),
-    )
 
 
 def _fill(box: Box) -> str:
-    """Color a box by its kind, faintly, for light and for dark pages."""
-    colors = {"attention": "0,114,178", "feed": "230,159,0", "add": "0,158,115"}
-    hue = next((c for word, c in colors.items() if word in box.label), "128,128,128")
-    return f"rgba({hue},0.2)"
+    """Color a box by its side, the more the more it computes; for any page."""
+    share = next((s for word, s in SHADES.items() if word in box.label), 0.12)
+    return LIGHT.roles[box.side] + f"{round(255 * share):02X}"
 
 
 def _heat_map() -> altair.LayerChart:
@@ -210,11 +227,9 @@ def _heat_map() -> altair.LayerChart:
     cells = altair.Chart(width=WIDTH, height=170).transform_filter(
         f"datum.of == {shown}"
     )
-    cells = split_field(cells, "values", "; ", "line", "q")
-    cells = split_field(cells, "line", " ", "number", "k").transform_calculate(
-        value="toNumber(datum.number)",
-        token=label(0, "datum.q"),
-        column=label(1, "datum.k"),
+    cells = parts.split_field(cells, "values", "; ", "line", "q")
+    cells = parts.split_numbers(cells, "line", "value").transform_calculate(
+        token=label(0, "datum.q"), column=label(1, "datum.k")
     )
     # Room for the longest label, so that nothing moves from one choice to the next.
     room = {"minExtent": LABEL, "labelLimit": LABEL, "ticks": False}
@@ -223,15 +238,11 @@ def _heat_map() -> altair.LayerChart:
     cells = cells.encode(
         x=altair.X("k:O", title=None, axis=x), y=altair.Y("q:O", title=None, axis=y)
     )
-    tooltip = [altair.Tooltip("token:N"), altair.Tooltip("column:N")]
     limit = f"({shown} ? axes[{shown}][2] : 3)"
     ends = [altair.ExprRef(f"{sign} * {limit}") for sign in (-1, 1)]
-    colors = altair.Color("value:Q", title="value").scale(
-        domain=[ends[0], 0, ends[1]], range=[ORANGE, CLEAR, BLUE], clamp=True
-    )
-    rectangles = cells.mark_rect(stroke=GRAY, strokeWidth=0.3).encode(
-        color=colors.legend(orient="bottom", gradientLength=160),
-        tooltip=[*tooltip, altair.Tooltip("value:Q", format=".3~f")],
+    rectangles = cells.mark_rect(style="tile").encode(
+        color=parts.signed_shade("value", *ends),
+        tooltip=parts.tooltip("token", "column", value=".3~f"),
     )
     ids = cells.transform_filter(f"axes[{shown}][1] == 'id'").mark_text()
     rows, columns = (f"counted[axes[{shown}][{axis}]]" for axis in (0, 1))

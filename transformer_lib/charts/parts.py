@@ -1,4 +1,4 @@
-"""What all interactive charts share: how they are shown, stored, and put together."""
+"""What the charts share: inputs, cells, tooltips, and how a chart is shown."""
 
 import base64
 import io
@@ -11,8 +11,10 @@ import matplotlib
 from PIL import Image
 
 from transformer_lib.charts.theme import theme_config
+from transformer_lib.palette import LIGHT
 
 MAX_ALT = 150  # characters
+WIDTH, HEIGHT = 240, 130  # pixels of a panel with axes; fits a phone
 
 Chart = altair.TopLevelMixin
 C = TypeVar("C", bound=Chart)
@@ -22,16 +24,22 @@ def show(chart: Chart, alt: str) -> None:
     """Display a chart: live where charts can be drawn, else its picture or its alt.
 
     Args:
-        chart: what one of the functions below returns.
+        chart: what one of the chart functions returns.
         alt: kind of chart, what is compared, what to see; at most 150 characters.
 
     Raises:
         ValueError: alt is empty or too long.
+        ImportError: IPython is not installed.
     """
-    from IPython.display import display
-
     if not 0 < len(alt.strip()) <= MAX_ALT:
         raise ValueError(f"alt must have 1 to {MAX_ALT} characters, not {len(alt)}")
+    try:
+        from IPython.display import display
+    except ImportError as error:
+        raise ImportError(
+            "show displays a chart in a notebook and needs IPython: "
+            "pip install ipython, or save the chart with chart.save('chart.html')"
+        ) from error
     if "google.colab" in sys.modules:
         with altair.renderers.enable("colab"):
             display(chart.properties(config=theme_config(), description=alt))
@@ -51,29 +59,36 @@ def mime_bundle(chart: Chart, alt: str) -> dict[str, Any]:
     vl_convert.register_font_directory(f"{matplotlib.get_data_path()}/fonts/ttf")
     drawn = Image.open(io.BytesIO(vl_convert.vegalite_to_png(spec, scale=1.5)))
     png = io.BytesIO()
-    drawn.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(png, "PNG")
+    drawn.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(png, "PNG")
     return {**bundle, "image/png": base64.b64encode(png.getvalue()).decode()}
 
 
-def finish(chart: C, params: list, columns: Mapping[str, str], step: int = 0) -> C:
-    """Add what every chart of the book has.
+def finish(
+    chart: C,
+    rows: Sequence[Mapping[str, Any]],
+    params: list[altair.Parameter],
+    columns: Sequence[str | tuple[str, str]],
+) -> C:
+    """Give a chart its data, its inputs, and the columns of the page's data table.
 
     Args:
-        chart: an Altair chart.
+        chart: an Altair chart without data.
+        rows: the data: field -> value.
         params: what the reader can change, and what expressions refer to.
-        columns: field -> heading of the data table that the page shows, in order.
-        step: side of a cell in pixels, where the chart consists of cells.
+        columns: the fields that the table shows, in order: "field", or
+            ("field", "heading") where the heading says more.
     """
-    if step:
-        chart = chart.properties(width=altair.Step(step), height=altair.Step(step))
-    usermeta = {"columns": [list(column) for column in columns.items()]}
-    return chart.add_params(*params).properties(usermeta=usermeta)
+    headings = [[each, each] if isinstance(each, str) else [*each] for each in columns]
+    chart = chart.properties(
+        data=altair.Data(values=list(rows)), usermeta={"columns": headings}
+    )
+    return chart.add_params(*params)
 
 
 def split_field(chart: C, field: str, separator: str, part: str, index: str) -> C:
     """Make a row of each part of a text field; index counts the parts.
 
-    The field itself stays as it is, for Vega computes it anew at every choice.
+    The field itself stays as it is, because Vega computes it anew at every choice.
     """
     return (
         chart.transform_calculate(**{part: f"split(datum.{field}, '{separator}')"})
@@ -82,27 +97,72 @@ def split_field(chart: C, field: str, separator: str, part: str, index: str) -> 
     )
 
 
+def split_numbers(chart: C, field: str, value: str) -> C:
+    """Make a row of each number of a text field; k counts them."""
+    chart = split_field(chart, field, " ", "number", "k")
+    return chart.transform_calculate(**{value: "toNumber(datum.number)"})
+
+
 def join_numbers(values: Sequence[float]) -> str:
     """Write numbers with three decimals at most, so that stored charts repeat."""
     return " ".join(f"{round(float(value), 3) + 0.0:g}" for value in values)
 
 
-def key_columns(label: str) -> altair.X:
-    """Columns: one a key, counted, so that repeated tokens stay apart."""
-    axis = altair.Axis(orient="top", labelExpr=label, labelAngle=-45, ticks=False)
-    return altair.X("k:O", title="key", axis=axis)
+def key_columns(label: str, title: str = "key", **axis: Any) -> altair.X:
+    """Columns: one for each key, counted, so that repeated tokens stay apart.
+
+    Args:
+        label: an expression that names the key with the number `datum.value`.
+        title: of the axis; the name of a role takes the role's color.
+        axis: more of Altair's settings of the axis.
+    """
+    axis = {"orient": "top", "labelAngle": -45, **axis}
+    return altair.X("k:O", title=title).axis(**_token_axis(label, title), **axis)
 
 
-def query_rows(label: str) -> altair.Y:
-    """Rows: one a query, counted, so that repeated tokens stay apart."""
-    return altair.Y(
-        "q:O", title="query", axis=altair.Axis(labelExpr=label, ticks=False)
+def query_rows(label: str, title: str = "query") -> altair.Y:
+    """Rows: one for each query, in the same way."""
+    return altair.Y("q:O", title=title).axis(**_token_axis(label, title))
+
+
+def _token_axis(label: str, title: str) -> dict[str, Any]:
+    style = {"style": title} if title in LIGHT.roles else {}
+    return {"labelExpr": label, "ticks": False, **style}
+
+
+def step_size(tokens: Sequence[str]) -> altair.Step:
+    """Return the side of a cell; a map of as many cells fits a phone of 390 pixels."""
+    return altair.Step(max(12, min(30, 230 // len(tokens))))
+
+
+def shade(field: str, title: str, **legend: Any) -> altair.Color:
+    """Color cells by a number from 0 to 1, on one fixed scale."""
+    color = altair.Color(f"{field}:Q", title=title)
+    color = color.scale(domain=[0, 1], clamp=True, interpolate="rgb")
+    return color.legend(orient="bottom", gradientLength=160, **legend)
+
+
+def signed_shade(title: str, low: Any, high: Any, **legend: Any) -> altair.Color:
+    """Color cells by a signed value from low to high; zero has the page's color."""
+    color = altair.Color("value:Q", title=title).scale(
+        domain=[low, high],
+        domainMid=0,
+        range="diverging",
+        interpolate="rgb",
+        clamp=True,
     )
+    return color.legend(orient="bottom", gradientLength=160, **legend)
 
 
-def step_size(tokens: Sequence[str]) -> int:
-    """Return the side of a cell in pixels; a map fits a phone of 390 pixels."""
-    return max(12, min(30, 230 // len(tokens)))
+def frames(chart: altair.Chart, chosen: str) -> altair.Chart:
+    """Draw frames around the cells that an expression picks."""
+    return chart.transform_filter(chosen).mark_rect(filled=False, style="frame")
+
+
+def tooltip(*fields: str, **formats: str) -> list[altair.Tooltip]:
+    """Name fields by their values: texts as they are, numbers in the given format."""
+    texts = [altair.Tooltip(f"{field}:N") for field in fields]
+    return texts + [altair.Tooltip(f"{f}:Q", format=d) for f, d in formats.items()]
 
 
 def fixed(name: str, value: Any) -> altair.Parameter:
@@ -122,10 +182,10 @@ def select(
 
 
 def slider(
-    name: str, label: str, low: int, high: int, value: int = 0
+    name: str, label: str, low: float, high: float, value: float = 0, step: float = 1
 ) -> altair.Parameter:
-    """A whole number between low and high."""
-    bind = altair.binding_range(min=low, max=high, step=1, name=label)
+    """A number between low and high, a whole one unless step says otherwise."""
+    bind = altair.binding_range(min=low, max=high, step=step, name=label)
     return altair.param(name=name, value=value, bind=bind)
 
 

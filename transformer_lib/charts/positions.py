@@ -1,12 +1,10 @@
-"""A chart of positional encodings; chapters import it from transformer_lib.charts."""
+"""A chart of positional encodings: their waves, and how similar positions are."""
 
 import altair
 from numpy.typing import ArrayLike
 
-from transformer_lib.charts.parts import finish, join_numbers, slider, split_field
-from transformer_lib.plots.heatmaps import as_array
-
-BLUE, ORANGE = "#2E86C1", "#D2691E"  # both stand out from white and from black
+from transformer_lib.charts import parts
+from transformer_lib.plots.checks import as_array
 
 
 def position_explorer(table: ArrayLike) -> altair.VConcatChart:
@@ -23,22 +21,27 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
     if d_model % 2:
         raise ValueError(f"d_model must be even to form pairs, not {d_model}")
     dots = array @ array.T  # (n_positions, n_positions)
+    texts = zip(
+        map(parts.join_numbers, array), map(parts.join_numbers, dots), strict=True
+    )
     rows = [
-        {"position": p, "values": join_numbers(array[p]), "dots": join_numbers(dots[p])}
-        for p in range(n_positions)
+        {"position": position, "values": values, "dots": products}
+        for position, (values, products) in enumerate(texts)
     ]
     params = [
-        slider("pair", "pair of dimensions", 0, d_model // 2 - 1),
-        slider("chosen", "position", 0, n_positions - 1, n_positions // 2),
+        parts.slider("pair", "pair of dimensions", 0, d_model // 2 - 1),
+        parts.slider("chosen", "position", 0, n_positions - 1, n_positions // 2),
     ]
-    positions = altair.Scale(domain=[-0.5, n_positions - 0.5], nice=False)
-    view = altair.Chart(width=240, height=130)
+    across = altair.Scale(domain=[-0.5, n_positions - 0.5], nice=False)
+    x = altair.X("position:Q", scale=across).axis(grid=False)
+    view = altair.Chart(width=parts.WIDTH, height=parts.HEIGHT)
     at_chosen = view.transform_filter("datum.position == chosen")
 
-    x = altair.X("position:Q", title="position", scale=positions).axis(grid=False)
     bound = float(abs(array).max())
     legend = altair.Legend(
+        title=None,
         orient="top",
+        symbolType="stroke",
         labelExpr="'dimension ' + (2 * pair + (datum.value == 'odd' ? 1 : 0))",
     )
     curves = (
@@ -51,19 +54,16 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
         .encode(
             x=x,
             y=altair.Y("value:Q").scale(domain=[-bound, bound]),
-            color=altair.Color("dimension:N", title=None, legend=legend).scale(
-                range=[BLUE, ORANGE]
-            ),
-            strokeDash=altair.StrokeDash("dimension:N", title=None, legend=legend),
+            color=altair.Color("dimension:N", legend=legend),
+            strokeDash=altair.StrokeDash("dimension:N", legend=legend),
         )
     )
     marker = at_chosen.mark_rule(strokeWidth=1.5).encode(x=x)
     bars = (
-        split_field(at_chosen, "dots", " ", "number", "k")
-        .transform_calculate(dot="toNumber(datum.number)")
-        .mark_bar(color=BLUE, width=max(1, 200 // n_positions))
+        parts.split_numbers(at_chosen, "dots", "dot")
+        .mark_bar(width=max(1, 200 // n_positions))
         .encode(
-            x=altair.X("k:Q", title="other position", scale=positions).axis(grid=False),
+            x=altair.X("k:Q", title="other position", scale=across).axis(grid=False),
             y=altair.Y("dot:Q", title="dot product").scale(
                 domain=[min(0.0, float(dots.min())), float(dots.max())]
             ),
@@ -73,10 +73,9 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
             ],
         )
     )
-    chart = altair.vconcat(curves + marker, bars, data=altair.Data(values=rows))
-    headings = {
-        "position": "position",
-        "values": "values of dimensions 0, 1, …",
-        "dots": "dot products with positions 0, 1, …",
-    }
-    return finish(chart, params, headings)
+    columns = [
+        "position",
+        ("values", "values of dimensions 0, 1, …"),
+        ("dots", "dot products with positions 0, 1, …"),
+    ]
+    return parts.finish(altair.vconcat(curves + marker, bars), rows, params, columns)

@@ -2,7 +2,7 @@
 
 import altair
 
-from transformer_lib.charts.parts import finish, select, slider
+from transformer_lib.charts import parts
 
 N_POINTS = 80
 
@@ -24,22 +24,21 @@ def schedule_explorer(n_steps: int = 20_000) -> altair.LayerChart:
         "pow(toNumber(d_model), -0.5) * "
         "min(pow(datum.step, -0.5), datum.step * pow(warmup, -1.5))"
     )
-    points = altair.Chart(
-        altair.Data(values=rows), width=240, height=180
-    ).transform_calculate(rate=formula)
-    x = altair.X("step:Q", title="step").axis(tickCount=4, grid=False)
+    points = altair.Chart(width=parts.WIDTH, height=180)
+    points = points.transform_calculate(rate=formula)
+    x = altair.X("step:Q").axis(
+        tickCount=4, grid=False, labelExpr="format(datum.value, '~s')"
+    )
     y = altair.Y("rate:Q", title="learning rate").axis(format=".1e", tickCount=5)
     tooltip = [
-        altair.Tooltip("step:Q"),
+        altair.Tooltip("step:Q", format=","),
         altair.Tooltip("rate:Q", title="learning rate", format=".2e"),
     ]
-    line = points.mark_line(point=True).encode(
-        x=x, y=y, color=altair.value("#2E86C1"), tooltip=tooltip
-    )
+    line = points.mark_line(point=True).encode(x=x, y=y, tooltip=tooltip)
     peak = points.transform_filter(f"abs(datum.step - warmup) <= {stride} / 2")
     rule = peak.mark_rule(strokeDash=[4, 4]).encode(x=x)
     params = [
-        select("d_model", ["256", "512", "1024"], "512"),
-        slider("warmup", "warm-up steps", 500, 10_000, 4_000),
+        parts.select("d_model", ["256", "512", "1024"], "512"),
+        parts.slider("warmup", "warm-up steps", 500, 10_000, 4_000),
     ]
-    return finish(altair.layer(rule, line), params, {"step": "step"})
+    return parts.finish(altair.layer(rule, line), rows, params, ["step"])

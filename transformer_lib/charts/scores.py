@@ -1,13 +1,17 @@
 """A chart of scores by group: by length, say, or by overlap with training sentences."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import altair
 
-from transformer_lib.charts.parts import finish, select
-from transformer_lib.evaluation.scores import Score
+from transformer_lib.charts import parts
+from transformer_lib.palette import HIGHLIGHT
 
-WIDTH, HEIGHT = 230, 200  # pixels; fits a phone
+if TYPE_CHECKING:
+    from transformer_lib.evaluation.scores import Score
 
 
 def score_explorer(
@@ -24,67 +28,47 @@ def score_explorer(
     """
     rows, names = [], None
     for grouping, groups in tables.items():
-        for place, (group, scores) in enumerate(groups.items()):
+        for group, scores in groups.items():
             own = [score.name for score in scores]
             names = names or own
             if own != names:
                 raise ValueError(f"group {group!r} has the scores {own}, not {names}")
-            rows += [_row(grouping, place, group, score) for score in scores]
+            for score in scores:
+                row = {"by": grouping, "group": group, "sentences": score.n_sentences}
+                rows.append({**row, "name": score.name, **_on_scale(score)})
     if not names:
         raise ValueError("at least 1 group with 1 score is needed")
-    params = [select("grouped_by", list(tables)), select("score", names)]
-    x = altair.X("group:N", title=None).sort(altair.SortField("place"))
-    x = x.axis(labelAngle=-30, grid=False)
+    params = [parts.select("grouped_by", list(tables)), parts.select("score", names)]
+    base = (
+        altair.Chart(width=parts.WIDTH, height=200)
+        .transform_filter("datum.by == grouped_by && datum.name == score")
+        .encode(
+            x=altair.X("group:N", title=None, sort=None).axis(labelAngle=-30),
+            tooltip=[
+                altair.Tooltip("group:N"),
+                altair.Tooltip("value:Q", title="score", format=".1f"),
+                altair.Tooltip("low:Q", title="from", format=".1f"),
+                altair.Tooltip("high:Q", title="to", format=".1f"),
+                altair.Tooltip("sentences:Q"),
+            ],
+        )
+    )
     scale = altair.Scale(domain=[0, 100])
-    tooltip = [
-        altair.Tooltip("group:N"),
-        altair.Tooltip("value:Q", title="score", format=".1f"),
-        altair.Tooltip("low:Q", title="from", format=".1f"),
-        altair.Tooltip("high:Q", title="to", format=".1f"),
-        altair.Tooltip("sentences:Q"),
-    ]
-    base = altair.Chart(
-        altair.Data(values=rows), width=WIDTH, height=HEIGHT
-    ).transform_filter("datum.by == grouped_by && datum.name == score")
-    interval = base.mark_rule(strokeWidth=3).encode(
-        x=x,
-        y=altair.Y("low:Q", title="score, with its 95 % interval", scale=scale),
-        y2="high:Q",
-        color=altair.value("#2E86C1"),
-        tooltip=tooltip,
+    low = altair.Y("low:Q", title="score, with its 95 % interval", scale=scale)
+    value = altair.Y("value:Q", scale=scale)
+    chart = altair.layer(
+        base.mark_bar(size=3).encode(y=low, y2="high:Q"),
+        base.mark_point(filled=True, size=70, color=HIGHLIGHT, opacity=1).encode(value),
+        base.mark_text(dx=18, fontSize=11).encode(
+            value, text=altair.Text("value:Q", format=".0f")
+        ),
     )
-    point = base.mark_point(filled=True, size=70).encode(
-        x=x, y=altair.Y("value:Q", scale=scale), tooltip=tooltip,
-        color=altair.value("#D55E00"),
-    )  # fmt: skip
-    number = base.mark_text(dx=18, fontSize=11).encode(
-        x=x,
-        y=altair.Y("value:Q", scale=scale),
-        text=altair.Text("value:Q", format=".0f"),
-    )
-    headings = {
-        "by": "grouped by",
-        "group": "group",
-        "sentences": "sentences",
-        "name": "score",
-        "value": "value",
-        "low": "from",
-        "high": "to",
-    }
-    return finish(altair.layer(interval, point, number), params, headings)
+    columns = [("by", "grouped by"), "group", "sentences", ("name", "score"), "value"]
+    columns += [("low", "from"), ("high", "to")]
+    return parts.finish(chart, rows, params, columns)
 
 
-def _row(grouping: str, place: int, group: str, score: Score) -> dict:
-    """Return what the chart knows of one group's score, rounded to stay the same."""
+def _on_scale(score: Score) -> dict[str, float]:
+    """Return a score and its interval, no wider than the scale from 0 to 100."""
     bounds = {"value": score.value, "low": score.low, "high": score.high}
-    return {
-        "by": grouping,
-        "place": place,
-        "group": group,
-        "sentences": score.n_sentences,
-        "name": score.name,
-        **{
-            name: round(min(max(bound, 0.0), 100.0), 1)
-            for name, bound in bounds.items()
-        },
-    }
+    return {name: round(min(max(b, 0.0), 100.0), 1) for name, b in bounds.items()}

@@ -1,4 +1,4 @@
-"""A chart of how much the positions of a sentence resemble each other."""
+"""A chart of how similar the positions of a sentence are to each other."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,15 +6,8 @@ import altair
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transformer_lib.charts.parts import (
-    finish,
-    fixed,
-    join_numbers,
-    select,
-    split_field,
-    step_size,
-)
-from transformer_lib.plots.heatmaps import as_array
+from transformer_lib.charts import parts
+from transformer_lib.plots.checks import as_array
 
 
 def similarity_explorer(
@@ -38,48 +31,24 @@ def similarity_explorer(
             raise ValueError(
                 f"{len(tokens)} tokens, but states {name!r} has {len(array)}"
             )
-        for p, cosines in enumerate(cosine_similarity(array)):
-            row = {"layer": name, "p": p, "token": tokens[p]}
-            rows.append({**row, "cosines": join_numbers(cosines)})
+        norms = np.linalg.norm(array, axis=1, keepdims=True)
+        for position in np.flatnonzero(norms == 0):
+            raise ValueError(f"position {position} is zero: it has no direction")
+        for q, cosines in enumerate((array / norms) @ (array / norms).T):
+            row = {"layer": name, "q": q, "token": tokens[q]}
+            rows.append({**row, "cosines": parts.join_numbers(cosines)})
 
-    params = [fixed("tokens", list(tokens)), select("layer", list(states))]
-    chart = altair.Chart(altair.Data(values=rows), name="similarity")
+    params = [parts.fixed("tokens", list(tokens)), parts.select("layer", list(states))]
+    step = parts.step_size(tokens)
+    chart = altair.Chart(name="similarity", width=step, height=step)
     chart = chart.transform_filter("datum.layer == layer")
-    chart = split_field(chart, "cosines", " ", "number", "k").transform_calculate(
-        other="tokens[datum.k]", cosine="toNumber(datum.number)"
+    chart = parts.split_numbers(chart, "cosines", "cosine")
+    chart = chart.transform_calculate(other="tokens[datum.k]")
+    chart = chart.mark_rect(style="tile").encode(
+        x=parts.key_columns("tokens[datum.value]", "other position"),
+        y=parts.query_rows("tokens[datum.value]", "position"),
+        color=parts.shade("cosine", "cosine similarity (0: 0 or less)", titleLimit=230),
+        tooltip=parts.tooltip("token", "other", cosine=".3f"),
     )
-    axis = altair.Axis(labelExpr="tokens[datum.value]", ticks=False)
-    across = altair.Axis(
-        labelExpr="tokens[datum.value]", ticks=False, orient="top", labelAngle=-45
-    )
-    chart = chart.mark_rect(stroke="#8896A5", strokeWidth=0.4).encode(
-        x=altair.X("k:O", title="other position", axis=across),
-        y=altair.Y("p:O", title="position", axis=axis),
-        color=altair.Color("cosine:Q", title="cosine similarity (0: 0 or less)")
-        .scale(domain=[0, 1], clamp=True, interpolate="rgb")
-        .legend(orient="bottom", gradientLength=160, titleLimit=230),
-        tooltip=[
-            altair.Tooltip("token:N"),
-            altair.Tooltip("other:N"),
-            altair.Tooltip("cosine:Q", format=".3f"),
-        ],
-    )
-    headings = {
-        "layer": "layer",
-        "token": "token",
-        "cosines": "cosine similarity with " + ", ".join(tokens),
-    }
-    return finish(chart, params, headings, step_size(tokens))
-
-
-def cosine_similarity(vectors: np.ndarray) -> np.ndarray:
-    """Return the cosine of every pair of rows: (length, d) -> (length, length).
-
-    Raises:
-        ValueError: a row is zero and so has no direction.
-    """
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    for position in np.flatnonzero(lengths == 0):
-        raise ValueError(f"position {position} is zero: it has no direction")
-    directions = vectors / lengths
-    return directions @ directions.T
+    cosines = ("cosines", "cosine similarity with " + ", ".join(tokens))
+    return parts.finish(chart, rows, params, ["layer", "token", cosines])

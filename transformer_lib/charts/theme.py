@@ -1,27 +1,40 @@
-"""Colors and fonts of the interactive charts, on light and on dark pages."""
+"""Colors, fonts and styles of the interactive charts, on light and on dark pages."""
 
 from typing import Any
 
+from transformer_lib.palette import DARK, GRAY, HIGHLIGHT, LIGHT
+
 
 def theme_config(dark: bool = False) -> dict[str, Any]:
-    """Return Vega-Lite's settings for the light or the dark page."""
-    ink, line = ("#CED6DD", "#48566A") if dark else ("#1F2933", "#CBD2D9")
-    weights = ["#FFFFFF", "#CFE3F3", "#7DB4DC", "#2878B5", "#08306B"]
-    if dark:
-        weights = ["#1A2028", "#1F3F5F", "#2F75AE", "#7DBBEA", "#EAF5FF"]
-    text = {"labelColor": ink, "titleColor": ink, "titleFontWeight": "normal"}
-    sizes = {"labelFontSize": 11, "titleFontSize": 11, "labelLimit": 90}
+    """Return Vega-Lite's settings for the light or the dark page.
+
+    Charts name styles: "tile" and "frame" for cells, "query" for the axis of queries,
+    "memory mark" for lines that carry the memory, and so on for each role.
+    """
+    colors = DARK if dark else LIGHT
+    text = {"labelColor": colors.ink, "titleColor": colors.ink}
+    text |= {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}
+    text["labelLimit"] = 90
+    styles = {f"{role} mark": {"color": color} for role, color in colors.roles.items()}
+    for role, color in colors.roles.items():
+        styles[role] = {"titleColor": color, "titleFontWeight": "bold"}
+    styles["tile"] = {"stroke": GRAY, "strokeWidth": 0.4}
+    styles["frame"] = {"color": HIGHLIGHT, "strokeWidth": 2}
     return {
-        "background": "transparent" if dark else "white",
+        "background": "transparent" if dark else colors.page,
         "font": "DejaVu Sans, sans-serif",
-        "axis": {**text, **sizes, "domainColor": line, "gridColor": line},
-        "legend": {**text, **sizes},
+        "axis": {**text, "domainColor": colors.line, "gridColor": colors.line},
+        "legend": text,
+        "mark": {"color": colors.series[0]},
         "range": {
-            "category": ["#1E5A86", "#2A323D"] if dark else ["#56B4E9", "#ECEFF1"],
-            "heatmap": weights,
+            "category": list(colors.series),
+            "ordinal": [colors.shown, colors.hidden],
+            "heatmap": list(colors.weights),
+            "diverging": list(colors.signed),
         },
-        "rule": {"color": ink},
-        "text": {"color": ink},
-        "title": {"color": ink, "fontSize": 12, "fontWeight": "normal"},
+        "rule": {"color": colors.ink},
+        "text": {"color": colors.ink},
+        "title": {"color": colors.ink, "fontSize": 12, "fontWeight": "normal"},
         "view": {"stroke": None},
+        "style": styles,
     }

@@ -20,12 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     parser = argparse.ArgumentParser(
         prog="python -m transformer_lib",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="\n".join(
-            ["The book's commands; each has a --help of its own.", ""]
-            + [f"  {name:10} {does}" for name, does in COMMANDS.items()]
-        ),
+        usage=f"%(prog)s {{{','.join(COMMANDS)}}} ...",
+        description="The book's commands. Each has a --help of its own.",
     )
-    parser.add_argument("command", choices=COMMANDS, metavar="command")
-    parser.add_argument("options", nargs=argparse.REMAINDER, help="of the command")
-    parser.parse_args([first, *rest])
+    commands = parser.add_subparsers(title="commands", metavar="command", required=True)
+    for name, does in COMMANDS.items():
+        commands.add_parser(name, help=does)
+    parser.parse_args([first])

@@ -1,8 +1,8 @@
 """The command that measures: `python -m transformer_lib score grammar`.
 
 It translates the test sentences of a model's corpus and prints the scores; without a
-name it does so for every shipped model. The scores of the model cards come from here.
-A corpus that does not come with the book is downloaded, or read from a folder of yours.
+name, it scores every shipped model. The scores on the model cards come from here. A
+corpus that is not part of the package is downloaded, or read from a folder of yours.
 """
 
 import argparse
@@ -17,9 +17,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line, measure, and print the scores."""
     parser = argparse.ArgumentParser(
         prog="python -m transformer_lib score",
-        description="Measure shipped models, or others by their folder.",
+        description="Measure models on the test sentences of their corpus.",
     )
-    parser.add_argument("model", nargs="*", help="default: all shipped models")
+    parser.add_argument(
+        "model", nargs="*", help="name or folder (default: all shipped models)"
+    )
     options = parser.parse_args(arguments)
     failures = []
     for name in options.model or shipped_models():

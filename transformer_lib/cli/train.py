@@ -1,8 +1,9 @@
 """The command that trains: `python -m transformer_lib train --config grammar`.
 
 Without an argument it trains on the sentences inside the package. It needs no network
-and no accelerator, uses one where there is one, and goes on with `--resume` where it
-was cut off. `torchrun --nproc-per-node 4 -m transformer_lib train ...` shares the work.
+and no accelerator, and uses one where there is one. With `--resume` it resumes a run
+that was interrupted. `torchrun --nproc-per-node 4 -m transformer_lib train ...` shares
+the work.
 """
 
 import argparse
@@ -15,10 +16,11 @@ from pathlib import Path
 from transformer_lib.acceleration import keep_freed_memory
 from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import SCORES
-from transformer_lib.training import classifier_runs
+from transformer_lib.training import classification
 from transformer_lib.training.evaluate import describe, evaluate
 from transformer_lib.training.recipe import ClassifierTraining, Recipe, read_recipe
-from transformer_lib.training.translation import is_first_process, prepare, train
+from transformer_lib.training.run import is_first_process
+from transformer_lib.training.translation import prepare, train
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -55,15 +57,16 @@ def _train_translator(
 def _train_classifier(
     recipe: Recipe, folder: Path, resume: bool, progress: bool
 ) -> tuple[float, str]:
-    data = classifier_runs.prepare(recipe)
+    data = classification.prepare(recipe)
     begun = time.perf_counter()
-    classifier = classifier_runs.fit(recipe, data, folder, resume, progress)
-    return time.perf_counter() - begun, classifier_runs.describe(classifier, data)
+    classifier = classification.train(recipe, data, folder, resume, progress)
+    return time.perf_counter() - begun, classification.describe(classifier, data)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib train", description=__doc__.split("\n\n")[0]
+        prog="python -m transformer_lib train",
+        description="Train a translator or a classifier as a recipe says.",
     )
     parser.add_argument(
         "--config",
@@ -72,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--out", help="folder of the run (default: runs/NAME)")
     parser.add_argument(
-        "--resume", action="store_true", help="go on with the run in the folder"
+        "--resume", action="store_true", help="resume the run in the folder"
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress bar")
     return parser

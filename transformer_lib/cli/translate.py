@@ -1,8 +1,7 @@
 """The command that translates: `python -m transformer_lib translate "Ein Hund rennt."`.
 
-The shipped models are in the folder `models`; the default one translates German into
-English and has learned from captions of pictures. Without a sentence it reads standard
-input, one sentence a line.
+The default model translates German into English and has learned from captions of
+pictures. Without a sentence, the command reads standard input, one sentence per line.
 """
 
 import argparse
@@ -13,7 +12,7 @@ from transformer_lib.pretrained.translator import DEFAULT, load
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the command line, translate, and print one translation a line."""
+    """Read the command line, translate, and print one translation per line."""
     options = _parser().parse_args(arguments)
     sentences = options.sentence or [line.rstrip("\n") for line in sys.stdin]
     try:

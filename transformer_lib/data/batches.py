@@ -1,9 +1,8 @@
-"""Batches of sentence pairs: alike in length, bounded in tokens, the same every time.
+"""Batches of sentence pairs: similar in length, bounded in tokens, repeatable.
 
 Which sentences share a batch is planned first, as lists of row numbers; tensors are
-made from the plan one batch at a time. A plan depends on its arguments alone, so a run
-that was interrupted finds its place again: the same seed, the same epoch, the same
-position in the plan.
+made from the plan one batch at a time. A plan depends on its arguments alone, so an
+interrupted run can continue: the same seed and epoch give the same plan.
 """
 
 import random
@@ -15,12 +14,12 @@ import torch
 from torch import Tensor
 
 Ids = Sequence[int]
-TooLong = Literal["refuse", "skip", "cut"]
+TooLong = Literal["refuse", "skip", "truncate"]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentence pairs as the model reads them and as the loss judges them.
+    """Sentence pairs as the model reads them and as the loss scores them.
 
     Attributes:
         src: (batch, src_len), source ids with <eos>, padded on the right.
@@ -33,6 +32,11 @@ class Batch:
     tgt_in: Tensor
     tgt_out: Tensor
     n_tokens: int
+
+    @property
+    def n_targets(self) -> int:
+        """What the loss is the mean of: the number of real target tokens."""
+        return self.n_tokens
 
     def to(self, device: torch.device | str) -> "Batch":
         """Return the same batch on another device."""
@@ -72,8 +76,8 @@ def batch_plan(
             batch needs of memory.
         seed: shuffles pairs of equal length and the order of batches; None for none.
         epoch: another order for every epoch under one seed.
-        bucket: put pairs of like length together. Without it, pairs are taken as they
-            come, and much of a batch is padding.
+        bucket: put pairs of similar length together. Without it, pairs are taken as
+            they come, and much of a batch is padding.
 
     Returns:
         Row numbers of each batch, none of them empty.
@@ -98,7 +102,7 @@ def batch_plan(
             if longest > max_tokens:
                 raise ValueError(
                     f"pair {row + 1} has {longest} tokens, more than max_tokens "
-                    f"{max_tokens}; limit_lengths skips or cuts such pairs"
+                    f"{max_tokens}; limit_lengths skips or truncates them"
                 )
             plan.append([])
         plan[-1].append(row)
@@ -163,13 +167,13 @@ def limit_lengths(
         pairs: (source, target), both ending with <eos>, in the order of the file.
         max_len: most tokens of a side, <eos> counted.
         too_long: "refuse" raises and names the first; "skip" leaves such pairs out;
-            "cut" keeps the first max_len - 1 tokens and the last, <eos>.
+            "truncate" keeps the first max_len - 1 tokens and the last, <eos>.
 
     Returns:
         The pairs that fit, and the line numbers, from 1, of those that did not.
 
     Raises:
-        ValueError: a pair is too long and to be refused, nothing is left, max_len is
+        ValueError: a pair is too long and none may be, nothing is left, max_len is
             below 2, or too_long is unknown.
     """
     if too_long not in get_args(TooLong):
@@ -183,19 +187,19 @@ def limit_lengths(
                 name, ids = ("source", src) if len(src) > max_len else ("target", tgt)
                 raise ValueError(
                     f"line {line}: the {name} has {len(ids)} tokens, more than max_len "
-                    f"{max_len}; skip or cut it"
+                    f"{max_len}; skip or truncate it"
                 )
             lines.append(line)
             if too_long == "skip":
                 continue
-            src, tgt = _cut(src, max_len), _cut(tgt, max_len)
+            src, tgt = _truncated(src, max_len), _truncated(tgt, max_len)
         fitting.append((src, tgt))
     if not fitting:
         raise ValueError(f"none of {len(pairs)} pairs fits into max_len {max_len}")
     return fitting, lines
 
 
-def _cut(ids: list[int], max_len: int) -> list[int]:
+def _truncated(ids: list[int], max_len: int) -> list[int]:
     return ids if len(ids) <= max_len else [*ids[: max_len - 1], ids[-1]]
 
 

@@ -1,39 +1,76 @@
-"""The endless stream of training steps, the same every time and for any start."""
+"""The endless stream of training steps: the same every time, and from any start."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice
-
-import torch
+from typing import Generic, TypeVar
 
 from transformer_lib.data.batches import Batch, Ids, batch_plan, make_batch
 
+AnyBatch = TypeVar("AnyBatch")
+Rows = list[int]
 
-@dataclass(frozen=True)
-class Step:
-    """What one process has to do in one step.
 
-    Attributes:
-        number: of the step, from 1.
-        batches: of this process, with their numbers within the step, from 0.
-        n_tokens: real target tokens of the whole step, all processes together.
+class BatchStream(Generic[AnyBatch]):
+    """Epoch after epoch of batches, divided into steps of equally many.
+
+    A step depends on its number and on the arguments alone. So a run can resume at any
+    step, and processes that share the work agree without a word.
+
+    Args:
+        plan: given an epoch, from 0, returns the row numbers of each batch.
+        make: given row numbers, makes the batch.
+        n_batches: batches in a step, in all processes together.
+
+    Raises:
+        ValueError: n_batches is below 1.
     """
 
-    number: int
-    batches: tuple[tuple[int, Batch], ...]
-    n_tokens: int
+    def __init__(
+        self,
+        plan: Callable[[int], Sequence[Rows]],
+        make: Callable[[Rows], AnyBatch],
+        n_batches: int,
+    ) -> None:
+        if n_batches < 1:
+            raise ValueError(f"a step needs at least 1 batch, not {n_batches}")
+        self.plan, self.make, self.n_batches = plan, make, n_batches
 
-    def to(self, device: torch.device | str) -> "Step":
-        """Return the same step on another device."""
-        moved = tuple((place, batch.to(device)) for place, batch in self.batches)
-        return Step(self.number, moved, self.n_tokens)
+    def starting_at(
+        self, first: int, rank: int = 0, n_processes: int = 1
+    ) -> Iterator[list[AnyBatch]]:
+        """Return the batches of each step from a certain one on, without end.
+
+        Args:
+            first: number of the first step, from 1.
+            rank: which process asks, from 0. It gets the batches rank,
+                rank + n_processes, ... of each step.
+            n_processes: among how many each step's batches are divided.
+
+        Raises:
+            ValueError: first is below 1, or the batches cannot be divided equally.
+        """
+        if first < 1:
+            raise ValueError(f"steps are counted from 1, not from {first}")
+        if self.n_batches % n_processes != 0:
+            raise ValueError(
+                f"{self.n_batches} batches per step cannot be divided equally among "
+                f"{n_processes} processes; gradient_accumulation must be a multiple of "
+                "their number"
+            )
+        return self._steps(first, rank, n_processes)
+
+    def _steps(
+        self, first: int, rank: int, n_processes: int
+    ) -> Iterator[list[AnyBatch]]:
+        rows = (batch for epoch in count() for batch in self.plan(epoch))
+        rows = islice(rows, (first - 1) * self.n_batches, None)
+        while True:
+            step = list(islice(rows, self.n_batches))
+            yield [self.make(batch) for batch in step[rank::n_processes]]
 
 
-class Steps:
-    """Epoch after epoch of batches, taken together in steps of equally many.
-
-    A step depends on its number and on the arguments alone. So a run can go on at any
-    step, and processes that share the work agree without a word.
+class Steps(BatchStream[Batch]):
+    """Steps of sentence pairs, batched by length.
 
     Args:
         pairs: (source, target) ids, both ending with eos.
@@ -44,7 +81,7 @@ class Steps:
         pad_id: what fills the rest of a row.
 
     Raises:
-        ValueError: n_batches is below 1, or `batch_plan` refuses the pairs.
+        ValueError: n_batches is below 1.
     """
 
     def __init__(
@@ -57,46 +94,12 @@ class Steps:
         bos_id: int,
         pad_id: int,
     ) -> None:
-        if n_batches < 1:
-            raise ValueError(f"a step needs at least 1 batch, not {n_batches}")
-        self.pairs, self.seed = pairs, seed
-        self.max_tokens, self.n_batches = max_tokens, n_batches
-        self.bos_id, self.pad_id = bos_id, pad_id
-        self._lengths = [(len(src), len(tgt)) for src, tgt in pairs]
-
-    def starting_at(
-        self, first: int, rank: int = 0, n_processes: int = 1
-    ) -> Iterator[Step]:
-        """Yield the steps from a certain one on, for ever.
-
-        Args:
-            first: number of the first step, from 1.
-            rank: which process asks, from 0.
-            n_processes: among how many each step's batches are divided.
-
-        Raises:
-            ValueError: first is below 1, or the batches cannot be divided equally.
-        """
-        if first < 1:
-            raise ValueError(f"steps are counted from 1, not from {first}")
-        if self.n_batches % n_processes != 0:
-            raise ValueError(
-                f"{self.n_batches} batches a step cannot be divided equally among "
-                f"{n_processes} processes"
-            )
-        rows = islice(self._rows(), (first - 1) * self.n_batches, None)
-        for number in count(first):
-            step = list(islice(rows, self.n_batches))
-            n_tokens = sum(self._lengths[row][1] for batch in step for row in batch)
-            mine = range(rank, self.n_batches, n_processes)
-            batches = tuple((place, self._batch(step[place])) for place in mine)
-            yield Step(number, batches, n_tokens)
-
-    def _rows(self) -> Iterator[list[int]]:
-        """Yield the row numbers of each batch of each epoch."""
-        for epoch in count():
-            yield from batch_plan(self._lengths, self.max_tokens, self.seed, epoch)
-
-    def _batch(self, rows: list[int]) -> Batch:
-        pairs = [self.pairs[row] for row in rows]
-        return make_batch(pairs, bos_id=self.bos_id, pad_id=self.pad_id)
+        self.pairs, self.max_tokens, self.seed = pairs, max_tokens, seed
+        lengths = [(len(src), len(tgt)) for src, tgt in pairs]
+        super().__init__(
+            lambda epoch: batch_plan(lengths, max_tokens, seed, epoch),
+            lambda rows: make_batch(
+                [pairs[row] for row in rows], bos_id=bos_id, pad_id=pad_id
+            ),
+            n_batches,
+        )

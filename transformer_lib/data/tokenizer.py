@@ -1,9 +1,9 @@
-"""Subword tokens: text to ids and back, without losing a character.
+"""Text to ids and back: by whole words, or by subwords without losing a character.
 
-The vocabulary is learned by byte-pair encoding, as in the paper (section 5.1): start
-from single bytes, join the most frequent neighboring pair, and again, until the
-vocabulary is full. Bytes rather than letters, so that no text is unknown: a letter
-never seen in training is two to four byte tokens, and decoding returns it exactly.
+Subwords are learned by byte-pair encoding, as in the paper (section 5.1): start from
+single bytes, join the most frequent neighboring pair, and again, until the vocabulary
+is full. Bytes rather than letters, so that no text is unknown: a letter never seen in
+training is two to four byte tokens, and decoding returns it exactly.
 """
 
 from collections.abc import Iterable
@@ -12,10 +12,10 @@ from pathlib import Path
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from transformer_lib.data.examples import BOS, EOS, PAD, UNK
+from transformer_lib.data.examples import split_words
 from transformer_lib.files import write_text
 
-SPECIAL = (PAD, BOS, EOS, UNK)
+SPECIAL = PAD, BOS, EOS, UNK = "<pad>", "<bos>", "<eos>", "<unk>"
 N_BYTES = 256
 
 
@@ -26,7 +26,7 @@ class Tokenizer:
     before the text, so that a word has the same token everywhere in a sentence.
 
     Attributes:
-        pad_id, bos_id, eos_id, unk_id: 0, 1, 2, 3, as in `data.Vocabulary`.
+        pad_id, bos_id, eos_id, unk_id: 0, 1, 2, 3.
     """
 
     pad_id, bos_id, eos_id, unk_id = range(4)
@@ -135,6 +135,10 @@ class Tokenizer:
         """Write to a file, whole or not at all."""
         write_text(Path(path), self.to_json())
 
+    def __reduce__(self) -> tuple:
+        """Copy and pickle through JSON and `__init__`: the engine forgets settings."""
+        return type(self).from_json, (self.to_json(),)
+
     def __len__(self) -> int:
         return self._engine.get_vocab_size()
 
@@ -166,7 +170,7 @@ class Tokenizer:
         Raises:
             ValueError: an id is outside the vocabulary.
         """
-        return self._engine.decode(self._checked(ids), skip_special_tokens=True)
+        return self._engine.decode(_checked(ids, len(self)), skip_special_tokens=True)
 
     def tokens(self, ids: Iterable[int], space: str = "▁") -> list[str]:
         """Return one readable label for each id, for the axes of a picture.
@@ -178,7 +182,7 @@ class Tokenizer:
         Raises:
             ValueError: an id is outside the vocabulary.
         """
-        return [self._label(number, space) for number in self._checked(ids)]
+        return [self._label(number, space) for number in _checked(ids, len(self))]
 
     def _label(self, number: int, space: str) -> str:
         token = self._engine.id_to_token(number)
@@ -191,14 +195,59 @@ class Tokenizer:
             return "".join(f"<{byte:02X}>" for byte in raw)
         return space + text[1:] if text.startswith(" ") else text
 
-    def _checked(self, ids: Iterable[int]) -> list[int]:
-        ids = [int(number) for number in ids]
-        for number in ids:
-            if not 0 <= number < len(self):
-                raise ValueError(
-                    f"id {number} is outside the vocabulary of {len(self)} tokens"
-                )
-        return ids
+
+class Vocabulary:
+    """Whole words to ids and back: the tokenizer of the first chapters.
+
+    Words and punctuation marks get their ids in the order in which they appear, after
+    the four special tokens. Spaces are dropped, so ids come back as a list of tokens.
+
+    Args:
+        sentences: the texts whose words get an id.
+
+    Attributes:
+        tokens: the token of each id.
+        pad_id, bos_id, eos_id, unk_id: 0, 1, 2, 3, as in `Tokenizer`.
+    """
+
+    pad_id, bos_id, eos_id, unk_id = range(4)
+
+    def __init__(self, sentences: Iterable[str]) -> None:
+        words = (word for sentence in sentences for word in split_words(sentence))
+        self.tokens = list(dict.fromkeys([*SPECIAL, *words]))
+        ids = {token: number for number, token in enumerate(self.tokens)}
+        engine = tokenizers.Tokenizer(models.WordLevel(ids, unk_token=UNK))
+        engine.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        self._tokenizer = Tokenizer(engine)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def encode(self, sentence: str, bos: bool = False, eos: bool = True) -> list[int]:
+        """Return the sentence's ids; an unknown word becomes unk_id.
+
+        Arguments and errors are those of `Tokenizer.encode`.
+        """
+        words = " ".join(split_words(sentence))
+        return self._tokenizer.encode(words or sentence, bos, eos)
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Return the tokens of the ids, special ones too.
+
+        Raises:
+            ValueError: an id is outside the vocabulary.
+        """
+        return [self.tokens[number] for number in _checked(ids, len(self))]
+
+
+def _checked(ids: Iterable[int], vocab_size: int) -> list[int]:
+    ids = [int(number) for number in ids]
+    for number in ids:
+        if not 0 <= number < vocab_size:
+            raise ValueError(
+                f"id {number} is outside the vocabulary of {vocab_size} tokens"
+            )
+    return ids
 
 
 def _engine(model: models.Model) -> tokenizers.Tokenizer:

@@ -3,12 +3,19 @@
 import math
 from dataclasses import dataclass
 
+import torch
+import torch.nn.functional as F
+
+from transformer_lib.data.texts import LabelledRows, check_labels, make_labelled_batch
+from transformer_lib.generation.greedy import without_dropout
+from transformer_lib.model.classifier import EncoderClassifier
+
 Z_95 = 1.959964  # standard deviations on either side that hold 95 % of a normal curve
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How many texts were judged right, and how sure that makes us.
+    """How many texts were classified correctly, and how sure that makes us.
 
     Attributes:
         n_right, n_texts: counts.
@@ -60,3 +67,32 @@ def wilson_interval(n_right: int, n: int, z: float = Z_95) -> tuple[float, float
     low, high = ((center + sign * half) / (1 + z**2 / n) for sign in (-1, 1))
     # Both ends are exact: rounding must not exclude the share that was found.
     return low if n_right else 0.0, high if n_right < n else 1.0
+
+
+@torch.no_grad()
+def accuracy(
+    model: EncoderClassifier, rows: LabelledRows, batch_size: int = 256
+) -> Accuracy:
+    """Count the texts whose likeliest class is the right one, without dropout.
+
+    Args:
+        model: the classifier.
+        rows: ids and label of each text.
+        batch_size: texts in a batch.
+
+    Raises:
+        ValueError: there is no text, one is empty, or a label has no class.
+    """
+    if not rows:
+        raise ValueError("accuracy needs at least 1 text, but got 0")
+    device = model.head.weight.device
+    n_right, nats = 0, 0.0
+    with without_dropout(model):
+        for start in range(0, len(rows), batch_size):
+            some = rows[start : start + batch_size]
+            batch = make_labelled_batch(some, model.config.pad_id)
+            logits, labels = model(batch.src.to(device)), batch.labels.to(device)
+            check_labels(labels, logits)
+            nats += F.cross_entropy(logits, labels, reduction="sum").item()
+            n_right += int((logits.argmax(dim=1) == labels).sum())
+    return Accuracy(n_right, len(rows), nats / len(rows))

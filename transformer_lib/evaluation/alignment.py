@@ -52,7 +52,7 @@ def alignment_error_rate(
         AER = 1 - (|A & S| + |A & P|) / (|A| + |S|)
 
     Args:
-        found: for each sentence the links to be judged.
+        found: for each sentence the links to be scored.
         sure: for each sentence the links that must be there.
         possible: for each sentence the links that may be there; the sure ones always
             may. None allows no others: AER is then 1 minus the F1 score.

@@ -10,13 +10,13 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from sacrebleu.metrics import BLEU, CHRF
 
 from transformer_lib.data.batches import Batch
 from transformer_lib.data.examples import split_words
 from transformer_lib.generation.greedy import without_dropout
 from transformer_lib.model.transformer import Transformer
-from transformer_lib.training.loop import batch_loss
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def bleu(
     """Score translations by the runs of 1 to 4 words they share with references.
 
     Args:
-        hypotheses: translations, as plain text: sacrebleu cuts them into words itself.
+        hypotheses: translations as plain text; sacrebleu splits them into words.
         references: what a person wrote, one for each.
         lowercase: ignore case, which gives higher scores than people usually report.
         n_bootstrap: times the test sentences are drawn anew for the interval; 0 for
@@ -79,7 +79,7 @@ def chrf(
     return _score(CHRF(), hypotheses, references, n_bootstrap)
 
 
-def exact_share(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Return the share of translations that are the reference, letter by letter."""
     _check_pairs(hypotheses, references)
     pairs = zip(hypotheses, references, strict=True)
@@ -96,9 +96,19 @@ def nats_per_token(model: Transformer, batches: Iterable[Batch]) -> float:
         ValueError: there is no token to predict.
     """
     total, n_tokens = 0.0, 0
+    device = model.lm_head.weight.device
     with torch.no_grad(), without_dropout(model):
         for batch in batches:
-            total += batch_loss(model, batch, smoothing=0.0).item()
+            batch = batch.to(device)
+            logits = model(batch.src, batch.tgt_in).flatten(0, 1)
+            # Mixed precision makes logits of 16 bits: too few to add up many tokens.
+            logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+            total += F.cross_entropy(
+                logits,
+                batch.tgt_out.flatten(),
+                ignore_index=model.config.pad_id,
+                reduction="sum",
+            ).item()
             n_tokens += batch.n_tokens
     if n_tokens == 0:
         raise ValueError("there is no token to predict in these batches")
@@ -115,8 +125,8 @@ def group_by(
         bounds: where a new group starts, rising: [10, 20] makes three groups.
 
     Returns:
-        For each group that has members: its name, "10 to below 20", and the places of
-        its sentences.
+        For each group that has members: its name, "10 to below 20", and the positions
+        of its sentences in values.
 
     Raises:
         ValueError: bounds are missing or do not rise.
@@ -127,8 +137,12 @@ def group_by(
     names += [f"{low:g} to below {high:g}" for low, high in pairwise(bounds)]
     names.append(f"{bounds[-1]:g} and above")
     groups = np.searchsorted(bounds, values, side="right")
-    places = [np.flatnonzero(groups == number).tolist() for number in range(len(names))]
-    return [(name, found) for name, found in zip(names, places, strict=True) if found]
+    positions = [
+        np.flatnonzero(groups == number).tolist() for number in range(len(names))
+    ]
+    return [
+        (name, found) for name, found in zip(names, positions, strict=True) if found
+    ]
 
 
 def word_overlap(sentences: Sequence[str], training: Sequence[str]) -> list[float]:

@@ -2,9 +2,9 @@
 
 There is one module for each chapter. A grader returns a `Feedback`, which a notebook
 shows as a sentence: the exercise is not attempted yet, what the mistake is, or why the
-answer is right.
+answer is right. `grading` says how to write one.
 """
 
-from transformer_lib.exercises.feedback import Feedback
+from transformer_lib.exercises.grading import Feedback, Grader
 
-__all__ = ["Feedback"]
+__all__ = ["Feedback", "Grader"]

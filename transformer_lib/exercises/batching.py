@@ -1,225 +1,261 @@
 """Graders of the chapter on data and batches."""
 
-from collections.abc import Callable, Collection, Sequence
-from itertools import pairwise
-from typing import Any
+import math
+import random
+import re
 
-from transformer_lib.data.batches import padding_share
-from transformer_lib.exercises.feedback import (
-    Feedback,
-    call,
-    right,
-    unanswered,
-    wrong,
-)
-
-Pieces = list[str]
-Entry = tuple[str, tuple[str, ...]]  # a sentence and the components that show it
-Lengths = list[tuple[int, int]]
-Plan = list[list[int]]
+from transformer_lib.data.batches import batch_plan, padding_share
+from transformer_lib.exercises.grading import Grader, Seen
 
 MOST_PADDING = 0.25
 
 
-def check_merge(answer: Callable[[Pieces, tuple[str, str]], Pieces]) -> Feedback:
-    """Grade one step of byte-pair encoding on one word.
-
-    Args:
-        answer: takes the pieces of a word and a pair; returns the pieces with the
-            pair joined wherever it occurs, from left to right.
-    """
-    cases = [
-        (["b", "a", "n", "a", "n", "a"], ("a", "n"), ["b", "an", "an", "a"]),
-        (["a", "a", "a"], ("a", "a"), ["aa", "a"]),
-        (["l", "o", "w"], ("o", "l"), ["l", "o", "w"]),
-        (["a"], ("a", "b"), ["a"]),
-        (["lo", "w", "l", "o", "w"], ("lo", "w"), ["low", "l", "o", "w"]),
-    ]
-    for pieces, pair, expected in cases:
-        given = list(pieces)
-        result = call(answer, given, pair)
-        if problem := unanswered(result):
-            return problem
-        if not isinstance(result, list | tuple):
-            return wrong(f"expected a list, but got {type(result).__name__}.")
-        if given != pieces:
-            return wrong("the word itself was changed; return a new list.")
-        if list(result) != expected:
-            return wrong(_merge_mistake(pieces, pair, list(result), expected))
-    return right("Every occurrence is joined, from left to right, and none twice.")
+def _merge(pieces, pair, limit=None, step=2):
+    """Join a pair from left to right, at most `limit` times."""
+    joined, i, done = [], 0, 0
+    while i < len(pieces):
+        if found := tuple(pieces[i : i + 2]) == pair and done != limit:
+            done += 1
+        joined.append("".join(pair) if found else pieces[i])
+        i += step if found else 1
+    return joined
 
 
-def _merge_mistake(
-    pieces: Pieces, pair: tuple[str, str], result: Pieces, expected: Pieces
-) -> str:
-    """Name what went wrong in one word."""
-    shown = f"{pieces} with {pair} gives {expected}, but got {result}: "
-    joined = "".join(pair)
-    if "".join(map(str, result)) != "".join(pieces):
-        return shown + "letters were lost or written twice. A joined pair takes two."
-    if result.count(joined) > expected.count(joined):
-        return (
-            shown + "pieces are compared, not letters: only the given pair is joined."
+def _merge_letters(pieces, pair):
+    """Find the pair in the spelled word, across the borders of pieces."""
+    parts = re.split(f"({''.join(pair)})", "".join(pieces))
+    return sum([[part] if part == "".join(pair) else [*part] for part in parts], [])
+
+
+def _merge_from_the_right(pieces, pair):
+    turned = _merge(pieces[::-1], pair[::-1])[::-1]
+    return ["".join(pair) if len(piece) > 1 else piece for piece in turned]
+
+
+check_merge = Grader(
+    "the pieces of a word, a pair -> the pieces with the pair joined wherever it "
+    "occurs, from left to right",
+    cases=lambda: [
+        (["b", "a", "n", "a", "n", "a"], ("a", "n")),
+        (["a", "a", "a"], ("a", "a")),
+        (["l", "o", "w"], ("o", "l")),
+        (["a"], ("a", "b")),
+        (["lo", "w", "l", "o", "w"], ("lo", "w")),
+    ],
+    solution=_merge,
+    right="Every occurrence is joined, from left to right, and none twice.",
+    mistakes={
+        "nothing was joined.": lambda pieces, pair: list(pieces),
+        "everything was joined; join the given pair only.":
+            lambda pieces, pair: ["".join(pieces)],
+        "only one occurrence was joined.": {"limit": 1},
+        "letters are written twice. A joined pair takes two pieces.": {"step": 1},
+        "letters are compared; compare whole pieces with the pair.": _merge_letters,
+        "go from left to right.": _merge_from_the_right,
+        "letters were lost or written twice.":
+            Seen(lambda result, pieces, pair: "".join(result) != "".join(pieces),
+                 lambda pieces, pair: _merge(pieces, pair)[:-1]),
+    },
+)  # fmt: skip
+
+
+def _is_inside(components, held_out):
+    return {*components} <= held_out
+
+
+def _split(entries, held_out, belongs=_is_inside):
+    parts = [], []
+    for sentence, components in entries:
+        parts[belongs(components, held_out)].append(sentence)
+    return parts
+
+
+def _split_by_any(entries, held_out):
+    return _split(entries, held_out, lambda names, held_out: bool({*names} & held_out))
+
+
+def _find(condition):
+    """Name the first sentence that is so often in training and in the test."""
+
+    def sign(result, entries, held_out):
+        train, test = result
+        counts = ((s, train.count(s), test.count(s)) for s, _ in entries)
+        return next((s for s, *numbers in counts if condition(*numbers)), None)
+
+    return sign
+
+
+_ENTRIES = [
+    ("Light on", ("lamp",)),
+    ("Bridge not found", ("hub",)),
+    ("Failed to connect", ("lamp", "hub")),
+    ("Wrong password", ("hub", "camera")),
+    ("Camera moved", ("camera",)),
+    ("Sign in again", ("camera", "door", "lamp")),
+    ("Door open", ("door",)),
+]
+
+check_split = Grader(
+    "entries (sentence, components), the components held out -> sentences for training "
+    "and those for the test; one that any other component shows is for training",
+    cases=lambda: [(_ENTRIES[:], {"hub", "camera"})],
+    view=lambda parts, *case: tuple(sorted(part) for part in parts),
+    solution=_split,
+    right="No component's text is both learned and tested, and nothing is lost.",
+    mistakes={
+        "the parts are swapped: training comes first.":
+            lambda entries, held_out: _split(entries, held_out)[::-1],
+        "'Failed to connect' is tested, but the component 'lamp' shows it too, and "
+        "that one is for training. Test a sentence only if all its components are held "
+        "out.": _split_by_any,
+        "{!r} is in both parts: what is learned is tested.":
+            Seen(_find(lambda n_train, n_test: n_train and n_test),
+                 lambda *given: (_split(*given)[0], _split_by_any(*given)[1])),
+        "{!r} is in neither part.":
+            Seen(_find(lambda n_train, n_test: n_train + n_test == 0),
+                 lambda *given: (_split_by_any(*given)[0], _split(*given)[1])),
+        "{!r} occurs twice.":
+            Seen(_find(lambda n_train, n_test: n_train + n_test > 1),
+                 lambda *given: (2 * _split(*given)[0], _split(*given)[1])),
+        "{!r} is in the wrong part; look at all its components.":
+            Seen(lambda result, *case: (
+                     min({*result[1]} ^ {*_split(*case)[1]}, default=None)),
+                 [lambda entries, held_out: _split(entries, {"hub"}),
+                  lambda *given: _split(*given, lambda names, held: names[0] in held)]),
+    },
+)  # fmt: skip
+
+
+def _place(n_batches, done, is_over=lambda done, size: done >= size):
+    epoch = 0
+    while is_over(done, n_batches(epoch)):
+        done -= n_batches(epoch)
+        epoch += 1
+    return epoch, done
+
+
+def _n_batches(epoch):
+    return (5, 3, 4, 6)[epoch % 4]
+
+
+check_place = Grader(
+    "a function that tells the number of batches of an epoch, the number of batches "
+    "done -> (epoch, position) of the next batch, both from 0",
+    cases=lambda: [(_n_batches, done) for done in range(26)],
+    solution=_place,
+    right="The run goes on with the batch that it would have taken next.",
+    mistakes={
+        "epochs differ in their number of batches.":
+            lambda n_batches, done: divmod(done, n_batches(0)),
+        "this one is done already.":
+            lambda n_batches, done: _place(n_batches, max(done - 1, 0)),
+        "one batch is skipped.": lambda n_batches, done: _place(n_batches, done + 1),
+        "that epoch is over; the next one begins at 0.":
+            {"is_over": lambda done, size: done > size},
+        "the epoch comes first.": lambda n_batches, done: _place(n_batches, done)[::-1],
+    },
+)  # fmt: skip
+
+
+def _run_plan(answer, lengths, max_tokens):
+    """The first plan, the same again, with another seed, and for the next epoch."""
+    starts = (0, 0), (0, 0), (1, 0), (0, 1)
+    return tuple(answer(lengths, max_tokens, *start) for start in starts)
+
+
+def _longest(plan, lengths):
+    return [max(max(lengths[row]) for row in rows) for rows in plan]
+
+
+def _largest(plans, lengths, max_tokens):
+    largest = max(
+        map(
+            math.prod, zip(map(len, plans[0]), _longest(plans[0], lengths), strict=True)
         )
-    if joined not in result:
-        return shown + "nothing was joined."
-    if result.count(joined) < expected.count(joined):
-        return shown + "only one occurrence was joined."
-    return shown + "go from left to right."
-
-
-def check_split(
-    answer: Callable[[list[Entry], set[str]], tuple[list[str], list[str]]],
-) -> Feedback:
-    """Grade a split by component.
-
-    Args:
-        answer: takes entries (sentence, components) and the components that are held
-            out; returns the sentences for training and those for the test. A sentence
-            that any other component shows is for training.
-    """
-    entries: list[Entry] = [
-        ("Light on", ("lamp",)),
-        ("Bridge not found", ("hub",)),
-        ("Failed to connect", ("lamp", "hub")),
-        ("Wrong password", ("hub", "camera")),
-        ("Camera moved", ("camera",)),
-        ("Sign in again", ("camera", "door", "lamp")),
-        ("Door open", ("door",)),
-    ]
-    held_out = {"hub", "camera"}
-    result = call(answer, list(entries), set(held_out))
-    if problem := unanswered(result):
-        return problem
-    if not isinstance(result, list | tuple) or len(result) != 2:
-        return wrong("expected two lists: training, test.")
-    train, test = list(result[0]), list(result[1])
-    sentences = [sentence for sentence, _ in entries]
-    inside = {sentence for sentence, names in entries if set(names) <= held_out}
-    touching = {sentence for sentence, names in entries if set(names) & held_out}
-    both = set(train) & set(test)
-    if both:
-        return wrong(f"{min(both)!r} is in both parts: what is learned is tested.")
-    if missing := [s for s in sentences if s not in train and s not in test]:
-        return wrong(f"{missing[0]!r} is in neither part.")
-    if sorted(train + test) != sorted(sentences):
-        return wrong("a sentence occurs twice, or one was invented.")
-    if set(train) == inside:
-        return wrong("the parts are exchanged: training comes first.")
-    if set(test) == touching:
-        return wrong(
-            "'Failed to connect' is tested, but the component 'lamp' shows it too, and "
-            "that one is for training. Test a sentence only if all its components are "
-            "held out."
-        )
-    if set(test) != inside:
-        problem = min(set(test) ^ inside)
-        place = "training" if problem in train else "the test"
-        return wrong(f"{problem!r} is in {place}; look at all its components.")
-    return right("No component's text is both learned and tested, and nothing is lost.")
-
-
-def check_place(
-    answer: Callable[[Callable[[int], int], int], tuple[int, int]],
-) -> Feedback:
-    """Grade finding the next batch of an interrupted run.
-
-    Args:
-        answer: takes a function that tells the number of batches of an epoch, and how
-            many batches are done; returns (epoch, position), both from 0.
-    """
-    sizes = (5, 3, 4, 6)
-
-    def n_batches(epoch: int) -> int:
-        return sizes[epoch % len(sizes)]
-
-    places = [(e, p) for e in range(6) for p in range(n_batches(e))]
-    for done, expected in enumerate(places):
-        result = call(answer, n_batches, done)
-        if problem := unanswered(result):
-            return problem
-        if not isinstance(result, list | tuple) or len(result) != 2:
-            return wrong(f"expected (epoch, position), but got {result!r}.")
-        epoch, position = result
-        if (epoch, position) == expected:
-            continue
-        said = f"after {done} batches the next is {expected}, but got {tuple(result)}: "
-        if (epoch, position) == divmod(done, sizes[0]):
-            return wrong(said + "epochs differ in their number of batches.")
-        if done and (epoch, position) == places[done - 1]:
-            return wrong(said + "this one is done already.")
-        if position == n_batches(int(epoch)):
-            return wrong(said + "that epoch is over; the next one begins at 0.")
-        if (position, epoch) == expected:
-            return wrong(said + "the epoch comes first.")
-        return wrong(said + "walk through the epochs one by one.")
-    return right("The run goes on with the batch that it would have taken next.")
-
-
-def check_plan(answer: Callable[[Lengths, int, int, int], Plan]) -> Feedback:
-    """Grade a plan of one's own: bounded, complete, shuffled, repeatable, little waste.
-
-    Args:
-        answer: takes lengths (source, target), max_tokens, seed and epoch; returns row
-            numbers of each batch.
-    """
-    lengths = [(3 + 7 * i % 23, 3 + (7 * i % 23 + i % 3)) for i in range(500)]
-    max_tokens = 200
-    plan = call(answer, list(lengths), max_tokens, 0, 0)
-    if problem := unanswered(plan):
-        return problem
-    if problem := _broken_plan(plan, lengths, max_tokens):
-        return problem
-    again, other, later = (
-        call(answer, list(lengths), max_tokens, seed, epoch)
-        for seed, epoch in ((0, 0), (1, 0), (0, 1))
     )
-    if plan != again:
-        return wrong("the same seed and epoch gave another plan: it cannot be resumed.")
-    if plan == other:
-        return wrong("another seed gave the same plan.")
-    if plan == later:
-        return wrong("the next epoch has the same plan: nothing is shuffled anew.")
-    longest = [max(max(lengths[row]) for row in rows) for rows in plan]
-    if all(a <= b for a, b in pairwise(longest)) or all(
-        a >= b for a, b in pairwise(longest)
-    ):
-        return wrong(
-            "batches go from one length to the other; shuffle their order too."
-        )
-    share = padding_share(plan, lengths)
-    if share > MOST_PADDING:
-        return wrong(
-            f"{share:.0%} of all positions are padding; {MOST_PADDING:.0%} are "
-            "allowed. Put pairs of like length together."
-        )
-    if {frozenset(rows) for rows in plan} == {frozenset(rows) for rows in later}:
-        return wrong(
-            "every epoch has the same batches in another order; shuffle pairs of equal "
-            "length too."
-        )
-    return right(f"Complete, bounded, repeatable, and {share:.0%} padding.")
+    return largest if largest > max_tokens else None
 
 
-def _broken_plan(plan: Any, lengths: Lengths, max_tokens: int) -> Feedback | None:
-    """Say what keeps this from being a plan at all."""
-    if not isinstance(plan, Collection) or not all(
-        isinstance(rows, Sequence) and not isinstance(rows, str) for rows in plan
-    ):
-        return wrong("expected a list of lists of row numbers.")
-    if not all(plan):
-        return wrong("a batch is empty.")
-    rows = sorted(row for batch in plan for row in batch)
-    if missing := set(range(len(lengths))) - set(rows):
-        last = " Was the last batch forgotten?" if len(missing) < 60 else ""
-        return wrong(f"{len(missing)} of {len(lengths)} pairs are in no batch.{last}")
-    if rows != list(range(len(lengths))):
-        return wrong("a pair is in several batches, or a row number does not exist.")
-    for batch in plan:
-        size = len(batch) * max(max(lengths[row]) for row in batch)
-        if size > max_tokens:
-            return wrong(
-                f"a batch fills {size} positions, more than {max_tokens}: rows times "
-                "the longest side count, padding too."
-            )
-    return None
+def _goes_by_length(plans, lengths, max_tokens):
+    longest = _longest(plans[0], lengths)
+    return longest in (sorted(longest), sorted(longest, reverse=True))
+
+
+def _padding(plans, lengths, max_tokens):
+    share = padding_share(plans[0], lengths)
+    return share if share > MOST_PADDING else None
+
+
+def _count_only_real(lengths, max_tokens, seed, epoch):
+    """Fill batches with tokens of whole rows, and forget their padding."""
+    plan, filled = [[]], 0
+    for row in random.Random(f"{seed} {epoch}").sample(range(500), 500):
+        if (filled := filled + max(lengths[row])) > max_tokens:
+            plan, filled = [*plan, []], max(lengths[row])
+        plan[-1].append(row)
+    return plan
+
+
+def _shuffle_batches(lengths, max_tokens, seed, epoch):
+    plan = batch_plan(lengths, max_tokens)
+    return random.Random(f"{seed} {epoch}").sample(plan, len(plan))
+
+
+def _sort_batches(lengths, *given):
+    return sorted(
+        batch_plan(lengths, *given), key=lambda rows: _longest([rows], lengths)
+    )
+
+
+def _change_plan(change):
+    return lambda *given: change(batch_plan(*given))
+
+
+check_plan = Grader(
+    "lengths (source, target), max_tokens, seed, epoch -> row numbers of each batch: "
+    "bounded, complete, shuffled, repeatable, with little padding",
+    cases=lambda: [
+        ([(3 + n % 23, 3 + n % 23 + n % 3) for n in range(0, 3500, 7)], 200)
+    ],
+    run=_run_plan,
+    solution=batch_plan,
+    right=lambda results: (
+        "Complete, bounded, repeatable, and "
+        f"{padding_share(results[0][0], check_plan.make_cases()[0][0]):.0%} padding."
+    ),
+    any_answer=True,
+    mistakes={
+        "a batch is empty.":
+            Seen(lambda plans, *case: not all(plans[0]),
+                 _change_plan(lambda plan: [*plan, []])),
+        "{} of 500 pairs are in no batch. Was the last batch forgotten?":
+            Seen(lambda plans, *case: 500 - len({*sum(plans[0], [])}) or None,
+                 [_change_plan(lambda plan: plan[:-1]),
+                  _change_plan(lambda plan: plan[: len(plan) // 2])]),
+        "a pair is in several batches, or a row number does not exist.":
+            Seen(lambda plans, *case: sorted(sum(plans[0], [])) != [*range(500)],
+                 _change_plan(lambda plan: [*plan, plan[0]])),
+        "a batch fills {} positions, more than 200: rows times the longest side count, "
+        "padding too.": Seen(_largest, _count_only_real),
+        "the same seed and epoch gave another plan: it cannot be resumed.":
+            Seen(lambda plans, *case: plans[0] != plans[1],
+                 lambda lengths, n, seed, epoch: (
+                     batch_plan(lengths, n, random.random()))),
+        "another seed gave the same plan.":
+            Seen(lambda plans, *case: plans[0] == plans[2],
+                 lambda lengths, n, seed, epoch: batch_plan(lengths, n, 0, epoch)),
+        "the next epoch has the same plan: nothing is shuffled anew.":
+            Seen(lambda plans, *case: plans[0] == plans[3],
+                 lambda lengths, n, seed, epoch: batch_plan(lengths, n, seed)),
+        "batches go from one length to the other; shuffle their order too.":
+            Seen(_goes_by_length, _sort_batches),
+        f"{{:.0%}} of all positions are padding; {MOST_PADDING:.0%} are allowed. Put "
+        "pairs of similar length together.":
+            Seen(_padding, lambda *given: batch_plan(*given, bucket=False)),
+        "every epoch has the same batches in another order; shuffle pairs of equal "
+        "length too.":
+            Seen(lambda plans, *case: (
+                     sorted(map(sorted, plans[0])) == sorted(map(sorted, plans[3]))),
+                 _shuffle_batches),
+    },
+)  # fmt: skip

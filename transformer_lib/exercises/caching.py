@@ -1,205 +1,194 @@
 """Graders of the chapter on incremental decoding."""
 
-from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import torch
-from torch import Tensor
 
-from transformer_lib.exercises.feedback import (
-    Feedback,
-    call,
-    check_integer,
-    compare,
-    right,
-    unanswered,
-    wrong,
-)
-from transformer_lib.generation.greedy import next_logits
-from transformer_lib.generation.incremental import DecoderCache
+from transformer_lib.exercises.grading import Grader, Seen
+from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.masks import causal_mask
 from transformer_lib.model.transformer import Transformer
 
-DraftReader = Callable[[Transformer, DecoderCache, int, list[int]], list[int]]
+
+def _cache_size(n_layers, d_model, n_sentences, n_beams, tgt_len, src_len):
+    n_tokens = n_sentences * (n_beams * tgt_len + src_len)
+    return 2 * 4 * n_layers * d_model * n_tokens
 
 
-def check_cache_size(answer: Callable[[int, int, int, int, int, int], int]) -> Feedback:
-    """Grade the size of a cache in float32, in bytes.
-
-    Args:
-        answer: takes n_layers, d_model, n_sentences, n_beams, tgt_len and src_len.
-    """
-    layers, width, sentences, beams, tgt_len, src_len = sizes = (3, 12, 5, 7, 11, 13)
-    result = call(answer, *sizes)
-    if problem := check_integer(result):
-        return problem
-    target, source = sentences * beams * tgt_len, sentences * src_len
-    each = 2 * 4 * layers * width  # keys and values, 4 bytes each
-    expected = each * (target + source)
-    if result == expected:
-        return right("Targets once a beam, sources once a sentence, two vectors each.")
-    mistakes = {
-        expected // 2: "only keys or only values were counted; both are kept.",
-        expected // 4: "these are numbers; each takes 4 bytes.",
-        expected // layers: "this is one layer; each layer has its own.",
-        each * target: "the keys and values of the source are missing.",
-        each * source: "the keys and values of the target are missing.",
-        each * (target + source * beams): (
-            "the source was counted once a beam, but its beams share it."
-        ),
-        each * (target // beams + source): (
-            "the target was counted once a sentence, but every beam writes its own."
-        ),
-        each * (target // sentences + source // sentences): (
-            "this is one sentence; there are several."
-        ),
-    }
-    named = mistakes.get(result, "compare with equation (15.3).")
-    return wrong(f"{result} bytes for the sizes {sizes} is not right: {named}")
+check_cache_size = Grader(
+    "n_layers, d_model, n_sentences, n_beams, tgt_len, src_len -> bytes of a cache in "
+    "float32",
+    cases=lambda: [(3, 12, 5, 7, 11, 13)],
+    solution=_cache_size,
+    right="Targets once a beam, sources once a sentence, two vectors each.",
+    mistakes={
+        "only keys or only values were counted; both are kept.":
+            lambda *sizes: _cache_size(*sizes) // 2,
+        "these are numbers; each takes 4 bytes.":
+            lambda *sizes: (_cache_size(*sizes) // 4),
+        "this is one layer; each layer has its own.":
+            lambda n_layers, *sizes: _cache_size(1, *sizes),
+        "the keys and values of the source are missing.":
+            lambda *sizes: _cache_size(*sizes[:5], 0),
+        "the keys and values of the target are missing.":
+            lambda *sizes: _cache_size(*sizes[:4], 0, sizes[5]),
+        "the source was counted once a beam, but its beams share it.":
+            lambda *sizes: _cache_size(*sizes[:5], sizes[3] * sizes[5]),
+        "the target was counted once a sentence, but every beam writes its own.":
+            lambda *sizes: _cache_size(*sizes[:3], 1, *sizes[4:]),
+        "this is one sentence; there are several.":
+            lambda *sizes: _cache_size(*sizes[:2], 1, *sizes[3:]),
+    },
+)  # fmt: skip
 
 
-def check_new_mask(answer: Callable[[int, int], Tensor]) -> Feedback:
-    """Grade the mask of several new tokens beside those in the cache.
+def _new_mask(n_kept, n_new):
+    return causal_mask(n_kept + n_new)[n_kept:]
 
-    Args:
-        answer: takes n_kept and n_new; returns a boolean (n_new, n_kept + n_new).
-    """
-    n_kept, n_new = 4, 3
-    result = call(answer, n_kept, n_new)
-    if isinstance(result, Tensor) and result.dtype != torch.bool:
-        return wrong(f"a mask is boolean, but this is {result.dtype}.")
-    everyone = causal_mask(n_kept + n_new)
-    expected = everyone[n_kept:]
-    no_past, strict = expected.clone(), expected.clone()
-    no_past[:, :n_kept] = False
-    strict[range(n_new), range(n_kept, n_kept + n_new)] = False
-    mistakes = {
+
+check_new_mask = Grader(
+    "n_kept and n_new -> the mask of several new tokens beside those in the cache, "
+    "boolean (n_new, n_kept + n_new)",
+    cases=lambda: [(4, 3)],
+    solution=_new_mask,
+    right="Each new token sees the cache and the new ones up to itself.",
+    mistakes={
         "these are the first rows of the causal mask: the new tokens are the last "
-        "ones, but here they see as little as the first.": everyone[:n_new],
-        "every new token sees all others, later ones too.": torch.ones_like(expected),
-        "the tokens in the cache are hidden; all of them are past.": no_past,
-        "a token may attend to itself.": strict,
-        "True and False are exchanged: True is where it may attend.": ~expected,
-    }
-    mistakes = {message: mask.double() for message, mask in mistakes.items()}
-    if problem := compare(result, expected.double(), mistakes):
-        return problem
-    return right("Each new token sees the cache and the new ones up to itself.")
+        "ones, but here they see as little as the first.":
+            lambda n_kept, n_new: causal_mask(n_kept + n_new)[:n_new],
+        "every new token sees all others, later ones too.":
+            lambda n_kept, n_new: torch.ones(n_new, n_kept + n_new).bool(),
+        "the tokens in the cache are hidden; all of them are past.":
+            lambda n_kept, n_new: (
+                _new_mask(n_kept, n_new) & (torch.arange(n_kept + n_new) >= n_kept)),
+        "a token may attend to itself.":
+            lambda n_kept, n_new: _new_mask(n_kept, n_new).tril(n_kept - 1),
+        "True and False are swapped: True is where it may attend.":
+            lambda n_kept, n_new: ~_new_mask(n_kept, n_new),
+    },
+)  # fmt: skip
 
 
-def check_reorder(answer: Callable[[Tensor, Tensor], Tensor]) -> Feedback:
-    """Grade a cache whose beams go on from other beams.
+def _rows(parents):
+    n_sentences, n_beams = parents.shape
+    return (torch.arange(n_sentences)[:, None] * n_beams + parents).flatten()
 
-    Args:
-        answer: takes keys_values (2, n_rows, n_heads, length, d_head) and parents
-            (n_sentences, n_beams), beam numbers within the sentence; returns the new
-            keys_values. Row i * n_beams + j is beam j of sentence i.
-    """
-    shape = (2, 6, 2, 5, 7)
-    given = torch.arange(840, dtype=torch.float64).view(shape)
-    parents = torch.tensor([[1, 0, 1], [2, 2, 0]])
-    rows = (torch.tensor([[0], [3]]) + parents).flatten()
-    result = call(answer, given.clone(), parents.clone())
-    only_keys = given.clone()
-    only_keys[0] = given[0, rows]
-    one_by_one, backwards = given.clone(), given.clone()
-    for target, source in enumerate(rows.tolist()):
-        one_by_one[:, target] = one_by_one[:, source]
-        backwards[:, source] = given[:, target]
-    mistakes = {
-        "nothing has moved.": given,
-        "the values stayed where they were; reorder both.": only_keys,
+
+def _overwrite(keys_values, parents):
+    result = keys_values.clone()
+    for row, parent in enumerate(_rows(parents).tolist()):
+        result[:, row] = result[:, parent]
+    return result
+
+
+def _send(keys_values, parents):
+    result = keys_values.clone()
+    for row, parent in enumerate(_rows(parents).tolist()):
+        result[:, parent] = keys_values[:, row]
+    return result
+
+
+check_reorder = Grader(
+    "keys_values (2, n_rows, n_heads, length, d_head), parents (n_sentences, n_beams), "
+    "beam numbers within the sentence -> keys_values in which each beam goes on from "
+    "its parent; row i * n_beams + j is beam j of sentence i",
+    cases=lambda: [(torch.randn(2, 6, 2, 5, 7), torch.tensor([[1, 0, 1], [2, 2, 0]]))],
+    solution=lambda keys_values, parents: keys_values[:, _rows(parents)],
+    right="Each beam goes on from what its parent has read.",
+    mistakes={
+        "nothing has moved.": lambda keys_values, parents: keys_values.clone(),
+        "the values stayed where they were; reorder both.":
+            lambda keys_values, parents: (
+                torch.stack([keys_values[0, _rows(parents)], keys_values[1]])),
         "beam numbers were used as row numbers: the second sentence got rows of the "
-        "first.": given[:, parents.flatten()],
-        "a row was copied from after it had been overwritten; read all rows before "
-        "you write one.": one_by_one,
-        "rows were sent to their parents; they come from them.": backwards,
-    }
-    if problem := compare(result, given[:, rows], mistakes):
-        return problem
-    return right("Each beam goes on from what its parent has read.")
+        "first.": lambda keys_values, parents: keys_values[:, parents.flatten()],
+        "a row was copied from after it had been overwritten; read all rows before you "
+        "write one.": _overwrite,
+        "rows were sent to their parents; they come from them.": _send,
+    },
+)  # fmt: skip
 
 
-def check_draft(answer: DraftReader) -> Feedback:
-    """Grade reading a draft: several guessed tokens checked in one pass.
+class _Reading:
+    """A model that has read a source and the first tokens of its own greedy search.
 
-    Args:
-        answer: takes a model, its cache, the last token, which the cache does not hold
-            yet, and a draft of tokens after it; returns the tokens on which the model
-            agrees, and its own next one; the cache then holds all but that one.
+    Only this class, `_read_draft` and `_run_draft` touch the model's cache.
     """
-    model = _small_model()
-    src, bos = torch.tensor([[4, 7, 5, 2]]), 1
-    with torch.no_grad():
-        true = _greedy(model, src, bos, 8)
-        for n_right, n_draft in ((4, 4), (1, 3), (0, 2), (2, 4), (0, 0)):
-            draft = true[2 : 2 + n_draft]
-            if n_right < n_draft:
-                draft[n_right] = next(t for t in range(3, 11) if t not in true)
-            if problem := _try_draft(answer, model, src, [bos, *true[:2]], draft, true):
-                return problem
-    return right("The same tokens as one by one, in one pass.")
+
+    def __init__(self) -> None:
+        sizes = {"src_vocab_size": 11, "tgt_vocab_size": 11, "tie_embeddings": "none"}
+        sizes |= {"d_model": 16, "n_heads": 2, "d_ff": 32}
+        sizes |= {"n_encoder_layers": 1, "n_decoder_layers": 2}
+        torch.default_generator.manual_seed(104)  # this one does not repeat itself
+        self.model = (
+            Transformer(TransformerConfig(**sizes)).requires_grad_(False).eval()
+        )
+        src, self.tokens = torch.tensor([[4, 7, 5, 2]]), [1]
+        for _ in range(8):
+            logits = self.model(src, torch.tensor([self.tokens]))
+            self.tokens.append(int(logits[0, -1].argmax()))
+        self.decoder = IncrementalDecoder(self.model)
+        self.decoder.prefill(src)
+        self.decoder.read(torch.tensor([self.tokens[:2]]))
+
+    def draft(self, n_right, n_draft):
+        """Tokens that follow the last one, `self.tokens[2]`; some are wrong."""
+        wrong = next(token for token in range(3, 11) if token not in self.tokens)
+        return self.tokens[3 : 3 + n_right] + [wrong] * (n_draft - n_right)
 
 
-def _try_draft(
-    answer: DraftReader,
-    model: Transformer,
-    src: Tensor,
-    read: list[int],
-    draft: list[int],
-    true: list[int],
-) -> Feedback | None:
-    cache, passes = model.start_cache(src), []
-    *kept, last = read
-    model.decode_next(torch.tensor([kept]), cache)
-    hook = model.decoder.register_forward_hook(lambda *_: passes.append(1))
-    try:
-        result: Any = call(answer, model, cache, last, list(draft))
-    finally:
-        hook.remove()
-    if problem := unanswered(result):
-        return problem
-    if not isinstance(result, list):
-        return wrong(f"expected a list of tokens, but got {type(result).__name__}.")
+def _read_draft(decoder, last, draft, keep=0, n_passes=1, shift=0):
+    """Read a draft in one pass, and truncate the cache to what was right."""
+    n_before = decoder.length
+    for _ in range(n_passes):
+        decoder.truncate(n_before)
+        features = decoder.read(torch.tensor([[last, *draft]]))
+    says = decoder.model.lm_head(features)[0].argmax(dim=-1).tolist()
     n_right = 0
-    while n_right < len(draft) and draft[n_right] == true[2 + n_right]:
+    while n_right < len(draft) and says[n_right] == draft[n_right]:
         n_right += 1
-    expected = true[2 : 3 + n_right]
-    about = f"with {n_right} of {len(draft)} drafted tokens right, "
-    if result == expected[:-1]:
-        return wrong(about + "the model's own next token is missing.")
-    if result != expected:
-        return wrong(f"{about}expected {expected}, but got {result}.")
-    if len(passes) != 1:
-        return wrong(f"the decoder ran {len(passes)} times; let it read all at once.")
-    n_kept = len(read) + n_right
-    if cache.length > n_kept:
-        return wrong(
-            f"{about}the cache holds {cache.length} tokens, but {n_kept} are valid: "
-            "cut the rejected ones off."
-        )
-    if cache.length < n_kept:
-        return wrong(
-            f"{about}the cache holds {cache.length} tokens, but {n_kept} are valid: "
-            "too much was cut off."
-        )
-    return None
+    if keep != "all":
+        decoder.truncate(n_before + 1 + n_right + keep)
+    return [*draft[:n_right], says[n_right + shift]]
 
 
-def _small_model() -> Transformer:
-    """A model with random weights, always the same, that does not repeat itself."""
-    sizes = {"src_vocab_size": 11, "tgt_vocab_size": 11, "tie_embeddings": "none"}
-    sizes |= {"d_model": 16, "n_heads": 2, "d_ff": 32}
-    sizes |= {"n_encoder_layers": 1, "n_decoder_layers": 2}
-    with torch.random.fork_rng():
-        torch.manual_seed(104)
-        return Transformer(TransformerConfig(**sizes)).double().eval()
+def _run_draft(answer, reading, n_right, n_draft):
+    """The tokens, how often the decoder ran, and what the cache holds then."""
+    passes, draft = [], reading.draft(n_right, n_draft)
+    reading.model.decoder.register_forward_hook(lambda *_: passes.append(1))
+    tokens = answer(reading.decoder, reading.tokens[2], draft)
+    return tokens, len(passes), reading.decoder.length
 
 
-def _greedy(model: Transformer, src: Tensor, bos: int, n_tokens: int) -> list[int]:
-    cache, tokens = model.start_cache(src), [bos]
-    while len(tokens) <= n_tokens:
-        newest = torch.tensor([tokens[-1:]])
-        tokens.append(int(next_logits(model, newest, cache).argmax()))
-    return tokens[1:]
+def _draw_readings():
+    sizes = (4, 4), (1, 3), (0, 2), (2, 4), (0, 0)
+    return [(_Reading(), n_right, n_draft) for n_right, n_draft in sizes]
+
+
+check_draft = Grader(
+    "a decoder, the last token, which its cache doesn't hold yet, a draft of tokens "
+    "after it -> the tokens on which the model agrees, and its own next one; "
+    "the cache then holds all but that one",
+    cases=_draw_readings,
+    run=_run_draft,
+    view=lambda result, *case: result[0],
+    solution=_read_draft,
+    right="The same tokens as one by one, in one pass.",
+    mistakes={
+        "the model's own next token is missing.":
+            lambda *given: _read_draft(*given)[:-1],
+        "the last token is the model's answer to an earlier one.": {"shift": -1},
+        "the decoder ran {} times; let it read all at once.":
+            Seen(lambda result, *case: result[1] if result[1] != 1 else None,
+                 partial(_read_draft, n_passes=2)),
+        "the cache holds {} tokens, but {} are valid: truncate the others.":
+            Seen(lambda result, reading, n_right, n_draft: (
+                     (result[2], 3 + n_right) if result[2] > 3 + n_right else None),
+                 partial(_read_draft, keep="all")),
+        "the cache holds {} tokens, but {} are valid: too much was truncated.":
+            Seen(lambda result, reading, n_right, n_draft: (
+                     (result[2], 3 + n_right) if result[2] < 3 + n_right else None),
+                 partial(_read_draft, keep=-1)),
+    },
+)  # fmt: skip

@@ -1,161 +1,115 @@
 """Graders of the chapter on dialects."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
 
 import torch
-from torch import Tensor
 
-from transformer_lib.exercises.feedback import (
-    NOT_ATTEMPTED,
-    Feedback,
-    call,
-    check_tensor,
-    right,
-    unanswered,
-    wrong,
-)
+from transformer_lib.convert.crosswalk import convert_weights
+from transformer_lib.exercises.grading import Grader, Seen
 from transformer_lib.model.embeddings import sinusoid_table
 
-_KEYS = {
-    "attention.fc_q.weight": "self_attn.q_proj.weight",
-    "attention.fc_k.weight": "self_attn.k_proj.weight",
-    "attention.fc_v.weight": "self_attn.v_proj.weight",
-    "attention.fc.weight": "self_attn.out_proj.weight",
-    "attention.fc.bias": "self_attn.out_proj.bias",
-    "ff.fc1.weight": "feed_forward.expand.weight",
-    "ff.fc1.bias": "feed_forward.expand.bias",
-    "ff.fc2.weight": "feed_forward.contract.weight",
-    "ff.fc2.bias": "feed_forward.contract.bias",
-    "attention_ln.weight": "self_attn_connection.norm.gain",
-    "attention_ln.bias": "self_attn_connection.norm.bias",
-    "ff_ln.weight": "feed_forward_connection.norm.gain",
-    "ff_ln.bias": "feed_forward_connection.norm.bias",
-}
+check_unpack = Grader(
+    "PyTorch's in_proj_weight (3 * d_model, d_model) -> the matrices of query, key and "
+    "value, each (d_model, d_model)",
+    cases=lambda: [(torch.randn(18, 6),)],
+    # A tensor of three matrices will do as well.
+    run=lambda answer, weight: (
+        tuple(found) if getattr(found := answer(weight), "ndim", 0) == 3 else found
+    ),
+    solution=lambda weight: weight.chunk(3),
+    right="Three blocks of rows: query, key, value.",
+    mistakes={
+        "columns are split; the three are joined along their outputs, the rows.":
+            lambda weight: weight.chunk(3, dim=1),
+        "keys and values are swapped; the order is query, key, value.":
+            lambda weight: weight.view(3, 6, 6)[[0, 2, 1]],
+        "the order is reversed; it is query, key, value.":
+            lambda weight: weight.chunk(3)[::-1],
+        "the matrices are transposed; nn.Linear stores (out, in), as they come.":
+            lambda weight: weight.view(3, 6, 6).mT,
+        "every third row is taken; the three stand one below the other.":
+            lambda weight: weight.view(6, 3, 6).transpose(0, 1),
+    },
+)  # fmt: skip
+
+_KEYS = (
+    *(f"attention.{name}" for name in ("fc_q.weight", "fc_k.weight", "fc_v.weight")),
+    *(
+        f"{name}.{kind}"
+        for name in ("attention.fc", "ff.fc1", "ff.fc2", "attention_ln", "ff_ln")
+        for kind in ("weight", "bias")
+    ),
+)
 
 
-def check_unpack(answer: Callable[[Tensor], Sequence[Tensor]]) -> Feedback:
-    """Grade the unpacking of PyTorch's joined projections.
+def _convert_key(key):
+    """The cross-walk's own answer, for one key."""
+    (found,) = convert_weights({key: torch.ones(3)}, "post", "transformer_lib")
+    return found
 
-    Args:
-        answer: takes in_proj_weight (3 * d_model, d_model); returns the matrices of
-            query, key and value, each (d_model, d_model).
-    """
-    d_model = 6
-    packed = torch.arange(3.0 * d_model * d_model).view(3 * d_model, d_model)
-    result = call(answer, packed.clone())
-    if problem := unanswered(result):
-        return problem
-    if isinstance(result, Tensor) and result.dim() == 3:
-        result = tuple(result)
-    if not isinstance(result, Sequence) or len(result) != 3:
-        return wrong("expected three matrices, those of query, key and value.")
-    if all(
-        isinstance(part, Tensor) and part.shape == (3 * d_model, d_model // 3)
-        for part in result
-    ):
-        return wrong(
-            "columns are cut; the three are joined along their outputs, which are rows."
-        )
-    for part in result:
-        if problem := check_tensor(part, (d_model, d_model)):
-            return problem
-    found = torch.stack(tuple(result))
-    blocks = packed.view(3, d_model, d_model)
-    mistakes = {
-        "keys and values are swapped; the order is query, key, value.": (
-            blocks[[0, 2, 1]]
+
+def _unless(start, hasty):
+    """Right for all keys but those of one part, where a rule catches too much."""
+    return lambda key: hasty(key) if start in key else _convert_key(key)
+
+
+def _swap_maps(key):
+    return _convert_key(re.sub(r"fc([12])\b", lambda m: f"fc{3 - int(m[1])}", key))
+
+
+check_key = Grader(
+    "a key of the post's encoder layers -> the library's",
+    cases=lambda: [(f"encoder.layers.{n}.{key}",) for n in (0, 3, 11) for key in _KEYS],
+    solution=_convert_key,
+    right="Every key of the encoder layers has found its partner.",
+    mistakes={
+        "it is unchanged.": Seen(lambda found, key: found == key, lambda key: key),
+        "the library calls the weight of a norm its gain.": Seen(
+            lambda found, key: (
+                found
+                == _convert_key(key).replace("gain", "weight")
+                != (_convert_key(key))
+            ),
+            lambda key: _convert_key(key).replace("gain", "weight"),
         ),
-        "the order is reversed; it is query, key, value.": blocks.flip(0),
-        "the matrices are transposed; nn.Linear stores (out, in), as they come.": (
-            blocks.mT
+        "the rule for `attention` caught `attention_ln` as well.": Seen(
+            lambda found, key: "self_attn_ln" in found,
+            _unless("attention_ln", lambda key: key.replace("attention", "self_attn")),
         ),
-        "every third row is taken; the three stand one below the other.": (
-            packed.view(d_model, 3, d_model).transpose(0, 1)
+        "the rule for `ff` caught `ff_ln` as well.":
+            Seen(lambda found, key: "feed_forward_ln" in found,
+                 _unless("ff_ln", lambda key: key.replace("ff", "feed_forward"))),
+        "the rule for `fc` caught a longer name as well.":
+            Seen(lambda found, key: "out_proj" in found and ".fc." not in key,
+                 _unless("fc_", lambda key: key.replace("fc", "out_proj"))),
+        "expand comes first, then contract.": Seen(
+            lambda found, key: (
+                {"expand", "contract"} & {*found.split(".")}
+                and found != _convert_key(key)
+                or None
+            ),
+            _swap_maps,
         ),
-    }
-    if torch.equal(found, blocks):
-        return right("Three blocks of rows: query, key, value.")
-    for message, mistake in mistakes.items():
-        if torch.equal(found, mistake):
-            return wrong(message)
-    return wrong("these are not the rows of query, key and value.")
+        "the number of the layer is lost.":
+            Seen(lambda found, key: key.split(".")[2] not in found.split("."),
+                 lambda key: _convert_key(key).replace("layers.3.", "layers.0.")),
+    },
+)  # fmt: skip
 
-
-def check_key(answer: Callable[[str], str]) -> Feedback:
-    """Grade the translation of the post's keys into the library's.
-
-    Args:
-        answer: takes a key of the post's encoder layers; returns the library's.
-    """
-    for layer in (0, 3, 11):
-        for theirs, ours in _KEYS.items():
-            start = f"encoder.layers.{layer}."
-            found = call(answer, start + theirs)
-            if problem := _judge_key(start + theirs, start + ours, found):
-                return problem
-    return right("Every key of the encoder layers has found its partner.")
-
-
-def check_table(answer: Callable[[Tensor], Tensor]) -> Feedback:
-    """Grade the table of positions in Marian's order.
-
-    Args:
-        answer: takes the paper's table (length, d_model), sines and cosines in turn;
-            returns it with all sines first.
-    """
-    table = sinusoid_table(5, 8)
-    result = call(answer, table.clone())
-    if problem := check_tensor(result, (5, 8)):
-        return problem
-    sines, cosines = table[:, 0::2], table[:, 1::2]
-    mistakes = {
-        "the table is unchanged; sines and cosines still take turns.": table,
-        "all cosines come first; Marian begins with the sines.": (
-            torch.cat([cosines, sines], dim=1)
-        ),
-        "halves of the columns are dealt out in turn; this goes the other way.": (
-            torch.stack([table[:, :4], table[:, 4:]], dim=-1).flatten(1)
-        ),
-        "rows are reordered; positions stay, the columns move.": (
-            torch.cat([table[0::2], table[1::2]])
-        ),
-    }
-    if torch.equal(result, torch.cat([sines, cosines], dim=1)):
-        return right("All sines, then all cosines, and every position in its place.")
-    for message, mistake in mistakes.items():
-        if torch.equal(result, mistake):
-            return wrong(message)
-    return wrong("the first four columns should be the sines of the paper's table.")
-
-
-def _judge_key(key: str, expected: str, found: object) -> Feedback | None:
-    """Compare one translated key with the right one; None if it is right."""
-    if found is None or found is Ellipsis:
-        return NOT_ATTEMPTED
-    if isinstance(found, Feedback):
-        return wrong(f"{key}: {found.message}")
-    if not isinstance(found, str):
-        return wrong(f"expected a string, but got {type(found).__name__}.")
-    if found == expected:
-        return None
-    hints: Mapping[str, bool] = {
-        "it is unchanged": found == key,
-        "the library calls the weight of a norm its gain": (
-            found == expected.replace(".gain", ".weight")
-        ),
-        "the rule for `attention` caught `attention_ln` as well": (
-            "self_attn_ln" in found
-        ),
-        "the rule for `ff` caught `ff_ln` as well": "feed_forward_ln" in found,
-        "the rule for `fc` caught a longer name as well": "out_proj" in found
-        and "out_proj" not in expected,
-        "expand comes first, then contract": (
-            {"expand", "contract"} & set(found.split("."))
-            and "feed_forward" in expected
-        ),
-        "the number of the layer is lost": key.split(".")[2] not in found.split("."),
-    }
-    hint = next((hint for hint, true in hints.items() if true), "")
-    return wrong(
-        f"{key} became {found}, not {expected}" + (f": {hint}." if hint else ".")
-    )
+check_table = Grader(
+    "the paper's table of positions (length, d_model), sines and cosines in turn -> "
+    "the same in Marian's order, all sines first",
+    cases=lambda: [(sinusoid_table(5, 8),)],
+    solution=lambda table: torch.cat([table[:, 0::2], table[:, 1::2]], dim=1),
+    right="All sines, then all cosines, and every position in its place.",
+    mistakes={
+        "the table is unchanged; sines and cosines still take turns.":
+            lambda table: table.clone(),
+        "all cosines come first; Marian begins with the sines.":
+            lambda table: torch.cat([table[:, 1::2], table[:, 0::2]], dim=1),
+        "halves of the columns are dealt out in turn; this goes the other way.":
+            lambda table: torch.stack([table[:, :4], table[:, 4:]], -1).flatten(1),
+        "rows are reordered; positions stay, the columns move.":
+            lambda table: torch.cat([table[0::2], table[1::2]]),
+    },
+)  # fmt: skip

@@ -1,243 +1,188 @@
 """Graders of the chapter on embeddings."""
 
 import math
-from collections.abc import Callable
 
 import torch
-from torch import Tensor
 
-from transformer_lib.exercises.feedback import (
-    Feedback,
-    call,
-    check_integer,
-    check_tensor,
-    right,
-    wrong,
-)
+from transformer_lib.exercises.grading import Grader, Seen
 from transformer_lib.model.embeddings import sinusoid_table
 
-SRC_VOCAB, TGT_VOCAB, D_MODEL, PAD = 13, 11, 6, 2
-IDS = ((5, 3, 7, 4), (PAD, PAD, 8, 6), (9, 4, PAD, PAD))  # padded left and right
-N_POSITIONS, WIDTH = 64, 16
 
-_TABLE = sinusoid_table(20, 8)
-
-
-def check_count(answer: Callable[[int, int, int, str], int]) -> Feedback:
-    """Grade a function that counts the parameters of embeddings and output layer.
-
-    Args:
-        answer: (src_vocab, tgt_vocab, d_model, tying) -> number of parameters.
-    """
-    src, tgt = SRC_VOCAB, TGT_VOCAB
-    rows = {"none": src + 2 * tgt, "decoder": src + tgt, "all": src}
-    for tying, n_rows in rows.items():
-        tgt, count = (src if tying == "all" else TGT_VOCAB), n_rows * D_MODEL
-        result = call(answer, src, tgt, D_MODEL, tying)
-        if problem := check_integer(result):
-            return problem
-        if result != count:
-            return wrong(_explain_count(tying, src, tgt, result, count))
-    return right("Three matrices, two or one: tying removes whole matrices.")
+def _count(src_vocab, tgt_vocab, d_model, tying, **rows):
+    src, tgt = src_vocab, tgt_vocab
+    usual = {"none": src + 2 * tgt, "decoder": src + tgt, "all": tgt}
+    return (rows[tying](src, tgt) if tying in rows else usual[tying]) * d_model
 
 
-def _explain_count(tying: str, src: int, tgt: int, result: int, count: int) -> str:
-    width = D_MODEL
-    start = f"{src} and {tgt} tokens, width {width}, tying {tying!r}: "
-    if result == count + tgt:
-        return start + "the output layer has no bias here."
-    if result == (src + 2 * tgt) * width:
-        return start + "a shared matrix counts once, not for each of its jobs."
-    if tying == "none" and result == (src + tgt) * width:
-        return start + "you left out the output layer, which has a matrix of its own."
-    if tying == "decoder" and result == 2 * src * width:
-        return start + "the output layer shares with the target embedding, not source."
-    if tying == "decoder" and result in (src * width, tgt * width):
-        return start + "the source embedding keeps a matrix of its own."
-    return start + f"expected {count}, but got {result}."
+check_count = Grader(
+    "src_vocab, tgt_vocab, d_model, tying -> number of parameters of the embeddings "
+    "and the output layer",
+    cases=lambda: [(13, 11, 6, "none"), (13, 11, 6, "decoder"), (13, 13, 6, "all")],
+    solution=_count,
+    right="Three matrices, two or one: tying removes whole matrices.",
+    mistakes={
+        "the output layer has no bias here.":
+            lambda src, tgt, d_model, tying: _count(src, tgt, d_model, tying) + tgt,
+        "a shared matrix counts once, not for each of its jobs.":
+            lambda src, tgt, d_model, tying: (src + 2 * tgt) * d_model,
+        "you left out the output layer, which has a matrix of its own.":
+            {"none": lambda src, tgt: src + tgt},
+        "the output layer shares with the target embedding, not source.":
+            {"decoder": lambda src, tgt: 2 * src},
+        "the source embedding keeps a matrix of its own.":
+            [{"decoder": lambda src, tgt: src}, {"decoder": lambda src, tgt: tgt}],
+    },
+)  # fmt: skip
+
+_PAD = 2
+_IDS = [[5, 3, 7, 4], [_PAD, _PAD, 8, 6], [9, 4, _PAD, _PAD]]  # left and right
 
 
-def check_embed(answer: Callable[[Tensor, Tensor, int], Tensor]) -> Feedback:
-    """Grade a function that embeds a padded batch (equation 1.6).
-
-    Args:
-        answer: ids (batch, length), weight (vocab_size, d_model), pad_id ->
-            (batch, length, d_model). Vectors at padding are not looked at.
-    """
-    ids = torch.tensor(IDS)
-    weight = _random(SRC_VOCAB, D_MODEL)
-    result = call(answer, ids, weight, PAD)
-    if isinstance(result, Tensor) and result.shape == (*ids.shape, 2 * D_MODEL):
-        return wrong(
-            f"the width is {2 * D_MODEL}, twice d_model {D_MODEL}: add the position "
-            "vectors, don't concatenate them."
-        )
-    problem = check_tensor(result, (*ids.shape, D_MODEL))
-    if problem is not None:
-        return problem
-
-    real = ids != PAD
-    token, scaled = weight[ids], math.sqrt(D_MODEL) * weight[ids]
-    table = sinusoid_table(ids.numel() + 1, D_MODEL)
-    counts = (real.cumsum(1) - 1).clamp(min=0)
-    through = (real.flatten().cumsum(0) - 1).clamp(min=0).view_as(ids)
-    place, naive = table[counts], table[: ids.size(1)]
-    if _close(result[real], (scaled + place)[real]):
-        return right("Scaled token plus place, wherever the padding stands.")
-    mistakes = [
-        (token + place, "the factor sqrt(d_model) on the token vectors is missing."),
-        (
-            math.sqrt(D_MODEL) * (token + place),
-            "the factor belongs to the token vectors only, not to the sum.",
-        ),
-        (D_MODEL * token + place, "the factor is sqrt(d_model), not d_model."),
-        (scaled / D_MODEL + place, "you divide by sqrt(d_model); multiply."),
-        (scaled, "the positions are missing."),
-        (scaled + naive, "count positions past the padding, not from the left edge."),
-        (scaled + table[counts + 1], "positions start at 0, but yours start at 1."),
-        (
-            scaled + table[counts + PAD + 1],
-            "positions start at 0, but yours start at pad_id + 1, as fairseq's do.",
-        ),
-        (
-            scaled + table[through],
-            "positions go on from one sentence to the next; each starts at 0.",
-        ),
-        (
-            token + naive,
-            "two mistakes: no factor on the tokens, and positions counted from the "
-            "left edge.",
-        ),
-    ]
-    for vectors, message in mistakes:
-        if _close(result[real], vectors[real]):
-            return wrong(message)
-    return wrong("the vectors differ from sqrt(d_model) * token + sinusoid.")
+def _embed(ids, weight, pad_id, factor=None, of_sum=1, count=None):
+    d_model, count = weight.size(1), count or (lambda real: real.cumsum(1) - 1)
+    positions = count(ids != pad_id).clamp(min=0)
+    places = sinusoid_table(99, d_model)[positions]
+    return of_sum * ((factor or d_model**0.5) * weight[ids] + places)
 
 
-def check_shift(answer: Callable[[Tensor, int], Tensor]) -> Feedback:
-    """Grade a function that moves sinusoidal vectors by k positions (equation 1.4).
-
-    Args:
-        answer: places (n_positions, d_model), k -> (n_positions, d_model).
-    """
-    length = 5
-    for k in (3, -4, 0):
-        places, expected = _TABLE[7 : 7 + length], _TABLE[7 + k : 7 + k + length]
-        result = call(answer, places.clone(), k)
-        problem = check_tensor(result, tuple(places.shape))
-        if problem is not None:
-            return problem
-        if not _close(result, expected):
-            return wrong(_explain_shift(places, expected, k, result))
-    return right("One rotation for each frequency moves every position alike.")
+def _from_the_edge(real):
+    return torch.arange(real.size(1)).expand(real.shape)
 
 
-def _explain_shift(places: Tensor, expected: Tensor, k: int, result: Tensor) -> str:
-    length, width = places.shape
-    half = torch.arange(width // 2)
-    mistakes = [
-        (
-            _TABLE[7 - k : 7 - k + length],
-            f"for k = {k} you moved by {-k}: check the signs.",
-        ),
-        (
-            places.roll(-k, dims=0),
-            "the rows were moved in the tensor; compute the vectors further on, which "
-            "need not be among the given ones.",
-        ),
-        (
-            expected.unflatten(1, (-1, 2)).flip(-1).flatten(1),
-            "sine and cosine changed places.",
-        ),
-        (
-            torch.cat([expected[:, 0::2], expected[:, 1::2]], dim=1),
-            "all sines come first in yours; here they alternate with the cosines.",
-        ),
-        (places, "the vectors come back unmoved."),
-        (
-            _TABLE[max(k, 0) : max(k, 0) + length],
-            "you count the rows from 0, but the positions of the rows are unknown.",
-        ),
-        (
-            _rotate(places, torch.full((width // 2,), float(k))),
-            "every pair of columns turns at the same speed; pair i has the frequency "
-            "10000^(-2i / d_model).",
-        ),
-        (
-            _rotate(places, k / 10_000 ** (half / width)),
-            "the exponent is 2i / d_model, but yours is i / d_model.",
-        ),
-    ]
-    for vectors, message in mistakes:
-        if _close(result, vectors):
-            return message
-    return f"for k = {k} the result differs from the vectors {k} further on."
+check_embed = Grader(
+    "ids (batch, length), weight (vocab_size, d_model), pad_id -> (batch, length, "
+    "d_model), equation 1.6. Vectors at padding are not looked at.",
+    cases=lambda: [(torch.tensor(_IDS), torch.randn(13, 6), _PAD)],
+    view=lambda result, ids, weight, pad_id: result[ids != pad_id],
+    solution=_embed,
+    right="Scaled token plus place, wherever the padding stands.",
+    mistakes={
+        "the width is twice d_model: add the positions, don't concatenate them.":
+            lambda *given: torch.cat(2 * [_embed(*given)], dim=-1),
+        "the factor sqrt(d_model) on the token vectors is missing.": {"factor": 1},
+        "the factor belongs to the token vectors only, not to the sum.":
+            {"factor": 1, "of_sum": 6**0.5},
+        "the factor is sqrt(d_model), not d_model.": {"factor": 6},
+        "you divide by sqrt(d_model); multiply.": {"factor": 6**-0.5},
+        "the positions are missing.":
+            lambda ids, weight, pad_id: math.sqrt(weight.size(1)) * weight[ids],
+        "count positions past the padding, not from the left edge.":
+            {"count": _from_the_edge},
+        "positions start at 0, but yours start at 1.":
+            {"count": lambda real: real.cumsum(1)},
+        "positions start at 0, but yours start at pad_id + 1, as fairseq's do.":
+            {"count": lambda real: real.cumsum(1) + _PAD},
+        "positions go on from one sentence to the next; each starts at 0.":
+            {"count": lambda real: real.view(-1).cumsum(0).view_as(real) - 1},
+        "two mistakes: no factor on the tokens, and positions counted from the left "
+        "edge.": {"factor": 1, "count": _from_the_edge},
+    },
+)  # fmt: skip
 
 
-def check_positions(answer: Callable[[int, int], Tensor]) -> Feedback:
-    """Grade a positional encoding of the reader's own by its properties.
-
-    Args:
-        answer: n_positions, d_model -> (n_positions, d_model).
-    """
-    tables = []
-    for length in (N_POSITIONS, N_POSITIONS, N_POSITIONS // 2):
-        table = call(answer, length, WIDTH)
-        problem = check_tensor(table, (length, WIDTH))
-        if problem is not None:
-            return problem
-        tables.append(table.double())
-    table, again, half = tables
-    if not torch.equal(table, again):
-        return wrong("two equal calls give two different tables.")
-    if not _close(table[: N_POSITIONS // 2], half):
-        return wrong(
-            f"position 1 has one vector among {N_POSITIONS // 2} positions and another "
-            f"among {N_POSITIONS}: don't let it depend on the length."
-        )
-    largest = table.abs().max().item()
-    if largest > 1 + 1e-6:
-        return wrong(f"entries must lie between -1 and 1, but one is {largest:.3g}.")
-    smallest = torch.pdist(table).min().item()
-    if smallest <= 0.1:
-        return wrong(
-            f"two positions are only {smallest:.3f} apart; more than 0.1 is needed."
-        )
-    gap = _shift_error(table)
-    if gap > 1e-3:
-        return wrong(
-            "no single matrix carries every position to the next: the best one is off "
-            f"by {gap:.3f}."
-        )
-    if _close(table, sinusoid_table(N_POSITIONS, WIDTH).double()):
-        return wrong("these are the paper's own waves; find others.")
-    return right(
-        f"All five properties: smallest distance {smallest:.2f}, and one matrix moves "
-        "every position."
-    )
+def _shift(places, k, frequency=lambda i, d_model: 10_000.0 ** (-2 * i / d_model)):
+    d_model = places.size(1)
+    angle = k * frequency(torch.arange(d_model // 2), d_model)
+    sin, cos = places[:, 0::2], places[:, 1::2]
+    new_sin = sin * angle.cos() + cos * angle.sin()
+    new_cos = cos * angle.cos() - sin * angle.sin()
+    return torch.stack([new_sin, new_cos], dim=-1).flatten(1)
 
 
-def _shift_error(table: Tensor) -> float:
-    """Return by how much the best matrix misses some next position."""
-    here, following = table[:-1], table[1:]
+check_shift = Grader(
+    "places (n_positions, d_model), k -> the vectors k positions further on, of the "
+    "same shape (equation 1.4)",
+    cases=lambda: [(sinusoid_table(20, 8)[7:12], k) for k in (3, -4, 0)],
+    solution=_shift,
+    right="One rotation for each frequency moves every position alike.",
+    mistakes={
+        "you moved in the other direction: check the signs.":
+            lambda places, k: _shift(places, -k),
+        "the rows were moved in the tensor; compute the vectors further on, which need "
+        "not be among the given ones.": lambda places, k: places.roll(-k, dims=0),
+        "sine and cosine are swapped.":
+            lambda places, k: _shift(places, k).view(-1, 4, 2).flip(-1).flatten(1),
+        "all sines come first in yours; here they alternate with the cosines.":
+            lambda places, k: _shift(places, k).view(-1, 4, 2).mT.flatten(1),
+        "the vectors come back unmoved.": lambda places, k: places.clone(),
+        "you count the rows from 0, but the positions of the rows are unknown.":
+            lambda places, k: sinusoid_table(20, 8)[max(k, 0) :][: len(places)],
+        "every pair of columns turns at the same speed; pair i has the frequency "
+        "10000^(-2i / d_model).": {"frequency": lambda i, d_model: torch.ones(len(i))},
+        "the exponent is 2i / d_model, but yours is i / d_model.":
+            {"frequency": lambda i, d_model: 10_000.0 ** (-i / d_model)},
+    },
+)  # fmt: skip
+
+
+def _waves(frequency):
+    def answer(n_positions, d_model):
+        angle = torch.arange(n_positions)[:, None] * frequency(d_model)
+        return torch.cat([angle.sin(), angle.cos()], dim=1)
+
+    return answer
+
+
+def _golden(d_model):
+    """Multiples of the golden ratio: waves that are never in step."""
+    return torch.arange(1, d_model // 2 + 1) * (1 + 5**0.5) / 2
+
+
+def _learned(n_positions, d_model):
+    numbers = torch.Generator().manual_seed(0)
+    return 2 * torch.rand(99, d_model, generator=numbers)[:n_positions] - 1
+
+
+def _distance(tables):
+    return torch.pdist(tables[0].double()).min().item()
+
+
+def _shift_error(tables):
+    """By how much the best matrix misses some next position."""
+    here, following = tables[0][:-1].double(), tables[0][1:].double()
     matrix = torch.linalg.lstsq(here, following, driver="gelsd").solution
     return (here @ matrix - following).abs().max().item()
 
 
-def _rotate(places: Tensor, angle: Tensor) -> Tensor:
-    sin, cos = places[:, 0::2], places[:, 1::2]
-    turned = [
-        sin * angle.cos() + cos * angle.sin(),
-        cos * angle.cos() - sin * angle.sin(),
-    ]
-    return torch.stack(turned, dim=-1).flatten(1)
+def _close(x, y):
+    return torch.allclose(x.double(), y.double(), atol=1e-4)
 
 
-def _random(*shape: int) -> Tensor:
-    """Return numbers that are the same at every call, without touching the seed."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
-
-
-def _close(x: Tensor, y: Tensor) -> bool:
-    return x.shape == y.shape and torch.allclose(x.double(), y.double(), atol=1e-4)
+check_positions = Grader(
+    "n_positions, d_model -> a positional encoding of the reader's own, (n_positions, "
+    "d_model), graded by its properties",
+    cases=lambda: [(64, 16)],
+    run=lambda answer, n, width: tuple(answer(size, width) for size in (n, n, n // 2)),
+    solution=_waves(_golden),
+    right=lambda results: (
+        f"All five properties: smallest distance {_distance(results[0]):.2f}, and one "
+        "matrix moves every position."
+    ),
+    any_answer=True,
+    mistakes={
+        "two equal calls give two different tables.":
+            Seen(lambda tables, n, width: not torch.equal(tables[0], tables[1]),
+                 lambda n, width: torch.rand(n, width)),
+        "position 1 has one vector among 32 positions and another among 64: don't let "
+        "it depend on the length.":
+            Seen(lambda tables, n, width: not _close(tables[0][: n // 2], tables[2]),
+                 lambda n, width: _waves(_golden)(n, width) / n),
+        "entries must lie between -1 and 1, but one is {:.3g}.":
+            Seen(lambda tables, n, width: (
+                     x.item() if (x := tables[0].abs().max()) > 1 + 1e-6 else None),
+                 lambda n, width: torch.arange(n)[:, None].expand(n, width)),
+        "two positions are only {:.3f} apart; more than 0.1 is needed.":
+            Seen(lambda tables, n, width: (
+                     gap if (gap := _distance(tables)) <= 0.1 else None),
+                 [lambda n, width: torch.ones(n, width),
+                  _waves(lambda width: torch.full((width // 2,), math.pi / 8))]),
+        "no single matrix carries every position to the next: the best one is off by "
+        "{:.3f}.":
+            Seen(lambda tables, n, width: (
+                     gap if (gap := _shift_error(tables)) > 1e-3 else None),
+                 _learned),
+        "these are the paper's own waves; find others.":
+            Seen(lambda tables, n, width: _close(tables[0], sinusoid_table(n, width)),
+                 sinusoid_table),
+    },
+)  # fmt: skip

@@ -1,194 +1,132 @@
 """Graders of the chapter on the full Transformer."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer_lib.exercises.feedback import (
-    NOT_ATTEMPTED,
-    Feedback,
-    call,
-    check_tensor,
-    right,
-    unanswered,
-    wrong,
-)
+from transformer_lib.exercises.grading import Grader, Seen
 from transformer_lib.interpret.recording import record_attention
-from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.presets import PRESETS
 from transformer_lib.model.transformer import Transformer, count_parameters
 
-Mask = Tensor | None
 BUDGET = 10_000_000  # parameters
 VOCABULARY = 8_000
 
 
-def check_parameter_count(answer: Callable[[int, int, int, int], int]) -> Feedback:
-    """Grade the formula for the number of parameters.
-
-    Args:
-        answer: takes vocab_size, d_model, d_ff and n_layers (on each side) of a model
-            as in the paper: one tied matrix, no bias in the query, key and value
-            projections, no positions to learn. Returns a whole number.
-    """
-    for sizes in ((11, 6, 10, 1), (23, 12, 40, 3)):
-        vocab, d, d_ff, n = sizes
-        result = call(answer, *sizes)
-        if problem := _number(result):
-            return problem
-        with torch.device("meta"):
-            expected = count_parameters(Transformer(_model(*sizes)))
-        attention, norm = 4 * d * d + d, 2 * d
-        mistakes = {
-            "the tied matrix is counted three times; it is one.": 2 * vocab * d,
-            "the embedding matrix is missing.": -vocab * d,
-            "the decoder's cross-attention is missing.": -n * attention,
-            "cross-attention and its norm are missing.": -n * (attention + norm),
-            "the layer norms are missing; each has a gain and a bias.": -5 * n * norm,
-            "a layer norm has two vectors, a gain and a bias.": -5 * n * d,
-            "the biases of the feed-forward network are missing.": -2 * n * (d + d_ff),
-            "the bias of the attention's output projection is missing.": -3 * n * d,
-            "query, key and value projections have no bias here.": 9 * n * d,
-            "the output projections of the attentions are missing.": (
-                -3 * n * (d * d + d)
-            ),
-            "only one side is counted; encoder and decoder have n_layers each.": (
-                -n * (2 * attention + 3 * norm + 2 * d * d_ff + d + d_ff)
-            ),
-        }
-        for message, excess in mistakes.items():
-            if result - expected == excess:
-                return wrong(message)
-        if result != expected:
-            return wrong(
-                f"for vocab_size {vocab}, d_model {d}, d_ff {d_ff} and {n} layers the "
-                f"library counts {expected}, your function {result}."
-            )
-    return right("Your formula agrees with the model, number for number.")
+def _config(vocab_size, d_model, d_ff, n_layers):
+    sizes = dict.fromkeys(("src_vocab_size", "tgt_vocab_size"), vocab_size)
+    sizes |= dict.fromkeys(("n_encoder_layers", "n_decoder_layers"), n_layers)
+    sizes |= {"d_model": d_model, "d_ff": d_ff, "n_heads": 2}
+    return replace(PRESETS["paper-base"], **sizes)
 
 
-def check_forward(answer: Callable[[Transformer, Tensor, Tensor], Tensor]) -> Feedback:
-    """Grade a forward pass put together from the model's parts.
+def _size(config):
+    with torch.device("meta"):
+        return count_parameters(Transformer(config))
 
-    Args:
-        answer: takes a model, src (batch, src_len) and tgt_in (batch, tgt_len); returns
-            logits (batch, tgt_len, tgt_vocab_size).
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = Transformer(_model(13, 12, 20, 2)).eval().double()
+
+def _formula(cross=1, cross_norm=1, norms=1, matrices=1, out_bias=1, sides=1, **more):
+    """The formula of the exercise, with one of its terms changed."""
+
+    def answer(vocab_size, d, d_ff, n_layers):
+        attention = more.get("squares", 4) * d * d + out_bias * d
+        attention += 3 * d * more.get("in_bias", 0)
+        network = 2 * d * d_ff + more.get("ff_bias", 1) * (d_ff + d)
+        norm = norms * 2 * d
+        encoder = attention + network + 2 * norm
+        decoder = (1 + cross) * attention + network + (2 + cross_norm) * norm
+        return matrices * vocab_size * d + n_layers * (encoder + sides * decoder)
+
+    return answer
+
+
+check_parameter_count = Grader(
+    "vocab_size, d_model, d_ff, n_layers (on each side) -> number of parameters of a "
+    "model as in the paper: one tied matrix, no bias in the query, key and value "
+    "projections, no positions to learn",
+    cases=lambda: [(11, 6, 10, 1), (23, 12, 40, 3)],
+    solution=lambda vocab_size, d_model, d_ff, n_layers: (
+        _size(_config(vocab_size, d_model, d_ff, n_layers))
+    ),
+    right="Your formula agrees with the model, number for number.",
+    mistakes={
+        "the tied matrix is counted three times; it is one.": _formula(matrices=3),
+        "the embedding matrix is missing.": _formula(matrices=0),
+        "the decoder's cross-attention is missing.": _formula(cross=0),
+        "cross-attention and its norm are missing.": _formula(cross=0, cross_norm=0),
+        "the layer norms are missing; each has a gain and a bias.": _formula(norms=0),
+        "a layer norm has two vectors, a gain and a bias.":
+            lambda *sizes: int(_formula(norms=0.5)(*sizes)),
+        "the biases of the feed-forward network are missing.": _formula(ff_bias=0),
+        "the bias of the attention's output projection is missing.":
+            _formula(out_bias=0),
+        "query, key and value projections have no bias here.": _formula(in_bias=1),
+        "the output projections of the attentions are missing.":
+            _formula(squares=3, out_bias=0),
+        "only one side is counted; encoder and decoder have n_layers each.":
+            _formula(sides=0),
+    },
+)  # fmt: skip
+
+
+def _draw_batch():
     src = torch.tensor([[5, 7, 9, 4, 2], [8, 6, 2, 0, 0]])
     tgt_in = torch.tensor([[1, 4, 11, 5], [1, 9, 0, 0]])
-    src_mask, real = padding_mask(src, 0), padding_mask(tgt_in, 0)
-    both = real & causal_mask(4)
-    with torch.no_grad():
-        result = call(answer, model, src.clone(), tgt_in.clone())
-        expected = model(src, tgt_in)
-
-        def run(in_encoder: Mask, cross_mask: Mask, tgt_mask: Mask) -> Tensor:
-            memory = model.encode(src, in_encoder)
-            features = model.decode(tgt_in, memory, cross_mask, tgt_mask)
-            return model.lm_head(features)
-
-        memory = model.encode(src, src_mask)
-        features = model.decode(tgt_in, memory, src_mask, both)
-        shares = expected.softmax(dim=-1)
-        unscaled = model.encoder(
-            model.src_embeddings.tokens(src) + model.src_embeddings.positions.first(5),
-            src_mask,
-        )
-        mistakes = {
-            "these are probabilities; return logits, before the softmax.": shares,
-            "no mask anywhere: the future and the padding are seen.": run(
-                None, None, None
-            ),
-            "the decoder sees the future; its self-attention needs the causal mask.": (
-                run(src_mask, src_mask, real)
-            ),
-            "the encoder sees padding; its attention needs the source mask.": run(
-                None, src_mask, both
-            ),
-            "cross-attention sees padding; it needs the source mask.": run(
-                src_mask, None, both
-            ),
-            "the source's padding is seen in both places; build its mask.": run(
-                None, None, both
-            ),
-            "token vectors are not scaled; call src_embeddings itself.": model.lm_head(
-                model.decode(tgt_in, unscaled, src_mask, both)
-            ),
-        }
-    if isinstance(result, Tensor) and result.shape == features.shape:
-        return wrong("these are features; lm_head turns them into logits.")
-    if problem := check_tensor(result, tuple(expected.shape)):
-        return problem
-    # Only positions that hold a token count: what padding predicts, nobody reads.
-    keep = (tgt_in != 0)[..., None]
-    for message, logits in mistakes.items():
-        if _same(result * keep, logits * keep):
-            return wrong(message)
-    if not _same(result * keep, expected * keep):
-        return wrong("the logits differ from the model's; go through the boxes again.")
-    return right("Six calls, and the logits are the model's.")
+    return [(Transformer(_config(13, 12, 20, 2)).eval(), src, tgt_in)]
 
 
-def check_writing_flops(answer: Callable[..., int]) -> Feedback:
-    """Grade the count of operations for writing a translation token by token.
-
-    Args:
-        answer: takes src_len, tgt_len, d_model, d_ff, n_layers (on each side) and
-            vocab_size; returns floating-point operations, 2 for each multiplication
-            with its addition. The encoder runs once; for every token to be written the
-            decoder reads all target tokens so far, and lm_head judges the last one.
-    """
-    for sizes in ((3, 4, 8, 12, 1, 11), (5, 7, 12, 20, 2, 17)):
-        n, m, d, d_ff, n_layers, vocab = sizes
-        result = call(answer, *sizes)
-        if problem := _number(result):
-            return problem
-        expected = _count_writing(_model(vocab, d, d_ff, n_layers), n, m)
-
-        encoder = n_layers * 4 * n * d * (2 * d + n + d_ff)
-        # What the decoder costs when it reads t tokens, for t from 0 to tgt_len:
-        cross = [n_layers * 4 * d * ((t + n) * d + t * n) for t in range(m + 1)]
-        decoder = [
-            cost + n_layers * 4 * t * d * (2 * d + t + d_ff)
-            for t, cost in enumerate(cross)
-        ]
-        head = 2 * d * vocab
-        again = expected + (m - 1) * encoder
-        everywhere = expected + m * (m - 1) // 2 * head
-        mistakes = {
-            "each multiplication comes with an addition: twice as many.": expected // 2,
-            "this is one pass over all tokens, as in training; when writing, the "
-            "decoder runs once for every token.": encoder + decoder[m] + m * head,
-            "the encoder runs only once; its memory is kept.": again,
-            "lm_head is needed at the last position only.": everywhere,
-            "the decoder reads all tokens so far, not only the newest.": (
-                encoder + m * (decoder[1] + head)
-            ),
-            "the first step reads 1 token and the last one reads tgt_len.": (
-                expected - decoder[m] + decoder[0]
-            ),
-            "the encoder is missing.": expected - encoder,
-            "lm_head is missing.": expected - m * head,
-            "the decoder's cross-attention is missing.": expected - sum(cross[1:]),
-        }
-        for message, count in mistakes.items():
-            if result == count:
-                return wrong(message)
-        if result != expected:
-            return wrong(f"for {sizes} the counter says {expected}, you say {result}.")
-    return right("Your formula agrees with a model that writes, under a counter.")
+def _features(model, src, tgt_in, encoder=True, cross=True, causal=True, scaled=True):
+    """What the decoder returns, with some masks left out."""
+    src_mask, tgt_mask = padding_mask(src, 0), padding_mask(tgt_in, 0)
+    x = model.src_embeddings(src)
+    if not scaled:
+        x = x - (12**0.5 - 1) * model.src_embeddings.tokens(src)
+    memory = model.encoder(x, src_mask if encoder else None)
+    tgt_mask = tgt_mask & causal_mask(tgt_in.size(1)) if causal else tgt_mask
+    y = model.tgt_embeddings(tgt_in)
+    return model.decoder(y, memory, src_mask if cross else None, tgt_mask)
 
 
-def _count_writing(config: TransformerConfig, src_len: int, tgt_len: int) -> int:
+def _forward(**masks):
+    return lambda model, src, tgt: model.lm_head(_features(model, src, tgt, **masks))
+
+
+check_forward = Grader(
+    "a model, src (batch, src_len), tgt_in (batch, tgt_len) -> logits (batch, tgt_len, "
+    "tgt_vocab_size), put together from the model's parts",
+    cases=_draw_batch,
+    # Only positions that hold a token count: nobody reads what padding predicts.
+    view=lambda logits, model, src, tgt_in: logits[tgt_in != 0],
+    solution=lambda model, src, tgt_in: model(src, tgt_in),
+    right="Six calls, and the logits are the model's.",
+    mistakes={
+        "these are features; lm_head turns them into logits.": _features,
+        "these are probabilities; return logits, before the softmax.":
+            lambda *given: _forward()(*given).softmax(dim=-1),
+        "no mask anywhere: the future and the padding are seen.":
+            [_forward(encoder=False, cross=False, causal=False),
+             lambda model, src, tgt_in: (
+                 model.lm_head(model.decode(tgt_in, model.encode(src))))],
+        "the decoder sees the future; its self-attention needs the causal mask.":
+            _forward(causal=False),
+        "the encoder sees padding; its attention needs the source mask.":
+            _forward(encoder=False),
+        "cross-attention sees padding; it needs the source mask.":
+            _forward(cross=False),
+        "the source's padding is seen in both places; build its mask.":
+            _forward(encoder=False, cross=False),
+        "token vectors are not scaled; call src_embeddings itself.":
+            _forward(scaled=False),
+    },
+)  # fmt: skip
+
+
+def _count_writing(src_len, tgt_len, d_model, d_ff, n_layers, vocab_size):
+    """Let a model write under a counter."""
     with torch.device("meta"):
-        model = Transformer(config)
+        model = Transformer(_config(vocab_size, d_model, d_ff, n_layers))
         ids = torch.ones(1, max(src_len, tgt_len), dtype=torch.long)
     with record_attention(model), FlopCounterMode(display=False) as counter:
         memory = model.encode(ids[:, :src_len])
@@ -197,53 +135,86 @@ def _count_writing(config: TransformerConfig, src_len: int, tgt_len: int) -> int
     return counter.get_total_flops()
 
 
-def check_design(config: TransformerConfig | None) -> Feedback:
-    """Judge a model designed under a budget: any that keeps to it is right.
+def _write(
+    encoders=1, cross=1, lengths=lambda m: range(1, m + 1), heads=lambda t, m: 1
+):
+    """The formula, with one of its terms changed."""
 
-    Args:
-        config: at most BUDGET parameters, both vocabularies of VOCABULARY tokens, heads
-            at least 32 wide, at least 2 layers a side, d_ff at least d_model.
-    """
-    if config is None or config is Ellipsis:
-        return NOT_ATTEMPTED
-    if not isinstance(config, TransformerConfig):
-        return wrong(f"expected a TransformerConfig, not {type(config).__name__}.")
-    if {config.src_vocab_size, config.tgt_vocab_size} != {VOCABULARY}:
-        return wrong(f"both vocabularies must have {VOCABULARY} tokens.")
-    if min(config.n_encoder_layers, config.n_decoder_layers) < 2:
-        return wrong("at least 2 layers a side are asked for.")
-    if config.d_model // config.n_heads < 32:
-        return wrong(
-            f"heads are {config.d_model // config.n_heads} wide, but at least 32 are "
-            "asked for: take fewer heads."
-        )
-    if config.d_ff < config.d_model:
-        return wrong(f"d_ff {config.d_ff} is below d_model {config.d_model}.")
-    with torch.device("meta"):
-        model = Transformer(config)
-    size = count_parameters(model)
-    if size > BUDGET:
-        hint = "" if config.tie_embeddings == "all" else " Are the embeddings tied?"
-        return wrong(f"{size:,} parameters, {size - BUDGET:,} over the budget.{hint}")
-    if size < 0.9 * BUDGET:
-        return wrong(f"{size:,} parameters leave more than a tenth of the budget.")
-    share = count_parameters(model.src_embeddings) / size
-    return right(f"{size:,} parameters, {share:.0%} of them in the shared matrix.")
+    def attention(q_len, k_len, d):
+        return 4 * (q_len + k_len) * d * d + 4 * q_len * k_len * d
+
+    def answer(n, m, d, d_ff, n_layers, vocab_size):
+        runs = encoders(m) if callable(encoders) else encoders
+        total = runs * n_layers * (attention(n, n, d) + 4 * n * d * d_ff)
+        for t in lengths(m):
+            layer = attention(t, t, d) + cross * attention(t, n, d) + 4 * t * d * d_ff
+            total += n_layers * layer + heads(t, m) * 2 * d * vocab_size
+        return total
+
+    return answer
 
 
-def _model(vocab: int, d_model: int, d_ff: int, n_layers: int) -> TransformerConfig:
-    base = replace(PRESETS["paper-base"], src_vocab_size=vocab, tgt_vocab_size=vocab)
-    base = replace(base, n_encoder_layers=n_layers, n_decoder_layers=n_layers)
-    return replace(base, d_model=d_model, d_ff=d_ff, n_heads=2)
+check_writing_flops = Grader(
+    "src_len, tgt_len, d_model, d_ff, n_layers (on each side), vocab_size -> "
+    "floating-point operations of writing a translation, 2 for each multiplication and "
+    "addition. The encoder runs once; for every token to be written the decoder "
+    "reads all target tokens so far, and lm_head reads the last one.",
+    cases=lambda: [(3, 4, 8, 12, 1, 11), (5, 7, 12, 20, 2, 17)],
+    solution=_count_writing,
+    right="Your formula agrees with a model that writes, under a counter.",
+    mistakes={
+        "each multiplication comes with an addition: twice as many.":
+            lambda *sizes: _write()(*sizes) // 2,
+        "this is one pass over all tokens, as in training; when writing, the decoder "
+        "runs once for every token.":
+            _write(lengths=lambda m: [m], heads=lambda t, m: m),
+        "the encoder runs only once; its memory is kept.": _write(encoders=lambda m: m),
+        "lm_head is needed at the last position only.": _write(heads=lambda t, m: t),
+        "the decoder reads all tokens so far, not only the newest.":
+            _write(lengths=lambda m: [1] * m),
+        "the first step reads 1 token and the last one reads tgt_len.":
+            _write(lengths=range),
+        "the encoder is missing.": _write(encoders=0),
+        "lm_head is missing.": _write(heads=lambda t, m: 0),
+        "the decoder's cross-attention is missing.": _write(cross=0),
+    },
+)  # fmt: skip
 
 
-def _number(result: object) -> Feedback | None:
-    if problem := unanswered(result):
-        return problem
-    if isinstance(result, bool) or not isinstance(result, int | float):
-        return wrong(f"expected a whole number, but got {type(result).__name__}.")
-    return None
+_DESIGN = replace(_config(VOCABULARY, 256, 1024, 4), n_heads=8)
 
-
-def _same(a: Tensor, b: Tensor) -> bool:
-    return torch.allclose(a.double(), b, rtol=0, atol=1e-6)
+check_design = Grader(
+    f"a TransformerConfig with at most {BUDGET:,} parameters, both vocabularies of "
+    f"{VOCABULARY} tokens, heads at least 32 wide, at least 2 layers a side, and d_ff "
+    "at least d_model",
+    cases=lambda: [()],
+    run=lambda config: config,
+    solution=_DESIGN,
+    right=lambda configs: (
+        f"{_size(configs[0]):,} parameters, "
+        f"{VOCABULARY * configs[0].d_model / _size(configs[0]):.0%} of them in the "
+        "shared matrix."
+    ),
+    any_answer=True,
+    mistakes={
+        f"both vocabularies must have {VOCABULARY} tokens.":
+            Seen(lambda it: {it.src_vocab_size, it.tgt_vocab_size} != {VOCABULARY},
+                 replace(_DESIGN, tgt_vocab_size=100, tie_embeddings="decoder")),
+        "at least 2 layers a side are asked for.":
+            Seen(lambda it: min(it.n_encoder_layers, it.n_decoder_layers) < 2,
+                 replace(_DESIGN, n_encoder_layers=1)),
+        "heads are less than 32 wide: take fewer heads.":
+            Seen(lambda it: it.d_model < 32 * it.n_heads, replace(_DESIGN, n_heads=16)),
+        "d_ff is below d_model.":
+            Seen(lambda it: it.d_ff < it.d_model, replace(_DESIGN, d_ff=128)),
+        "the parameters are over the budget. Are the embeddings tied?":
+            Seen(lambda it: _size(it) > BUDGET and it.tie_embeddings != "all",
+                 replace(_DESIGN, tie_embeddings="none")),
+        "{:,} parameters are over the budget.":
+            Seen(lambda it: _size(it) if _size(it) > BUDGET else None,
+                 replace(_DESIGN, d_model=512)),
+        "{:,} parameters leave more than a tenth of the budget.":
+            Seen(lambda it: _size(it) if _size(it) < 0.9 * BUDGET else None,
+                 replace(_DESIGN, n_encoder_layers=2, n_decoder_layers=2)),
+    },
+)  # fmt: skip

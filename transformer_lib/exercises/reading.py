@@ -1,230 +1,165 @@
 """Graders of the chapter on reading attention."""
 
-from collections.abc import Callable
 from functools import lru_cache
+from statistics import fmean
 
 import torch
-from torch import Tensor
 
 from transformer_lib.data.batches import make_batch
 from transformer_lib.data.corpora.grammar import explain, load_grammar
 from transformer_lib.data.examples import split_words
 from transformer_lib.evaluation.alignment import (
-    Link,
     alignment_error_rate,
     links_from_weights,
 )
-from transformer_lib.exercises.feedback import (
-    Feedback,
-    call,
-    compare,
-    right,
-    unanswered,
-    wrong,
-)
+from transformer_lib.exercises.grading import Grader, Seen
 from transformer_lib.interpret.recording import record_attention
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.pretrained.translator import load
 
 GOAL = 0.11  # error rate that exercise 4 asks for
 
-
-def check_error_rate(
-    answer: Callable[[list, list, list], object],
-) -> Feedback:
-    """Grade the alignment error rate with sure and possible links.
-
-    Args:
-        answer: takes lists of sets of links, one set a sentence: found, sure and
-            possible; the sure ones are among the possible. Returns AER.
-    """
-    found = [{(0, 0), (1, 1), (2, 2), (3, 4)}, {(0, 1), (2, 0)}]
-    sure = [{(0, 0), (1, 1)}, {(1, 0), (0, 1), (2, 2)}]
-    possible = [{(0, 0), (1, 1), (2, 2), (2, 3)}, {(1, 0), (0, 1), (2, 2), (2, 0)}]
-    result = call(answer, *([set(s) for s in each] for each in (found, sure, possible)))
-    if isinstance(result, (int, float)):
-        result = torch.tensor(float(result), dtype=torch.float64)
-    expected = alignment_error_rate(found, sure, possible)
-    only_sure = alignment_error_rate(found, sure)
-    f1 = 2 / (1 / expected.precision + 1 / expected.recall)
-    pairs = zip(found, sure, possible, strict=True)
-    each = [alignment_error_rate([a], [s], [p]).error_rate for a, s, p in pairs]
-    mistakes = {
-        "this is one minus the error rate.": 1 - expected.error_rate,
-        "only the sure links count here; a possible one that is found is no error.": (
-            only_sure.error_rate
-        ),
-        "this is the mean of the sentences' rates; count the links of all of them.": (
-            sum(each) / 2
-        ),
-        "this is 1 minus the F1 score, which weighs precision and recall otherwise.": (
-            1 - f1
-        ),
-        "this is the precision.": expected.precision,
-        "this is the recall.": expected.recall,
-    }
-    tensors = {k: torch.tensor(v, dtype=torch.float64) for k, v in mistakes.items()}
-    right_one = torch.tensor(expected.error_rate, dtype=torch.float64)
-    if problem := compare(result, right_one, tensors):
-        return problem
-    return right("Sure links must be found, possible ones may be.")
+_FOUND = [{(0, 0), (1, 1), (2, 2), (3, 4)}, {(0, 1), (2, 0)}]
+_SURE = [{(0, 0), (1, 1)}, {(1, 0), (0, 1), (2, 2)}]
+_POSSIBLE = [{(0, 0), (1, 1), (2, 2), (2, 3)}, {(1, 0), (0, 1), (2, 2), (2, 0)}]
 
 
-def check_previous_weight(answer: Callable[[Tensor, Tensor], Tensor]) -> Feedback:
-    """Grade the mean weight on the token before the query.
-
-    Args:
-        answer: takes weights of a decoder's self-attention, (batch, n_heads, length,
-            length), and lengths (batch,), the number of real tokens of each sentence;
-            returns (n_heads,).
-    """
-    lengths = torch.tensor([5, 3, 2])
-    generator = torch.Generator().manual_seed(0)
-    scores = torch.randn(3, 2, 5, 5, generator=generator, dtype=torch.float64)
-    past = torch.ones(5, 5, dtype=torch.bool).tril()
-    weights = scores.masked_fill(~past, -torch.inf).softmax(dim=-1)
-    result = call(answer, weights.clone(), lengths.clone())
-    before = weights.diagonal(-1, dim1=2, dim2=3)  # (batch, n_heads, length - 1)
-    after = weights.mT.diagonal(-1, dim1=2, dim2=3)
-    real = torch.arange(1, 5) < lengths[:, None]  # (batch, length - 1)
-
-    def mean(values: Tensor, counted: Tensor) -> Tensor:
-        return values.transpose(1, 2)[counted].mean(dim=0)
-
-    expected = mean(before, real)
-    n_queries = real.sum()
-    first = (before.transpose(1, 2) * real[..., None]).sum(dim=(0, 1))
-    each = [mean(before[i : i + 1], real[i : i + 1]) for i in range(3)]
-    mistakes = {
-        "rows of padding are counted; use only queries below the sentence's length.": (
-            mean(before, torch.ones_like(real))
-        ),
-        "the first query is counted, but it has no token before it.": (
-            first / (n_queries + 3)
-        ),
-        "every sentence counts the same here; every query should.": (
-            torch.stack(each).mean(dim=0)
-        ),
-        "this is the weight on the token itself.": (
-            mean(weights.diagonal(dim1=2, dim2=3)[..., 1:], real)
-        ),
-        "this is the weight on the next token: rows are queries.": mean(after, real),
-    }
-    if problem := compare(result, expected, mistakes):
-        return problem
-    return right("One number a head, from queries that have a token before them.")
+def _error_rate(found, sure, possible):
+    return alignment_error_rate(found, sure, possible).error_rate
 
 
-def check_pruning(answer: Callable[[MultiHeadAttention, int], object]) -> Feedback:
-    """Grade the removal of one head from an attention, in its weights.
-
-    Args:
-        answer: takes a MultiHeadAttention and the number of a head, and changes the
-            attention's parameters so that this head adds nothing to the output. All
-            else must stay.
-    """
-    attention, x = _attention()
-    head, size = 1, attention.d_head
-    result = call(answer, attention, head)
-    if isinstance(result, Feedback):
-        return result
-    found = attention(x, x, x)
-    columns = slice(head * size, (head + 1) * size)
-    if torch.equal(found, _changed({})(x)):
-        return unanswered(None)
-    mistakes = {
-        "rows of out_proj.weight are outputs of the block; a head's numbers come in by "
-        "its columns.": _changed({"out_proj.weight": (columns, slice(None))}),
-        "the values' bias is left: their weights sum to 1, so it is still added.": (
-            _changed({"v_proj.weight": (columns, slice(None))})
-        ),
-        "the columns of a head stand side by side: head * d_head and those after.": (
-            _changed({"out_proj.weight": (slice(None), slice(head, None, 3))})
-        ),
-        "the bias of out_proj belongs to no head; leave it.": _changed(
-            {"out_proj.weight": (slice(None), columns), "out_proj.bias": (slice(None),)}
-        ),
-        "this removes head 0, whatever head is asked for.": _changed(
-            {"out_proj.weight": (slice(None), slice(0, size))}
-        ),
-    }
-    expected = _changed({"out_proj.weight": (slice(None), columns)})(x)
-    outputs = {message: change(x) for message, change in mistakes.items()}
-    if problem := compare(found, expected, outputs, atol=1e-9):
-        return problem
-    return right("The head is gone, and nothing else has moved.")
-
-
-def check_aligner(answer: Callable[[Tensor], object]) -> Feedback:
-    """Grade a way to read links from all cross-attention weights of a sentence pair.
-
-    Args:
-        answer: takes weights (n_layers, n_heads, tgt_len, src_len) of the words of a
-            pair, row j being the position that produces target word j; returns the
-            set of links (source word, target word). It is tried on 60 sentences that
-            the model has not learned from, in the chapter's shipped model.
-    """
-    found, gold = [], []
-    for weights, links in _sentences():
-        result = call(answer, weights.clone())
-        if problem := unanswered(result):
-            return problem
-        if not isinstance(result, set):
-            return wrong(f"expected a set of links, but got {type(result).__name__}.")
-        tgt_len, src_len = weights.shape[2:]
-        for link in result:
-            if not _is_link(link, src_len, tgt_len):
-                return wrong(
-                    f"{link!r} is no link (source word, target word) of {src_len} and "
-                    f"{tgt_len} words."
-                )
-        found.append(result)
-        gold.append(links)
-    if not any(found):
-        return wrong("no link at all was found.")
-    rate = alignment_error_rate(found, gold)
-    best = min(_rates_of_heads())
-    if rate.error_rate >= GOAL:
-        return wrong(
-            f"{rate}; the best single head has {best:.2f}. Ask for less than {GOAL}."
-        )
-    return right(f"{rate}, where the best single head has {best:.2f}.")
-
-
-def _attention() -> tuple[MultiHeadAttention, Tensor]:
-    """Return an attention of 3 heads with biases, in float64, and an input."""
-    generator = torch.Generator().manual_seed(0)
-    attention = MultiHeadAttention(6, 3).double()
-    with torch.no_grad():
-        for parameter in attention.parameters():
-            parameter.normal_(generator=generator)
-    x = torch.randn(2, 4, 6, generator=generator, dtype=torch.float64)
-    return attention, x
-
-
-def _changed(zeroed: dict[str, tuple]) -> Callable[[Tensor], Tensor]:
-    """Return an attention in which some parameters are zero."""
-    attention, _ = _attention()
-    with torch.no_grad():
-        for name, place in zeroed.items():
-            attention.get_parameter(name)[place] = 0.0
-    return lambda x: attention(x, x, x)
-
-
-def _is_link(link: object, src_len: int, tgt_len: int) -> bool:
-    whole = isinstance(link, tuple) and all(isinstance(n, int) for n in link)
-    return (
-        whole and len(link) == 2 and 0 <= link[0] < src_len and 0 <= link[1] < tgt_len
+def _mean_rate(*links):
+    return fmean(
+        _error_rate(*([one] for one in each)) for each in zip(*links, strict=True)
     )
 
 
+def _f1_rate(*links):
+    score = alignment_error_rate(*links)
+    return 1 - 2 / (1 / score.precision + 1 / score.recall)
+
+
+check_error_rate = Grader(
+    "lists of sets of links, one set a sentence: found, sure, possible -> AER",
+    cases=lambda: [(_FOUND[:], _SURE[:], _POSSIBLE[:])],
+    solution=_error_rate,
+    right="Sure links must be found, possible ones may be.",
+    mistakes={
+        "this is one minus the error rate.": lambda *links: 1 - _error_rate(*links),
+        "only the sure links count here; a possible one that is found is no error.":
+            lambda found, sure, possible: _error_rate(found, sure, sure),
+        "this is the mean of the sentences' rates; count the links of all of them.":
+            _mean_rate,
+        "this is 1 minus the F1 score, which weighs precision and recall otherwise.":
+            _f1_rate,
+        "this is the precision.": lambda *links: alignment_error_rate(*links).precision,
+        "this is the recall.": lambda *links: alignment_error_rate(*links).recall,
+    },
+)  # fmt: skip
+
+
+def _previous_weight(weights, lengths, offset=-1, more=0):
+    """Mean weight on the token `offset` further on, over queries from 1."""
+    here, queries = weights.size(2), torch.arange(1, weights.size(2))
+    keys = (queries + offset).clamp(max=here - 1)
+    wanted = weights[:, :, queries, keys].transpose(
+        1, 2
+    )  # (batch, length - 1, n_heads)
+    real = queries < lengths[:, None]
+    return wanted[real].sum(dim=0) / (real.sum() + more)
+
+
+def _draw_weights():
+    scores = torch.randn(3, 2, 5, 5).masked_fill(~torch.ones(5, 5).tril().bool(), -1e9)
+    return [(scores.softmax(dim=-1), torch.tensor([5, 3, 2]))]
+
+
+check_previous_weight = Grader(
+    "weights of a decoder's self-attention (batch, n_heads, length, length), the "
+    "number of real tokens of each sentence (batch,) -> mean weight on the token "
+    "before the query, (n_heads,)",
+    cases=_draw_weights,
+    solution=_previous_weight,
+    right="One number a head, from queries that have a token before them.",
+    mistakes={
+        "rows of padding are counted; use only queries below the sentence's length.":
+            lambda weights, lengths: _previous_weight(weights, 0 * lengths + 5),
+        "the first query is counted, but it has no token before it.": {"more": 3},
+        "every sentence counts the same here; every query should.": (
+            lambda weights, lengths: torch.stack(
+                [_previous_weight(weights[[i]], lengths[[i]]) for i in range(3)]
+            ).mean(dim=0)
+        ),
+        "this is the weight on the token itself.": {"offset": 0},
+        "this is the weight on the next token: rows are queries.":
+            lambda weights, lengths: _previous_weight(weights.mT, lengths),
+    },
+)  # fmt: skip
+
+
+def _zero(*changes):
+    """Zero these parts of parameters, given as (name, index of head)."""
+
+    @torch.no_grad()
+    def prune(attention, head):
+        for name, index in changes:
+            size = attention.d_head
+            attention.get_parameter(name)[index(head, size)] = 0.0
+
+    return prune
+
+
+def _rows(head, size):
+    return slice(head * size, (head + 1) * size)
+
+
+def _columns(head, size):
+    return ..., _rows(head, size)
+
+
+def _draw_attention():
+    attention = MultiHeadAttention(6, 3)
+    for parameter in attention.parameters():
+        torch.nn.init.normal_(parameter)
+    return [(attention, 1, torch.randn(2, 4, 6))]
+
+
+def _output(answer, attention, head, x):
+    """What the attention returns afterwards; None if that is the same as before."""
+    before = attention(x, x, x)
+    answer(attention, head)
+    after = attention(x, x, x)
+    return None if torch.equal(before, after) else after
+
+
+check_pruning = Grader(
+    "a MultiHeadAttention, the number of a head -> nothing; changes the parameters so "
+    "that this head adds nothing to the output, and all else stays",
+    cases=_draw_attention,
+    run=_output,
+    solution=_zero(("out_proj.weight", _columns)),
+    right="The head is gone, and nothing else has moved.",
+    mistakes={
+        "rows of out_proj.weight are outputs of the block; a head's numbers come in by "
+        "its columns.": _zero(("out_proj.weight", _rows)),
+        "the values' bias is left: their weights sum to 1, so it is still added.":
+            _zero(("v_proj.weight", _rows)),
+        "the columns of a head stand side by side: head * d_head and those after.":
+            _zero(("out_proj.weight", lambda head, size: (..., slice(head, 6, 3)))),
+        "the bias of out_proj belongs to no head; leave it.":
+            _zero(("out_proj.weight", _columns), ("out_proj.bias", lambda *head: ...)),
+        "this removes head 0, whatever head is asked for.":
+            _zero(("out_proj.weight", lambda head, size: _columns(0, size))),
+    },
+)  # fmt: skip
+
+
 @lru_cache(maxsize=1)
-def _sentences() -> tuple[tuple[Tensor, tuple[Link, ...]], ...]:
-    """Return weights and gold links of held-out sentences."""
+def _sentences():
+    """Weights and gold links of held-out sentences."""
     translator = load("grammar")
     tokenizer, model = translator.tokenizer, translator.model
-    held_out = load_grammar().test[200:260]
-    examples = [explain(english) for english, _ in held_out]
+    examples = [explain(english) for english, _ in load_grammar().test[200:260]]
     pairs = [
         (tokenizer.encode(e.english), tokenizer.encode(e.german)) for e in examples
     ]
@@ -233,21 +168,65 @@ def _sentences() -> tuple[tuple[Tensor, tuple[Link, ...]], ...]:
         model(batch.src, batch.tgt_in)
     cross = [weights for name, weights in maps.items() if name.endswith("cross_attn")]
     joined = torch.stack(cross, dim=1)  # (batch, n_layers, n_heads, tgt_len, src_len)
-    return tuple(
-        (joined[n, ..., : len(split_words(e.german)), : len(split_words(e.english))],
-         e.alignment)
-        for n, e in enumerate(examples)
-    )  # fmt: skip
-
-
-def _rates_of_heads() -> list[float]:
-    """Return the error rate of every single head."""
-    gold = [links for _, links in _sentences()]
-    n_layers, n_heads = _sentences()[0][0].shape[:2]
-    return [
-        alignment_error_rate(
-            [links_from_weights(w[layer, head]) for w, _ in _sentences()], gold
-        ).error_rate
-        for layer in range(n_layers)
-        for head in range(n_heads)
+    sizes = [
+        (len(split_words(e.german)), len(split_words(e.english))) for e in examples
     ]
+    weights = [joined[n, ..., :tgt, :src] for n, (tgt, src) in enumerate(sizes)]
+    return weights, [e.alignment for e in examples]
+
+
+def _score(found):
+    return alignment_error_rate(found, _sentences()[1])
+
+
+def _best_head():
+    """The error rate of the best single head."""
+    weights, _ = _sentences()
+    n_layers, n_heads = weights[0].shape[:2]
+    heads = ((layer, head) for layer in range(n_layers) for head in range(n_heads))
+    return min(
+        _score([links_from_weights(w[h]) for w in weights]).error_rate for h in heads
+    )
+
+
+def _clear_links(weights):
+    """Links of the two best heads where they are clear."""
+    largest, source = weights[1, :2].mean(dim=0).max(dim=1)
+    return {(int(i), j) for j, i in enumerate(source) if largest[j] > 0.4}
+
+
+def _impossible(found, weights):
+    for links, each in zip(found, weights, strict=True):
+        tgt_len, src_len = each.shape[2:]
+        for i, j in links:
+            if i not in range(src_len) or j not in range(tgt_len):
+                return i, j, src_len, tgt_len
+    return None
+
+
+check_aligner = Grader(
+    "weights (n_layers, n_heads, tgt_len, src_len) of the words of a pair, row j "
+    "being the position that produces target word j -> the set of links (source word, "
+    "target word). It is tried on 60 sentences that the model has not learned from.",
+    cases=lambda: [([w.clone() for w in _sentences()[0]],)],
+    run=lambda answer, weights: [answer(w) for w in weights],
+    solution=_clear_links,
+    right=lambda found: (
+        f"{_score(found[0])}, where the best single head has {_best_head():.2f}."
+    ),
+    any_answer=True,
+    mistakes={
+        "({}, {}) is no link (source word, target word) of {} and {} words.":
+            Seen(_impossible, lambda w: _clear_links(w) | {(99, 0)}),
+        "no link at all was found.":
+            Seen(lambda found, weights: not any(found), lambda w: set()),
+        f"{{}}; the best single head has {{:.2f}}. Ask for less than {GOAL}.": Seen(
+            lambda found, weights: (
+                (_score(found), _best_head())
+                if _score(found).error_rate >= GOAL
+                else None
+            ),
+            lambda w: links_from_weights(w[1, 1]),
+        ),
+    },
+)  # fmt: skip

@@ -1,223 +1,217 @@
 """Graders of the chapter on layer norm, residual connections and dropout."""
 
 import copy
-import math
-from collections.abc import Callable
+from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import nn
 
-from transformer_lib.exercises.feedback import (
-    NOT_ATTEMPTED,
-    Feedback,
-    call,
-    compare,
-    right,
-    wrong,
-)
+from transformer_lib.exercises.grading import Grader, Seen
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.layers import EncoderLayer, FeedForward
 
 
-def check_layer_norm(
-    answer: Callable[[Tensor, Tensor, Tensor, float], Tensor],
-) -> Feedback:
-    """Grade a layer norm written by hand.
-
-    Args:
-        answer: takes x (batch, length, d_model), gain and bias (d_model,), and eps;
-            returns (batch, length, d_model).
-    """
-    x = 3 * _draw(2, 5, 7) + 2
-    gain, bias, eps = 1 + _draw(7, seed=1), _draw(7, seed=2), 0.5
-    result = call(answer, x.clone(), gain.clone(), bias.clone(), eps)
-
-    centered, variance = _center(x)
-    larger = variance * 7 / 6  # unbiased
-    plain = centered / (variance + eps).sqrt()
-    moments = [_center(x, dim) for dim in (1, (1, 2))]
-    over_positions, over_both = (c / (v + eps).sqrt() for c, v in moments)
-    expected = plain * gain + bias
-    mistakes = {
-        "the variance is unbiased; layer norm divides by N, not by N - 1.": (
-            centered / (larger + eps).sqrt() * gain + bias
-        ),
-        "epsilon stands outside the root; it is added to the variance.": (
-            centered / (variance.sqrt() + eps) * gain + bias
-        ),
-        "the deviation is unbiased and epsilon stands outside the root.": (
-            centered / (larger.sqrt() + eps) * gain + bias
-        ),
-        "epsilon is missing.": centered / variance.sqrt() * gain + bias,
-        "the root is missing; divide by the deviation, not by the variance.": (
-            centered / (variance + eps) * gain + bias
-        ),
-        "the mean is not subtracted.": x / (variance + eps).sqrt() * gain + bias,
-        "mean and variance run over the positions; they belong to the features.": (
-            over_positions * gain + bias
-        ),
-        "mean and variance run over positions and features; each position has its "
-        "own.": over_both * gain + bias,
-        "gain and bias are missing.": plain,
-        "the gain is missing.": plain + bias,
-        "the bias is missing.": plain * gain,
-        "gain and bias are swapped.": plain * bias + gain,
-        "the bias is added before the gain; the gain comes first.": (
-            (plain + bias) * gain
-        ),
-    }
-    if problem := compare(result, expected, mistakes):
-        return problem
-    return right("Mean 0 and variance 1 at each position, then gain and bias.")
-
-
-def check_connection(answer: Callable[..., Tensor]) -> Feedback:
-    """Grade the connection around a sub-layer, in both orders.
-
-    Args:
-        answer: takes x (batch, length, d_model), the functions sublayer, norm and
-            dropout, and the boolean norm_first; returns (batch, length, d_model).
-    """
-    x, matrix = 2 * _draw(2, 5, 7), _draw(7, 7, seed=1)
-    mask = 2.0 * (_draw(2, 5, 7, seed=2) > 0)
-
-    def f(x: Tensor) -> Tensor:
-        return torch.tanh(x @ matrix) + 0.5
-
-    def norm(x: Tensor) -> Tensor:
-        return F.layer_norm(x, (7,))
-
-    def drop(x: Tensor) -> Tensor:  # drops the same numbers every time
-        return x * mask
-
-    post, pre = norm(x + drop(f(x))), x + drop(f(norm(x)))
-    shared = {
-        "the residual is missing; add x.": drop(f(x)),
-        "the norm is missing.": x + drop(f(x)),
-        "only the sub-layer's output is normalized: x + norm(f(x)).": (
-            x + drop(norm(f(x)))
-        ),
-        "only the sub-layer's output is normalized: x + dropout(norm(f(x))).": (
-            x + norm(drop(f(x)))
-        ),
-        "the residual is missing; add x before the norm.": norm(drop(f(x))),
-        "the residual is missing; pre-norm too adds x.": drop(f(norm(x))),
-        "the residual is taken after the norm; the sum needs x as it came.": (
-            norm(x) + drop(f(norm(x)))
-        ),
-        "dropout stands after the norm, so the residual stream is dropped.": (
-            drop(norm(x + f(x)))
-        ),
-        "dropout acts on the sum; it belongs to the sub-layer's output.": (
-            norm(drop(x + f(x)))
-        ),
-        "dropout acts on the sum, so the residual stream is dropped.": (
-            drop(x + f(norm(x)))
-        ),
-        "dropout acts on the sub-layer's input; it belongs to its output.": (
-            x + f(drop(norm(x)))
-        ),
-        "dropout acts on the input of f; it belongs to its output.": (
-            norm(x + f(drop(x)))
-        ),
-        "dropout is missing.": norm(x + f(x)),
-        "dropout is missing, or is never called.": x + f(norm(x)),
-    }
-    for norm_first, expected, other in ((False, post, pre), (True, pre, post)):
-        result = call(answer, x.clone(), f, norm, drop, norm_first)
-        swapped = "this is the other order; norm_first=True means x + f(norm(x))."
-        if problem := compare(result, expected, {swapped: other, **shared}):
-            if problem.status == "open":
-                return problem if not norm_first else wrong("norm_first=True: nothing.")
-            return wrong(f"norm_first={norm_first}: {problem.message}")
-    return right("Both orders, and the stream itself is never dropped.")
-
-
-def check_copied_gain(answer: Callable[[Tensor], Tensor]) -> Feedback:
-    """Grade the gain that makes a biased layer norm equal an unbiased one.
-
-    Args:
-        answer: takes the gain (d_model,) of a norm that divides by the unbiased
-            standard deviation; returns the gain (d_model,) for `nn.LayerNorm`.
-    """
-    for width in (2, 5, 64):
-        gain = 1 + _draw(width).abs()
-        result = call(answer, gain.clone())
-        share = (width - 1) / width
-        mistakes = {
-            "the gain is unchanged; the outputs still differ.": gain,
-            "the factor is upside down: the unbiased norm's outputs are smaller.": (
-                gain / math.sqrt(share)
-            ),
-            "the root is missing: (N - 1) / N is the factor of the variances.": (
-                gain * share
-            ),
-            "the root is missing, and the factor is upside down.": gain / share,
-            "N counts the features, but the factor holds N + 1.": (
-                gain * math.sqrt(width / (width + 1))
-            ),
-        }
-        if problem := compare(result, gain * math.sqrt(share), mistakes):
-            if width > 2 and problem.status == "wrong":
-                return wrong(f"right for 2 features; for {width}: {problem.message}")
-            return problem
-    return right("The same outputs as before, from another norm.")
-
-
-def check_identity_start(answer: Callable[[EncoderLayer], object]) -> Feedback:
-    """Grade the start at which a pre-norm layer changes nothing, yet can learn.
-
-    Args:
-        answer: takes an EncoderLayer with norm_first=True and changes its parameters
-            in place.
-    """
-    layer, x = _layer(), _draw(2, 5, 8).float()
-    before = copy.deepcopy(layer.state_dict())
-    result = call(answer, layer)
-    if isinstance(result, Feedback):
-        return result
-    after = layer.state_dict()
-    changed = {name for name in before if not torch.equal(before[name], after[name])}
-    if not changed:
-        return NOT_ATTEMPTED
-    attention = layer.self_attn(x, x, x).abs().max() > 1e-6
-    ends = ("self_attn.out_proj", "feed_forward.contract")
-    if not torch.allclose(layer(x), x, atol=1e-6):
-        end = ends[0] if attention else ends[1]
-        which = "attention" if attention else "the feed-forward network"
-        if not after[f"{end}.weight"].any():
-            return wrong(f"{which} still adds the bias of {end}.")
-        return wrong(f"{which} still adds something; look at {end}.")
-    loss = (layer(x) * _draw(2, 5, 8, seed=3).float()).sum()
-    loss.backward()
-    for end in ends:
-        if not layer.get_submodule(end).weight.grad.any():
-            return wrong(
-                f"the layer is the identity for ever: no gradient reaches {end}.weight."
-            )
-    allowed = {f"{end}.{kind}" for end in ends for kind in ("weight", "bias")}
-    if spare := sorted(changed - allowed):
-        return wrong(f"{spare[0]} was changed, which is not needed.")
-    return right("The layer starts as nothing at all, and can become anything.")
-
-
-def _draw(*shape: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-
-def _center(x: Tensor, dim: int | tuple[int, ...] = -1) -> tuple[Tensor, Tensor]:
-    """Return x without its mean over dim, and its biased variance."""
+def _layer_norm(x, gain, bias, eps, *, dim=-1, unbiased=False, spread=None):
     centered = x - x.mean(dim, keepdim=True)
-    return centered, centered.square().mean(dim, keepdim=True)
+    variance = x.var(dim, unbiased=unbiased, keepdim=True)
+    spread = spread or (lambda variance, eps: (variance + eps).sqrt())
+    return centered / spread(variance, eps) * gain + bias
 
 
-def _layer() -> EncoderLayer:
-    """Return a pre-norm layer whose parameters are all far from 0, biases too."""
+check_layer_norm = Grader(
+    "x (batch, length, d_model), gain and bias (d_model,), eps "
+    "-> (batch, length, d_model)",
+    cases=lambda: [(3 * torch.randn(2, 5, 7) + 2, *(torch.randn(2, 7) + 1), 0.5)],
+    solution=_layer_norm,
+    right="Mean 0 and variance 1 at each position, then gain and bias.",
+    mistakes={
+        "the variance is unbiased; layer norm divides by N, not by N - 1.":
+            {"unbiased": True},
+        "epsilon stands outside the root; it is added to the variance.":
+            {"spread": lambda variance, eps: variance.sqrt() + eps},
+        "the deviation is unbiased and epsilon stands outside the root.":
+            {"unbiased": True, "spread": lambda variance, eps: variance.sqrt() + eps},
+        "epsilon is missing.": lambda x, gain, bias, eps: _layer_norm(x, gain, bias, 0),
+        "the root is missing; divide by the deviation, not by the variance.":
+            {"spread": lambda variance, eps: variance + eps},
+        "the mean is not subtracted.": lambda x, gain, bias, eps: (
+            x / (x.var(-1, unbiased=False, keepdim=True) + eps).sqrt() * gain + bias
+        ),
+        "mean and variance run over the positions; they belong to the features.":
+            {"dim": 1},
+        "mean and variance run over positions and features; each position has its "
+        "own.": {"dim": (1, 2)},
+        "gain and bias are missing.":
+            lambda x, gain, bias, eps: _layer_norm(x, 1, 0, eps),
+        "the gain is missing.": lambda x, gain, bias, eps: _layer_norm(x, 1, bias, eps),
+        "the bias is missing.": lambda x, gain, bias, eps: _layer_norm(x, gain, 0, eps),
+        "gain and bias are swapped.":
+            lambda x, gain, bias, eps: _layer_norm(x, bias, gain, eps),
+        "the bias is added before the gain; the gain comes first.":
+            lambda x, gain, bias, eps: gain * _layer_norm(x, 1, bias, eps),
+    },
+)  # fmt: skip
+
+
+def _connect(x, sublayer, norm, dropout, norm_first):
+    if norm_first:
+        return x + dropout(sublayer(norm(x)))
+    return norm(x + dropout(sublayer(x)))
+
+
+def _post(change):
+    """Right in pre-norm, changed in post-norm."""
+    return lambda *given: _connect(*given) if given[-1] else change(*given[:-1])
+
+
+def _pre(change):
+    """Right in post-norm, changed in pre-norm."""
+    return lambda *given: change(*given[:-1]) if given[-1] else _connect(*given)
+
+
+def _draw_connection():
+    x, matrix, mask = torch.randn(2, 5, 7), torch.randn(7, 7), torch.randn(2, 5, 7) > 0
+    parts = (
+        lambda x: torch.tanh(x @ matrix) + 0.5,
+        lambda x: F.layer_norm(x, (7,)),
+        lambda x: x * mask * 2,  # drops the same numbers every time
+    )
+    return [(2 * x, *parts, norm_first) for norm_first in (False, True)]
+
+
+check_connection = Grader(
+    "x (batch, length, d_model), the functions sublayer, norm and dropout, and "
+    "norm_first -> (batch, length, d_model)",
+    cases=_draw_connection,
+    solution=_connect,
+    right="Both orders, and the stream itself is never dropped.",
+    mistakes={
+        "this is the other order; norm_first=True means x + f(norm(x)).":
+            [lambda x, f, norm, drop, norm_first: (
+                 _connect(x, f, norm, drop, not norm_first)),
+             _post(lambda x, f, norm, drop: x + drop(f(norm(x)))),
+             _pre(lambda x, f, norm, drop: norm(x + drop(f(x))))],
+        "the residual is missing; add x.": _post(lambda x, f, norm, drop: drop(f(x))),
+        "the residual is missing; add x before the norm.":
+            _post(lambda x, f, norm, drop: norm(drop(f(x)))),
+        "the residual is missing; pre-norm adds x too.":
+            _pre(lambda x, f, norm, drop: drop(f(norm(x)))),
+        "the residual is taken after the norm; the sum needs x as it came.":
+            _pre(lambda x, f, norm, drop: norm(x) + drop(f(norm(x)))),
+        "the norm is missing.":
+            [_post(lambda x, f, norm, drop: x + drop(f(x))),
+             _pre(lambda x, f, norm, drop: x + drop(f(x)))],
+        "only the sub-layer's output is normalized; the sum should be.":
+            [_post(lambda x, f, norm, drop: x + drop(norm(f(x)))),
+             _post(lambda x, f, norm, drop: x + norm(drop(f(x))))],
+        "dropout stands after the norm, so the residual stream is dropped.":
+            _post(lambda x, f, norm, drop: drop(norm(x + f(x)))),
+        "dropout acts on the sum; it belongs to the sub-layer's output.":
+            [_post(lambda x, f, norm, drop: norm(drop(x + f(x)))),
+             _pre(lambda x, f, norm, drop: drop(x + f(norm(x))))],
+        "dropout acts on the sub-layer's input; it belongs to its output.":
+            [_post(lambda x, f, norm, drop: norm(x + f(drop(x)))),
+             _pre(lambda x, f, norm, drop: x + f(drop(norm(x))))],
+        "dropout is missing.":
+            [_post(lambda x, f, norm, drop: norm(x + f(x))),
+             _pre(lambda x, f, norm, drop: x + f(norm(x)))],
+    },
+)  # fmt: skip
+
+
+def _copied_gain(gain, factor=lambda n: ((n - 1) / n) ** 0.5):
+    return gain * factor(gain.numel())
+
+
+check_copied_gain = Grader(
+    "the gain (d_model,) of a norm that divides by the unbiased standard deviation "
+    "-> the gain (d_model,) with which `nn.LayerNorm` does the same",
+    cases=lambda: [(1 + torch.randn(width).abs(),) for width in (2, 5, 64)],
+    solution=_copied_gain,
+    right="The same outputs as before, from another norm.",
+    mistakes={
+        "the gain is unchanged; the outputs still differ.": lambda gain: gain.clone(),
+        "the factor is upside down: the unbiased norm's outputs are smaller.":
+            {"factor": lambda n: (n / (n - 1)) ** 0.5},
+        "the root is missing: (N - 1) / N is the factor of the variances.":
+            {"factor": lambda n: (n - 1) / n},
+        "the root is missing, and the factor is upside down.":
+            {"factor": lambda n: n / (n - 1)},
+        "N counts the features, but the factor holds N + 1.":
+            {"factor": lambda n: (n / (n + 1)) ** 0.5},
+        "this factor is right for 2 features only; it depends on their number.":
+            {"factor": lambda n: 0.5**0.5},
+    },
+)  # fmt: skip
+
+
+_ENDS = ("self_attn.out_proj", "feed_forward.contract")
+
+
+def _zero(*kinds, ends=_ENDS):
+    """A start that zeroes the weights or biases of the last map of each sub-layer."""
+
+    def start(layer):
+        for end in ends:
+            for kind in kinds:
+                nn.init.zeros_(layer.get_parameter(f"{end}.{kind}"))
+
+    return start
+
+
+def _draw_layer():
+    """A pre-norm layer whose parameters are all far from 0, biases too."""
     parts = MultiHeadAttention(8, 2), FeedForward(8, 16)
     layer = EncoderLayer(*parts, dropout=0.0, norm_first=True)
-    with torch.no_grad():
-        for number, parameter in enumerate(layer.parameters()):
-            parameter.copy_(0.5 * _draw(*parameter.shape, seed=number) + 0.1)
-    return layer
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, 0.1, 0.5)
+    return [(layer, torch.randn(2, 5, 8))]
+
+
+def _start(answer, layer, x):
+    """Start the layer, and look at what it does then; None if it is unchanged."""
+    before = copy.deepcopy(layer.state_dict())
+    answer(layer)
+    changed = [n for n, p in layer.named_parameters() if not torch.equal(p, before[n])]
+    output, added = layer(x), (layer.self_attn(x, x, x), layer.feed_forward(x))
+    (output * torch.linspace(-1, 1, 8)).sum().backward()
+    weights = {end: layer.get_submodule(end).weight for end in _ENDS}
+    pairs = zip(_ENDS, added, strict=True)
+    seen = SimpleNamespace(
+        adding=[end for end, part in pairs if part.abs().max() > 1e-6],
+        stuck=[end for end in _ENDS if not weights[end].grad.any()],
+        spare=[name for name in changed if name.rpartition(".")[0] not in _ENDS],
+    )
+    seen.biased = [end for end in seen.adding if not weights[end].any()]
+    seen.adding = [] if torch.allclose(output, x, atol=1e-6) else seen.adding
+    return seen if changed else None
+
+
+check_identity_start = Grader(
+    "an EncoderLayer with norm_first=True, whose parameters are changed in place: it "
+    "must return x at first, and be able to learn",
+    cases=_draw_layer,
+    run=_start,
+    solution=_zero("weight", "bias"),
+    right="The layer starts as nothing at all, and can become anything.",
+    any_answer=True,
+    mistakes={
+        "a sub-layer still adds the bias of {}.":
+            Seen(lambda seen, *case: seen.biased,
+                 [_zero("weight"), _zero("weight", ends=["feed_forward.contract"])]),
+        "a sub-layer still adds something; look at {}.":
+            Seen(lambda seen, *case: seen.adding,
+                 [_zero("bias"),
+                  _zero("weight", "bias", ends=["self_attn.out_proj"]),
+                  _zero("weight", "bias", ends=["feed_forward.contract"])]),
+        "the layer is the identity for ever: no gradient reaches {}.weight.":
+            Seen(lambda seen, *case: seen.stuck,
+                 lambda layer: [nn.init.zeros_(p) for p in layer.parameters()]),
+        "{} was changed, which is not needed.":
+            Seen(lambda seen, *case: seen.spare,
+                 lambda layer: (
+                     _zero("weight", "bias")(layer),
+                     nn.init.zeros_(layer.self_attn_connection.norm.gain))),
+    },
+)  # fmt: skip

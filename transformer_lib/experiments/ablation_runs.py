@@ -1,25 +1,24 @@
-"""Training one ablation, judging it, and the record of all that were run."""
+"""Training one ablation, measuring it, and the record of all that were run."""
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from transformer_lib.acceleration import for_training
 from transformer_lib.data.steps import Steps
-from transformer_lib.evaluation.scores import chrf, exact_share, nats_per_token
+from transformer_lib.evaluation.scores import chrf, exact_match, nats_per_token
 from transformer_lib.experiments.ablations import SIZES, Plan, Variant, build
 from transformer_lib.files import write_text
 from transformer_lib.model.state_dict import average_tensors
 from transformer_lib.model.transformer import Transformer, count_parameters
 from transformer_lib.pretrained.translator import Translator
-from transformer_lib.training.loop import (
-    learning_rate,
-    make_optimizer,
-    set_learning_rate,
-    train_step,
-)
+from transformer_lib.training.loop import Trainer
+from transformer_lib.training.loss import batch_loss
+from transformer_lib.training.schedule import learning_rate, make_optimizer
 from transformer_lib.training.translation import Data
 
 RESULTS = Path(__file__).parent / "results" / "ablations.json"
@@ -54,13 +53,15 @@ def train_variant(
         The loss of each step, in nats per target token, smoothed as trained.
     """
     plan = plan or Plan()
-    optimizer = make_optimizer(model)
-    for step in islice(steps.starting_at(1), plan.steps):
-        number = step.number if variant.warm_up else max(step.number, plan.warmup)
-        rate = learning_rate(number, SIZES["d_model"], plan.warmup, plan.rate_scale)
-        set_learning_rate(optimizer, rate)
-        batches = [batch for _, batch in step.batches]
-        yield train_step(model, optimizer, batches, variant.smoothing, max_norm=1.0)
+
+    def rate(step: int) -> float:
+        number = step if variant.warm_up else max(step, plan.warmup)
+        return learning_rate(number, SIZES["d_model"], plan.warmup, plan.rate_scale)
+
+    model = for_training(model)
+    loss = partial(batch_loss, smoothing=variant.smoothing)
+    trainer = Trainer(model, make_optimizer(model), loss, rate, max_norm=1.0)
+    return trainer.run(islice(steps.starting_at(1), plan.steps))
 
 
 def run(
@@ -94,7 +95,7 @@ def run(
     sources, references = zip(*data.corpus.test[: plan.n_test], strict=True)
     said = Translator(model, data.tokenizer).translate(sources)
     return {
-        "exact": exact_share(said, references),
+        "exact": exact_match(said, references),
         "chrf": chrf(said, references, n_bootstrap=0).value,
         "valid_nats": nats_per_token(model, data.valid),
         "n_parameters": count_parameters(model),

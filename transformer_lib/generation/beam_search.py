@@ -24,7 +24,7 @@ _ROWS = 10  # of the table in `top_tokens`
 
 
 @torch.inference_mode()
-def beam_search(
+def beam_search(  # noqa: PLR0913
     model: Transformer,
     src: Tensor,
     config: GenerationConfig,

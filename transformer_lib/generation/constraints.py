@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from transformer_lib.model.checks import check_ids
 from transformer_lib.model.masks import padding_mask
 from transformer_lib.model.transformer import Transformer
 
 _FREE = -1  # in a table of forced tokens: any token may stand here
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class GenerationConfig:
     """What every target must keep to, however its tokens are chosen.
 
@@ -116,6 +117,7 @@ class LogitsProcessor:
         self, model: Transformer, src: Tensor, config: GenerationConfig
     ) -> None:
         self.config, self.pad_id = config, model.config.pad_id
+        check_ids(src)
         _check_source(src, self.pad_id)
         _check_config(config, model, len(src))
         self.max_lens = config.max_lens(len(src))

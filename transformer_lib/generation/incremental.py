@@ -220,7 +220,8 @@ class SourceCache:
             ValueError: another number of rows than before.
         """
         if key.size(2):
-            self.kept[attention] = torch.stack([key, value])[:, :: self.n_beams]
+            each = slice(None, None, self.n_beams)  # one copy for all beams
+            self.kept[attention] = torch.stack([key[each], value[each]])
             return key, value
         kept = self.kept[attention]
         if key.size(0) != kept.size(1) * self.n_beams:

@@ -1,8 +1,7 @@
-"""Draw attention maps and masks as cells.
+"""Draw attention maps, masks and matrices as cells.
 
 Queries are always rows and keys are always columns. Weights have one fixed scale
-from 0 to 1, so that two pictures can be compared. Chapters import these functions
-from transformer_lib.plotting, which also holds the theme.
+from 0 to 1, so that two pictures can be compared.
 """
 
 import math
@@ -14,47 +13,20 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
-INK, LINE, HIDDEN, SKY = "#1F2933", "#CBD2D9", "#ECEFF1", "#56B4E9"
+from transformer_lib.palette import LIGHT
+from transformer_lib.plots.checks import Tokens, as_array, check_tokens, check_weights
+
 MAX_WRITTEN_CELLS = 100  # more numbers than this would be too small to read
 
-_WEIGHTS = LinearSegmentedColormap.from_list(
-    "weights", ["#FFFFFF", "#CFE3F3", "#7DB4DC", "#2878B5", "#08306B"]
+_WEIGHTS = LinearSegmentedColormap.from_list("weights", LIGHT.weights)
+_SIGNED = LinearSegmentedColormap.from_list("signed", LIGHT.signed).with_extremes(
+    bad=LIGHT.hidden
 )
-_MASK = ListedColormap([HIDDEN, SKY])
+_MASK = ListedColormap([LIGHT.hidden, LIGHT.shown])
 _SIGNS = ("\N{MULTIPLICATION SIGN}", "\N{CHECK MARK}")  # hidden, may attend
-
-Tokens = Sequence[str]
-
-
-def as_array(values: ArrayLike, ndim: int, name: str) -> NDArray[np.float64]:
-    """Return values as a float array; raise ValueError unless it has ndim axes."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().double().numpy()
-    array = np.asarray(values, dtype=float)
-    if array.ndim != ndim or 0 in array.shape:
-        shape = tuple(array.shape)
-        raise ValueError(f"{name} must have {ndim} axes and no empty one, not {shape}")
-    return array
-
-
-def check_tokens(shape: tuple[int, ...], q_tokens: Tokens, k_tokens: Tokens) -> None:
-    """Raise ValueError unless shape ends in (q_len, k_len)."""
-    q_len, k_len = shape[-2:]
-    if len(q_tokens) != q_len:
-        raise ValueError(f"{q_len} rows (queries), but {len(q_tokens)} q_tokens")
-    if len(k_tokens) != k_len:
-        raise ValueError(f"{k_len} columns (keys), but {len(k_tokens)} k_tokens")
-
-
-def check_weights(weights: NDArray[np.float64]) -> None:
-    """Raise ValueError unless all weights lie in 0..1, up to rounding."""
-    low, high = weights.min(), weights.max()
-    if not (low >= -1e-6 and high <= 1 + 1e-6):  # written so that NaN fails too
-        raise ValueError(f"weights must lie in 0..1, but go from {low:g} to {high:g}")
 
 
 def plot_attention(
@@ -80,7 +52,7 @@ def plot_attention(
     figure = _draw_weights(array[None], q_tokens, k_tokens, [title or ""], cell=0.42)
     small = array.size <= MAX_WRITTEN_CELLS
     if small if annotate is None else annotate:
-        write_numbers(figure.axes[0], array)
+        _write_numbers(figure.axes[0], array)
     return figure
 
 
@@ -111,16 +83,23 @@ def plot_attention_heads(
 
 
 def plot_mask(
-    mask: ArrayLike, q_tokens: Tokens, k_tokens: Tokens, title: str | None = None
+    mask: ArrayLike,
+    q_tokens: Tokens,
+    k_tokens: Tokens,
+    title: str | None = None,
+    labels: tuple[str, str] = ("query", "key"),
+    meanings: tuple[str, str] | None = ("may attend", "hidden"),
 ) -> Figure:
-    """Draw one boolean mask (q_len, k_len), ticked where the query may attend."""
-    return plot_masks({title or "": mask}, q_tokens, k_tokens)
+    """Draw one boolean mask (q_len, k_len), as `plot_masks` does."""
+    return plot_masks({title or "": mask}, q_tokens, k_tokens, labels, meanings)
 
 
 def plot_masks(
     masks: Mapping[str, ArrayLike],
     q_tokens: Tokens | Mapping[str, Tokens],
     k_tokens: Tokens | Mapping[str, Tokens],
+    labels: tuple[str, str] = ("query", "key"),
+    meanings: tuple[str, str] | None = ("may attend", "hidden"),
 ) -> Figure:
     """Draw boolean masks side by side, each under its name.
 
@@ -128,6 +107,8 @@ def plot_masks(
         masks: name -> (q_len, k_len), boolean, True where the query may attend.
         q_tokens: names for the rows: one list for all masks, or name -> list.
         k_tokens: names for the columns, in the same way.
+        labels: what the rows and the columns are.
+        meanings: of True and of False; None draws no legend.
 
     Raises:
         TypeError: a mask is not boolean.
@@ -140,16 +121,85 @@ def plot_masks(
         rows = q_tokens[name] if isinstance(q_tokens, Mapping) else q_tokens
         columns = k_tokens[name] if isinstance(k_tokens, Mapping) else k_tokens
         panels.append((as_array(mask, 2, f"mask {name!r}"), rows, columns, name))
-    figure = _draw_panels(panels, _MASK, cell=0.3)
+    figure = _draw_panels(panels, _MASK, 0.3, labels)
     for axes, (array, *_) in zip(figure.axes, panels, strict=True):
         for (row, column), attends in np.ndenumerate(array):
             axes.text(column, row, _SIGNS[int(attends)], ha="center", va="center")
-    meanings = ((SKY, f"{_SIGNS[1]} may attend"), (HIDDEN, f"{_SIGNS[0]} hidden"))
-    figure.legend(
-        handles=[Patch(facecolor=c, edgecolor=INK, label=text) for c, text in meanings],
-        loc="outside lower center",
-        ncols=2,
-    )
+    if meanings is not None:
+        patches = [
+            Patch(facecolor=_MASK(value), edgecolor=LIGHT.ink, label=f"{sign} {text}")
+            for value, sign, text in zip((1, 0), _SIGNS[::-1], meanings, strict=True)
+        ]
+        figure.legend(handles=patches, loc="outside lower center", ncols=2)
+    return figure
+
+
+def plot_matrix(
+    matrix: ArrayLike,
+    title: str | None = None,
+    row_label: str = "row",
+    column_label: str = "column",
+    unit: str = "value",
+    row_names: Sequence[str] | None = None,
+) -> Figure:
+    """Draw a matrix of signed numbers; zero is white, the limits are symmetric.
+
+    Args:
+        matrix: (n_rows, n_columns). NaN and infinities are gray and written out.
+        title: text above the matrix.
+        row_label: what the rows count.
+        column_label: what the columns count.
+        unit: label of the color bar: the quantity and its unit.
+        row_names: n_rows names for the rows, such as tokens; None numbers them.
+
+    Raises:
+        ValueError: wrong rank, or another count of names than of rows.
+    """
+    array = as_array(matrix, 2, "matrix")
+    n_rows, n_columns = array.shape
+    if row_names is not None and len(row_names) != n_rows:
+        raise ValueError(f"{n_rows} rows, but {len(row_names)} row_names")
+    finite = np.where(np.isfinite(array), array, np.nan)
+    limit = np.nanmax(np.abs(finite), initial=0.0) or 1.0
+    width = min(max(0.42 * n_columns + 2, 4), 7)
+    height = min(max(0.3 * n_rows + 1.1, 2), 4.4)
+    figure, axes = plt.subplots(figsize=(width, height))
+    image = axes.imshow(finite, cmap=_SIGNED, vmin=-limit, vmax=limit, aspect="auto")
+    if array.size <= MAX_WRITTEN_CELLS:
+        _write_numbers(axes, array)
+    axes.set_title(title or "")
+    _label(axes, row_label, column_label)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_major_locator().set_params(integer=True)
+    if row_names is not None:
+        axes.set_yticks(range(n_rows), row_names)
+    figure.colorbar(image, ax=axes, label=unit)
+    return figure
+
+
+def plot_scores(
+    scores: ArrayLike,
+    q_tokens: Sequence[str],
+    k_tokens: Sequence[str],
+    title: str | None = None,
+    unit: str = "score",
+) -> Figure:
+    """Draw scores before the softmax, laid out as an attention map.
+
+    Args:
+        scores: (q_len, k_len). Hidden scores, -infinity, are gray and written out.
+        q_tokens: q_len names for the rows.
+        k_tokens: k_len names for the columns.
+        title: text above the map.
+        unit: label of the color bar.
+
+    Raises:
+        ValueError: wrong rank, or other counts of tokens.
+    """
+    array = as_array(scores, 2, "scores")
+    check_tokens(array.shape, q_tokens, k_tokens)
+    figure = plot_matrix(scores, title, "query", "key", unit)
+    _token_ticks(figure.axes[0], q_tokens, k_tokens)
     return figure
 
 
@@ -163,7 +213,7 @@ def _draw_weights(
     """Draw (n_maps, q_len, k_len) with one color bar for all."""
     check_weights(weights)
     panels = [(m, q_tokens, k_tokens, t) for m, t in zip(weights, titles, strict=True)]
-    figure = _draw_panels(panels, _WEIGHTS, cell)
+    figure = _draw_panels(panels, _WEIGHTS, cell, ("query", "key"))
     image = figure.axes[0].images[0]
     figure.colorbar(image, ax=list(figure.axes), label="attention weight", shrink=0.9)
     return figure
@@ -173,15 +223,16 @@ def _draw_panels(
     panels: list[tuple[NDArray[np.float64], Tokens, Tokens, str]],
     colors: Colormap,
     cell: float,
+    labels: tuple[str, str],
 ) -> Figure:
     """Draw (array, q_tokens, k_tokens, title) panels; a cell has so many inches."""
     width = height = 1.6
     for array, q_tokens, k_tokens, _ in panels:
         check_tokens(array.shape, q_tokens, k_tokens)
         side = min(cell, 5.4 / max(array.shape))
-        labels = max(map(len, q_tokens)), max(map(len, k_tokens))
-        width = max(width, side * array.shape[1] + 0.08 * labels[0] + 0.5)
-        height = max(height, side * array.shape[0] + 0.06 * labels[1] + 0.9)
+        longest = max(map(len, q_tokens)), max(map(len, k_tokens))
+        width = max(width, side * array.shape[1] + 0.08 * longest[0] + 0.5)
+        height = max(height, side * array.shape[0] + 0.06 * longest[1] + 0.9)
     n_columns = min(len(panels), max(1, int(7.4 // width)))
     n_rows = math.ceil(len(panels) / n_columns)
     size = (max(width * n_columns, 2.4) + 0.8, height * n_rows)
@@ -191,28 +242,24 @@ def _draw_panels(
     for axes, panel in zip_longest(grid.flat, panels):
         if panel is None:
             axes.remove()
-        else:
-            _draw_cells(axes, *panel, colors)
+            continue
+        array, q_tokens, k_tokens, title = panel
+        axes.imshow(array, cmap=colors, vmin=0, vmax=1, interpolation="nearest")
+        axes.set_title(title)
+        axes.spines[:].set_visible(False)
+        _label(axes, *labels)
+        _token_ticks(axes, q_tokens, k_tokens)
     return figure
 
 
-def _draw_cells(
-    axes: Axes,
-    array: NDArray[np.float64],
-    q_tokens: Tokens,
-    k_tokens: Tokens,
-    title: str,
-    colors: Colormap,
-) -> AxesImage:
-    """Draw (q_len, k_len): queries down the side, keys along the top."""
-    image = axes.imshow(array, cmap=colors, vmin=0, vmax=1, interpolation="nearest")
-    axes.set_title(title)
-    axes.spines[:].set_visible(False)
-    token_ticks(axes, q_tokens, k_tokens)
-    return image
+def _label(axes: Axes, row_label: str, column_label: str) -> None:
+    """Label both axes; the name of a role, such as "query", has the role's color."""
+    for label, write in ((row_label, axes.set_ylabel), (column_label, axes.set_xlabel)):
+        color = LIGHT.roles.get(label)
+        write(label, **({"color": color, "weight": "bold"} if color else {}))
 
 
-def token_ticks(axes: Axes, q_tokens: Tokens, k_tokens: Tokens) -> None:
+def _token_ticks(axes: Axes, q_tokens: Tokens, k_tokens: Tokens) -> None:
     """Write the queries down the side and the keys along the top of the cells."""
     slanted = max(map(len, k_tokens)) > 3
     axes.xaxis.tick_top()
@@ -221,14 +268,13 @@ def token_ticks(axes: Axes, q_tokens: Tokens, k_tokens: Tokens) -> None:
     if slanted:
         plt.setp(axes.get_xticklabels(), ha="left", rotation_mode="anchor")
     axes.set_yticks(range(len(q_tokens)), q_tokens)
-    axes.set(xlabel="key", ylabel="query")
     axes.set_xticks(np.arange(len(k_tokens) - 1) + 0.5, minor=True)
     axes.set_yticks(np.arange(len(q_tokens) - 1) + 0.5, minor=True)
     axes.tick_params(which="both", length=0)
-    axes.grid(True, which="minor", color=LINE, linewidth=0.6)
+    axes.grid(True, which="minor", color=LIGHT.line, linewidth=0.6)
 
 
-def write_numbers(axes: Axes, array: NDArray[np.float64]) -> None:
+def _write_numbers(axes: Axes, array: NDArray[np.float64]) -> None:
     """Write each number into its cell, black or white, whichever can be read."""
     colors = axes.images[0].to_rgba(np.ma.masked_invalid(array))[..., :3]
     linear = np.where(

@@ -1,151 +1,18 @@
-"""Draw figures in the book's one theme; every function returns its Figure.
+"""Draw lines, bars and histograms.
 
-Colors can be told apart with any color vision, and never carry a meaning alone:
-lines differ in their dashes, bars in their hatching, cells hold signs or numbers.
+Lines differ in their dashes and bars in their hatching, never in their color alone.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
-from cycler import cycler
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from transformer_lib.plots.heatmaps import (
-    HIDDEN,
-    INK,
-    MAX_WRITTEN_CELLS,
-    as_array,
-    check_tokens,
-    plot_attention,
-    plot_attention_heads,
-    plot_mask,
-    plot_masks,
-    token_ticks,
-    write_numbers,
-)
+from transformer_lib.plots.checks import as_array
 
-__all__ = [
-    "plot_attention",
-    "plot_attention_heads",
-    "plot_bars",
-    "plot_histograms",
-    "plot_lines",
-    "plot_mask",
-    "plot_masks",
-    "plot_matrix",
-    "plot_scores",
-    "use_book_theme",
-]
-
-# Okabe and Ito's palette: blue, vermilion, green, purple, orange, black.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000")
-_SIGNED = LinearSegmentedColormap.from_list(
-    "signed",
-    ["#8C3B00", "#D55E00", "#F6C9AC", "#FFFFFF", "#A9CFE6", "#0072B2", "#003B5C"],
-).with_extremes(bad=HIDDEN)
-_DASHES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1)), (0, (3, 1)))
 _HATCHES = ("", "//", "..", "xx", "--", "oo")
-
-
-def use_book_theme() -> None:
-    """Set the fonts, sizes and colors of every later figure, once a notebook."""
-    plt.rcParams.update(
-        {
-            "figure.dpi": 100,
-            "figure.figsize": (6.0, 3.6),
-            "figure.constrained_layout.use": True,
-            "font.family": "DejaVu Sans",  # comes with matplotlib: same everywhere
-            "font.size": 10,
-            "axes.titlesize": 11,
-            "text.color": INK,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.axisbelow": True,
-            "axes.prop_cycle": cycler(color=PALETTE) + cycler(linestyle=_DASHES),
-            "grid.color": "#E4E7EB",
-            "hatch.color": "white",
-            "legend.edgecolor": "none",
-            "lines.linewidth": 1.8,
-        }
-    )
-    if getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)():
-        from matplotlib_inline.backend_inline import set_matplotlib_formats
-
-        # Without a version stamp, the same picture is the same file.
-        kept = {"metadata": {"Software": None}, "pil_kwargs": {"optimize": True}}
-        set_matplotlib_formats("png", **kept)
-
-
-def plot_matrix(
-    matrix: ArrayLike,
-    title: str | None = None,
-    row_label: str = "row",
-    column_label: str = "column",
-    unit: str = "value",
-    row_names: Sequence[str] | None = None,
-) -> Figure:
-    """Draw a matrix of signed numbers; zero is white, the limits are symmetric.
-
-    Args:
-        matrix: (n_rows, n_columns). NaN and infinities are gray and written out.
-        title: text above the matrix.
-        row_label: what the rows count.
-        column_label: what the columns count.
-        unit: label of the color bar: the quantity and its unit.
-        row_names: n_rows names for the rows, such as tokens; None numbers them.
-
-    Raises:
-        ValueError: wrong rank, or another count of names than of rows.
-    """
-    array = as_array(matrix, 2, "matrix")
-    n_rows, n_columns = array.shape
-    if row_names is not None and len(row_names) != n_rows:
-        raise ValueError(f"{n_rows} rows, but {len(row_names)} row_names")
-    finite = np.where(np.isfinite(array), array, np.nan)
-    limit = np.nanmax(np.abs(finite), initial=0.0) or 1.0
-    width = min(max(0.42 * n_columns + 2, 4), 7)
-    height = min(max(0.3 * n_rows + 1.1, 2), 4.4)
-    figure, axes = plt.subplots(figsize=(width, height))
-    image = axes.imshow(finite, cmap=_SIGNED, vmin=-limit, vmax=limit, aspect="auto")
-    if array.size <= MAX_WRITTEN_CELLS:
-        write_numbers(axes, array)
-    axes.set(title=title or "", xlabel=column_label, ylabel=row_label)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.get_major_locator().set_params(integer=True)
-    if row_names is not None:
-        axes.set_yticks(range(n_rows), row_names)
-    figure.colorbar(image, ax=axes, label=unit)
-    return figure
-
-
-def plot_scores(
-    scores: ArrayLike,
-    q_tokens: Sequence[str],
-    k_tokens: Sequence[str],
-    title: str | None = None,
-    unit: str = "score",
-) -> Figure:
-    """Draw scores before the softmax, laid out as an attention map.
-
-    Args:
-        scores: (q_len, k_len). Hidden scores, -infinity, are gray and written out.
-        q_tokens: q_len names for the rows.
-        k_tokens: k_len names for the columns.
-        title: text above the map.
-        unit: label of the color bar.
-
-    Raises:
-        ValueError: wrong rank, or other counts of tokens.
-    """
-    array = as_array(scores, 2, "scores")
-    check_tokens(array.shape, q_tokens, k_tokens)
-    figure = plot_matrix(scores, title, "query", "key", unit)
-    token_ticks(figure.axes[0], q_tokens, k_tokens)
-    return figure
 
 
 def plot_lines(

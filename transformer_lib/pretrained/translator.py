@@ -11,10 +11,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
-from torch import Tensor
+from torch import nn
 from tqdm.auto import tqdm
 
 from transformer_lib.data.batches import pad_batch
@@ -66,7 +67,7 @@ class Translator:
         extra_len: int = 50,
         progress: bool = False,
     ) -> list[str]:
-        """Translate sentences, in batches of like length.
+        """Translate sentences, in batches of similar length.
 
         Args:
             sentences: in the source language.
@@ -138,15 +139,7 @@ class Translator:
 
     def save(self, folder: str | Path) -> None:
         """Write the model, in half precision, each file whole or not at all."""
-        folder = Path(folder)
-        weights: dict[str, Tensor] = {
-            name: parameter.detach().half().contiguous()
-            for name, parameter in self.model.named_parameters()  # tied ones once
-        }
-        write_bytes(folder / WEIGHTS, save(weights))
-        config = json.dumps(asdict(self.model.config), indent=1)
-        write_text(folder / CONFIG, config + "\n")
-        self.tokenizer.save(folder / TOKENIZER)
+        save_model(Path(folder), self.model, asdict(self.model.config), self.tokenizer)
 
 
 def shipped_models() -> list[str]:
@@ -163,8 +156,8 @@ def find(name: str | Path) -> Path:
     folder = MODELS / name if (MODELS / name).is_dir() else Path(name)
     if not (folder / CONFIG).is_file():
         raise FileNotFoundError(
-            f"{name} is no folder with a {CONFIG}, and no shipped model; these are: "
-            f"{', '.join(shipped_models()) or 'none'}"
+            f"there is no model {str(name)!r}: no folder of that name has a {CONFIG}, "
+            f"and the shipped models are {', '.join(shipped_models())}"
         )
     return folder
 
@@ -181,19 +174,53 @@ def load(name: str | Path) -> Translator:
     """
     folder = find(name)
     config = _read_config(folder / CONFIG)
-    try:
-        weights = load_file(folder / WEIGHTS)
-    except SafetensorError as error:
-        raise ValueError(
-            f"{folder / WEIGHTS} is truncated or damaged: {error}"
-        ) from None
     model = Transformer(config)
-    load_weights(model, weights, str(folder / WEIGHTS))
+    load_weights_into(model, folder / WEIGHTS)
     return Translator(model.eval(), Tokenizer.load(folder / TOKENIZER))
 
 
 def _read_config(path: Path) -> TransformerConfig:
     try:
-        return TransformerConfig(**json.loads(path.read_text(encoding="utf-8")))
+        return config_from(json.loads(path.read_text(encoding="utf-8")))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} describes no model: {error}") from None
+
+
+def config_from(fields: dict[str, Any]) -> TransformerConfig:
+    """Make a configuration of what was stored, also by version 0.1.
+
+    Raises:
+        TypeError: a field is unknown or of another type.
+        ValueError: a value is out of range.
+    """
+    if not isinstance(fields, dict):
+        raise TypeError(f"expected the fields of a configuration, not {fields!r}")
+    if fields.get("sinusoids") == "paper":  # there is no other kind any more
+        fields = {name: value for name, value in fields.items() if name != "sinusoids"}
+    return TransformerConfig(**fields)
+
+
+def save_model(
+    folder: Path, model: nn.Module, config: dict, tokenizer: Tokenizer
+) -> None:
+    """Write the three files of a model; weights that are tied are stored once."""
+    weights = {
+        name: parameter.detach().half().contiguous()
+        for name, parameter in model.named_parameters()
+    }
+    write_bytes(folder / WEIGHTS, save(weights))
+    write_text(folder / CONFIG, json.dumps(config, indent=1) + "\n")
+    tokenizer.save(folder / TOKENIZER)
+
+
+def load_weights_into(model: nn.Module, path: Path) -> None:
+    """Fill a model with the weights of a file.
+
+    Raises:
+        ValueError: the file is damaged, or its weights belong to another model.
+    """
+    try:
+        weights = load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is truncated or damaged: {error}") from None
+    load_weights(model, weights, str(path))

@@ -1,163 +1,125 @@
-"""Learning to classify texts: ids, batches, loss, accuracy, the loop."""
+"""A classifier made from a recipe: its data, its model, its training."""
 
-import random
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import mul
+from pathlib import Path
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
+from torch import nn
 from torch.optim import AdamW, Optimizer
 
-from transformer_lib.data.batches import pad_batch
+from transformer_lib.data import corpora
+from transformer_lib.data.corpora import LabelledCorpus
+from transformer_lib.data.corpora.parallel import PARTS
+from transformer_lib.data.texts import LabelledRows, TextSteps, encode_texts
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.evaluation.accuracy import Accuracy
-from transformer_lib.generation.greedy import without_dropout
+from transformer_lib.evaluation.accuracy import accuracy
 from transformer_lib.model.classifier import EncoderClassifier
-from transformer_lib.training.recipe import ClassifierTraining
-
-Ids = Sequence[int]
-BUCKET = 20  # batches among which texts are sorted by length
+from transformer_lib.model.transformer import count_parameters
+from transformer_lib.pretrained.classifier import Classifier
+from transformer_lib.training.loop import Trainer
+from transformer_lib.training.loss import text_loss
+from transformer_lib.training.recipe import ClassifierTraining, Recipe
+from transformer_lib.training.run import Job, claim, is_first_process, run_job
 
 
 @dataclass(frozen=True)
-class LabelledBatch:
-    """Texts and the class of each.
+class LabelledData:
+    """What a classifier's recipe comes to.
 
     Attributes:
-        src: (batch, src_len), ids, padded on the right.
-        labels: (batch,), int64.
+        corpus: the texts.
+        tokenizer: learned from the training texts.
+        rows: ids and label of every text, for each part.
+        n_truncated: texts that were longer than the recipe's max_len, in all parts.
     """
 
-    src: Tensor
-    labels: Tensor
+    corpus: LabelledCorpus
+    tokenizer: Tokenizer
+    rows: dict[str, LabelledRows]
+    n_truncated: int
 
 
-def encode_texts(
-    tokenizer: Tokenizer, texts: Sequence[str], max_len: int
-) -> tuple[list[list[int]], list[int]]:
-    """Turn texts into ids, from bos to eos, and cut those that are too long.
+def prepare(recipe: Recipe) -> LabelledData:
+    """Load the corpus, learn the tokenizer, and encode all texts.
 
-    Args:
-        tokenizer: text to ids; a word it does not know becomes unk_id.
-        texts: none of them empty.
-        max_len: most tokens, bos and eos counted; of a longer text the beginning is
-            kept, and eos put behind it.
-
-    Returns:
-        The ids, and the numbers, from 1, of the texts that were cut.
+    Words are taken without regard to case, as in the lecture.
 
     Raises:
-        ValueError: a text is empty, its number is named; or max_len is below 3.
+        ValueError: there is no such corpus, or it cannot be read.
     """
-    if max_len < 3:
-        raise ValueError(f"max_len must be at least 3 (bos, a token, eos): {max_len}")
-    rows, cut = [], []
-    for number, text in enumerate(texts, start=1):
-        try:
-            ids = tokenizer.encode(text, bos=True)
-        except ValueError as error:
-            raise ValueError(f"text {number}: {error}") from None
-        if len(ids) > max_len:
-            ids = [*ids[: max_len - 1], ids[-1]]
-            cut.append(number)
-        rows.append(ids)
-    return rows, cut
+    corpus, data = corpora.load_labelled(recipe.data.corpus), recipe.data
+    texts = [text for text, _ in corpus.train]
+    if data.tokens == "words":
+        tokenizer = Tokenizer.from_words(texts, data.vocab_size, lowercase=True)
+    else:
+        tokenizer = Tokenizer.train(texts, data.vocab_size)
+    rows, n_truncated = {}, 0
+    for part in PARTS:
+        texts, labels = zip(*getattr(corpus, part), strict=True)
+        ids, truncated = encode_texts(tokenizer, texts, data.max_len)
+        rows[part] = list(zip(ids, labels, strict=True))
+        n_truncated += len(truncated)
+    return LabelledData(corpus, tokenizer, rows, n_truncated)
 
 
-def label_batches(
-    rows: Sequence[tuple[Ids, int]],
-    batch_size: int,
-    pad_id: int,
-    seed: int | None = None,
-    epoch: int = 0,
-) -> Iterator[LabelledBatch]:
-    """Yield one epoch: every text once, texts of like length together.
-
-    Args:
-        rows: ids and label of each text.
-        batch_size: texts in a batch; the last one may be smaller.
-        pad_id: what fills the rest of a row.
-        seed: the order of training; None keeps the order of the rows.
-        epoch: another order for every epoch under one seed.
-
-    Raises:
-        ValueError: there is no text, one is empty, or batch_size is below 1.
-    """
-    if not rows or batch_size < 1:
-        raise ValueError(f"{len(rows)} texts in batches of {batch_size}: at least 1")
-    order = list(range(len(rows)))
-    plan = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-    if seed is not None:
-        rng = random.Random(f"{seed} {epoch}")  # text seeds alike on every machine
-        rng.shuffle(order)
-        plan = []
-        for start in range(0, len(order), BUCKET * batch_size):
-            bucket = order[start : start + BUCKET * batch_size]
-            bucket.sort(key=lambda row: len(rows[row][0]))
-            plan += [
-                bucket[i : i + batch_size] for i in range(0, len(bucket), batch_size)
-            ]
-        rng.shuffle(plan)
-    for batch in plan:
-        src = pad_batch([rows[row][0] for row in batch], pad_id)
-        yield LabelledBatch(src, torch.tensor([rows[row][1] for row in batch]))
+def new_model(recipe: Recipe, data: LabelledData) -> EncoderClassifier:
+    """Return the untrained model of a recipe, the same one every time."""
+    training = recipe.training
+    with torch.random.fork_rng():
+        torch.manual_seed(training.seed)
+        config = recipe.model_config(len(data.tokenizer))
+        return EncoderClassifier(config, len(data.corpus.classes), training.pooling)
 
 
-def label_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the mean cross-entropy of the right classes, a scalar, in nats.
-
-    Args:
-        logits: (batch, n_classes)
-        labels: (batch,), from 0 to n_classes - 1.
-
-    Raises:
-        ValueError: sizes differ, or a label has no class; which one.
-    """
-    if labels.shape != logits.shape[:1]:
-        raise ValueError(
-            f"labels of shape {tuple(labels.shape)} do not belong to logits of shape "
-            f"{tuple(logits.shape)}"
-        )
-    outside = (labels < 0) | (labels >= logits.size(1))
-    if outside.any():
-        raise ValueError(
-            f"label {int(labels[outside][0])} is outside the {logits.size(1)} classes "
-            f"0 to {logits.size(1) - 1}"
-        )
-    return F.cross_entropy(logits, labels)
-
-
-@torch.no_grad()
-def accuracy(
-    model: EncoderClassifier, rows: Sequence[tuple[Ids, int]], batch_size: int = 256
-) -> Accuracy:
-    """Count the texts whose likeliest class is the right one, without dropout.
-
-    Raises:
-        ValueError: there is no text, or a label has no class.
-    """
-    device = model.head.weight.device
-    n_right, nats = 0, 0.0
-    with without_dropout(model):
-        for batch in label_batches(rows, batch_size, model.config.pad_id):
-            logits, labels = model(batch.src.to(device)), batch.labels.to(device)
-            nats += label_loss(logits, labels).item() * len(labels)
-            n_right += int((logits.argmax(dim=1) == labels).sum())
-    return Accuracy(n_right, len(rows), nats / len(rows))
-
-
-def make_optimizer(model: EncoderClassifier, training: ClassifierTraining) -> AdamW:
+def make_optimizer(model: nn.Module, training: ClassifierTraining) -> AdamW:
     """Return AdamW with a constant rate, as in the lecture's notebook."""
     return AdamW(
         model.parameters(), lr=training.rate, weight_decay=training.weight_decay
     )
 
 
+def train(
+    recipe: Recipe,
+    data: LabelledData,
+    folder: str | Path,
+    resume: bool = False,
+    progress: bool = False,
+) -> Classifier:
+    """Train a classifier as `translation.train` trains a translator."""
+    folder, training = Path(folder), recipe.training
+    if is_first_process():
+        claim(folder, recipe, data.tokenizer, resume=resume)
+    model = new_model(recipe, data)
+    steps = _make_steps(model, data.rows["train"], training)
+
+    def measure(model: EncoderClassifier) -> dict[str, float]:
+        found = accuracy(model, data.rows["valid"])
+        return {"valid_nats": found.nats, "valid_accuracy": found.value}
+
+    job = Job(
+        recipe=recipe,
+        model=model,
+        make_optimizer=lambda model: make_optimizer(model, training),
+        loss=text_loss,
+        rate=lambda step: training.rate,
+        measure=measure,
+        steps=steps,
+        n_steps=training.epochs * steps.per_epoch,
+        save_every=steps.per_epoch,
+    )
+    run_job(job, folder, progress)
+    classifier = Classifier(model.cpu().eval(), data.tokenizer, data.corpus.classes)
+    if is_first_process():
+        classifier.save(folder)
+    return classifier
+
+
 def train_epoch(
     model: EncoderClassifier,
     optimizer: Optimizer,
-    rows: Sequence[tuple[Ids, int]],
+    rows: LabelledRows,
     training: ClassifierTraining,
     epoch: int,
 ) -> float:
@@ -166,33 +128,35 @@ def train_epoch(
     Order and dropout follow from the seed and the number of the epoch alone, and the
     random generators are left as they were found.
     """
+    steps = _make_steps(model, rows, training)
+    stream = islice(steps.starting_at(epoch * steps.per_epoch + 1), steps.per_epoch)
     device = model.head.weight.device
-    batches = label_batches(
-        rows, training.batch_size, model.config.pad_id, training.seed, epoch
-    )
-    total = 0.0
-    model.train()
+    batches = [batch.to(device) for [batch] in stream]
     with torch.random.fork_rng():
         torch.manual_seed(training.seed * 1_000_003 + epoch)
-        for batch in batches:
-            optimizer.zero_grad()
-            loss = label_loss(model(batch.src.to(device)), batch.labels.to(device))
-            loss.backward()
-            optimizer.step()
-            total += loss.item() * len(batch.labels)
-    return total / len(rows)
+        losses = list(Trainer(model, optimizer, text_loss).run([b] for b in batches))
+    sizes = (batch.n_targets for batch in batches)
+    return sum(map(mul, losses, sizes)) / len(rows)
 
 
-def train(
-    model: EncoderClassifier,
-    rows: Sequence[tuple[Ids, int]],
-    training: ClassifierTraining,
-) -> Iterator[float]:
-    """Train a model in place, one epoch each time a loss is asked for.
+def _make_steps(
+    model: EncoderClassifier, rows: LabelledRows, training: ClassifierTraining
+) -> TextSteps:
+    pad_id = model.config.pad_id
+    return TextSteps(rows, training.batch_size, training.seed, pad_id=pad_id)
 
-    Yields:
-        The mean loss of each epoch, in nats per text.
-    """
-    optimizer = make_optimizer(model, training)
-    for epoch in range(training.epochs):
-        yield train_epoch(model, optimizer, rows, training, epoch)
+
+def describe(classifier: Classifier, data: LabelledData) -> str:
+    """Measure a classifier on validation and test, and put it into lines of text."""
+    model = classifier.model
+    lines = [f"{count_parameters(model):,} parameters"]
+    if data.n_truncated:
+        n_texts = sum(map(len, data.rows.values()))
+        lines.append(
+            f"{data.n_truncated:,} of {n_texts:,} texts are longer than max_len and "
+            "were truncated"
+        )
+    for part in ("valid", "test"):
+        found = accuracy(model, data.rows[part])
+        lines.append(f"{part}: {found}, {found.nats:.3f} nats per text")
+    return "\n".join(lines) + "\n"

@@ -1,6 +1,5 @@
 """Scores of a translator on the test sentences of its recipe's corpus."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,12 +8,11 @@ from typing import Any
 from transformer_lib.data import corpora
 from transformer_lib.data.batches import token_batches
 from transformer_lib.data.corpora import ParallelCorpus
-from transformer_lib.evaluation.scores import bleu, chrf, exact_share, nats_per_token
+from transformer_lib.evaluation.scores import bleu, chrf, exact_match, nats_per_token
 from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained.translator import Translator, find
-from transformer_lib.training.recipe import Recipe, make_recipe
+from transformer_lib.training.recipe import Recipe, read_stored_recipe
 
-RECIPE = "recipe.json"
 SEARCHES = (1, 4)  # numbers of beams
 
 
@@ -67,7 +65,7 @@ def score_translations(
         chrf(translations, references),
     ]
     return {
-        "exact": exact_share(translations, references),
+        "exact": exact_match(translations, references),
         "scores": [asdict(score) for score in scores],
         "text": [str(score) for score in scores],
     }
@@ -97,4 +95,4 @@ def read_recipe_of(name: str | Path) -> Recipe:
     Raises:
         FileNotFoundError: there is no such model, or its recipe is missing.
     """
-    return make_recipe(json.loads((find(name) / RECIPE).read_text(encoding="utf-8")))
+    return read_stored_recipe(find(name))

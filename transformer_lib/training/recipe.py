@@ -8,20 +8,30 @@ With `task = "classify"` in its last table, a recipe trains a classifier. The re
 of the shipped models are in the folder `configs`.
 """
 
+import json
 import tomllib
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from transformer_lib.model.classifier import Pool, Pooling
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from transformer_lib.model.classifier import Pooling
 from transformer_lib.model.config import TransformerConfig
 
 Tokens = Literal["subwords", "words"]
 Precision = Literal["auto", "float32"]
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
+
 CONFIGS = Path(__file__).parent / "configs"
+RECIPE = "recipe.json"  # in the folder of a run or of a model
+STRICT = ConfigDict(strict=True, extra="forbid")  # True is no integer, "3" no number
+OLD_KEYS = {"batches_a_step": "gradient_accumulation"}  # in recipes stored earlier
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked_dataclass(frozen=True, kw_only=True, config=STRICT)
 class DataRecipe:
     """Which sentences, which tokens.
 
@@ -37,11 +47,11 @@ class DataRecipe:
     corpus: str
     reverse: bool = False
     tokens: Tokens = "subwords"
-    vocab_size: int = 4000
-    max_len: int = 100
+    vocab_size: Count = 4000
+    max_len: Count = 100
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked_dataclass(frozen=True, kw_only=True, config=STRICT)
 class TrainingRecipe:
     """How long, how fast, how often saved.
 
@@ -49,38 +59,33 @@ class TrainingRecipe:
         steps: number of steps.
         batch_tokens: positions in a batch, padding counted: what has to fit into
             memory.
-        batches_a_step: batches whose gradients are added for one step.
+        gradient_accumulation: batches whose gradients are added for one step.
         warmup: steps until the learning rate peaks.
         rate_scale: factor on the paper's learning rate.
         smoothing: of the labels.
-        max_norm: length to which a longer gradient is cut.
-        save_every: steps between two checkpoints, each after a look at the validation
-            sentences; divides steps.
+        max_norm: norm to which a longer gradient is clipped.
+        save_every: steps between two checkpoints, each after the validation loss has
+            been measured; divides steps.
         average: last checkpoints whose weights are averaged in the end.
         seed: of the first weights, of the order of sentences, and of dropout.
         precision: "auto" multiplies matrices in 16 bits where the device is made for
             it, "float32" never does.
     """
 
-    steps: int
-    batch_tokens: int = 4096
-    batches_a_step: int = 1
-    warmup: int = 4000
-    rate_scale: float = 1.0
-    smoothing: float = 0.1
-    max_norm: float = 1.0
-    save_every: int = 1000
-    average: int = 1
-    seed: int = 0
+    steps: Count
+    batch_tokens: Count = 4096
+    gradient_accumulation: Count = 1
+    warmup: Count = 4000
+    rate_scale: Positive = 1.0
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    max_norm: Positive = 1.0
+    save_every: Count = 1000
+    average: Count = 1
+    seed: Annotated[int, Field(ge=0)] = 0
     precision: Precision = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse what can't work together."""
-        for name in ("steps", "batches_a_step", "warmup", "save_every", "average"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"{name} must be at least 1, not {getattr(self, name)}"
-                )
+        """Refuse values that don't work together."""
         if self.steps % self.save_every != 0:
             raise ValueError(
                 f"save_every {self.save_every} does not divide steps {self.steps}: "
@@ -93,7 +98,7 @@ class TrainingRecipe:
             )
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked_dataclass(frozen=True, kw_only=True, config=STRICT)
 class ClassifierTraining:
     """How a classifier pools and learns.
 
@@ -105,24 +110,17 @@ class ClassifierTraining:
         weight_decay: of AdamW.
         pooling: how all positions become one vector.
         seed: of the first weights, of the order of texts, and of dropout.
+        precision: as for a translator.
     """
 
     task: Literal["classify"] = "classify"
-    epochs: int
-    batch_size: int = 32
-    rate: float = 0.001
-    weight_decay: float = 0.01
+    epochs: Count
+    batch_size: Count = 32
+    rate: Positive = 0.001
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
     pooling: Pooling = "max"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse what can't work."""
-        if min(self.epochs, self.batch_size) < 1 or self.rate <= 0:
-            raise ValueError(
-                "epochs and batch_size must be at least 1 and rate above 0, not "
-                f"{self.epochs}, {self.batch_size} and {self.rate}"
-            )
-        Pool(self.pooling, 1)  # refuses what there is not
+    seed: Annotated[int, Field(ge=0)] = 0
+    precision: Precision = "float32"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,43 +153,61 @@ def read_recipe(name: str | Path) -> Recipe:
 
     Raises:
         FileNotFoundError: there is no such recipe; the message lists those there are.
-        ValueError: the file is no TOML, or a value is unknown or out of range.
-        TypeError: a value has the wrong type.
+        ValueError: the file is no TOML, or a table, key or value is wrong; the message
+            names the file, the key, the value and what was expected.
     """
     path = Path(name) if str(name).endswith(".toml") else CONFIGS / f"{name}.toml"
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in CONFIGS.glob("*.toml")))
         raise FileNotFoundError(f"there is no recipe {name}; the shipped ones: {known}")
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        return make_recipe(tables)
-    except TypeError as error:
-        raise TypeError(f"{path}: {error}") from None
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    return _parse(path, tomllib.loads)
 
 
-def make_recipe(tables: dict[str, dict[str, Any]]) -> Recipe:
-    """Check the three tables of a recipe and put them together.
+def read_stored_recipe(folder: str | Path) -> Recipe:
+    """Read the recipe in the folder of a run or of a model.
 
     Raises:
-        ValueError: a table or key is unknown or missing, or a value out of range.
-        TypeError: a value has the wrong type.
+        FileNotFoundError: there is none.
+        ValueError: it is damaged, or something in it is wrong.
     """
-    _check_keys(tables, {"data", "model", "training"}, "recipe")
-    model = tables.get("model", {})
-    sizes = {"src_vocab_size", "tgt_vocab_size"}
-    names = {entry.name for entry in fields(TransformerConfig)} - sizes
-    _check_keys(model, names, "[model]")
-    training = tables.get("training", {})
-    classify = training.get("task") == "classify"
-    kind = ClassifierTraining if classify else TrainingRecipe
+    return _parse(Path(folder) / RECIPE, json.loads)
+
+
+def recipe_text(recipe: Recipe) -> str:
+    """Return a recipe as it is stored in the folder of a run."""
+    return json.dumps(asdict(recipe), indent=1) + "\n"
+
+
+def make_recipe(tables: dict[str, dict[str, Any]], source: str = "recipe") -> Recipe:
+    """Check the three tables of a recipe and put them together.
+
+    Args:
+        tables: "data", "training" and, if the defaults won't do, "model".
+        source: what messages call the recipe: its file, for example.
+
+    Raises:
+        ValueError: a table or key is unknown or missing, or a value has the wrong type
+            or is out of range.
+    """
+    known = [entry.name for entry in fields(Recipe)]
+    for name, table in tables.items():
+        if name not in known:
+            raise ValueError(
+                f"{source}: unknown table [{name}]; expected {', '.join(known)}"
+            )
+        if not isinstance(table, dict):
+            raise ValueError(f"{source}: {name} must be a table, not {table!r}")
+    training = dict(tables.get("training", {}))
+    for old, new in OLD_KEYS.items():
+        if old in training and new not in training:
+            training[new] = training.pop(old)
+    kind = ClassifierTraining if "task" in training else TrainingRecipe
     recipe = Recipe(
-        data=_fill(DataRecipe, tables.get("data", {}), "[data]"),
-        training=_fill(kind, training, "[training]"),
-        model=model,
+        data=_check(DataRecipe, tables.get("data", {}), f"{source}: [data]"),
+        training=_check(kind, training, f"{source}: [training]"),
+        model=tables.get("model", {}),
     )
-    recipe.model_config(vocab_size=recipe.data.vocab_size)  # refuses what can't work
+    _check_model(recipe, f"{source}: [model]")
     return recipe
 
 
@@ -206,29 +222,47 @@ def difference(first: Recipe, second: Recipe) -> str | None:
     return None
 
 
-def _fill(kind: type, values: dict[str, Any], table: str) -> Any:
-    wanted = {entry.name: entry for entry in fields(kind)}
-    _check_keys(values, set(wanted), table)
-    for name, value in values.items():
-        expected = {"int": int, "float": (int, float), "bool": bool}.get(
-            getattr(wanted[name].type, "__name__", ""), str
-        )
-        if not isinstance(value, expected) or (
-            isinstance(value, bool) and expected is not bool
-        ):
-            raise TypeError(f"{name} can't be {value!r}")
-        choices = get_args(wanted[name].type)  # of a Literal
-        if choices and value not in choices:
-            raise ValueError(f"{name} must be one of {choices}, not {value!r}")
+def _parse(path: Path, loads: Any) -> Recipe:
+    text = path.read_text(encoding="utf-8")
+    try:
+        tables = loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return make_recipe(tables, str(path))
+
+
+_CheckedConfig = checked_dataclass(
+    TransformerConfig, frozen=True, kw_only=True, config=STRICT
+)
+
+
+def _check_model(recipe: Recipe, where: str) -> None:
+    """Refuse a model that can't work with the vocabulary that the recipe asks for."""
+    sizes = {"src_vocab_size", "tgt_vocab_size"}
+    for name in sizes & set(recipe.model):
+        raise ValueError(f"{where} {name} follows from the data and can't be set")
+    vocabulary = dict.fromkeys(sizes, recipe.data.vocab_size)
+    _check(_CheckedConfig, {**vocabulary, **recipe.model}, where)
+
+
+def _check(kind: type, values: dict[str, Any], where: str) -> Any:
+    """Make a table, or raise a ValueError that says all that is wrong with it."""
     try:
         return kind(**values)
-    except TypeError as error:  # a value without default is missing
-        raise ValueError(f"{table}: {error}") from None
+    except ValidationError as error:
+        wrong = [_describe(each, kind) for each in error.errors()]
+    raise ValueError("; ".join(f"{where} {each}" for each in wrong))
 
 
-def _check_keys(values: dict[str, Any], known: set[str], place: str) -> None:
-    unknown = sorted(set(values) - known)
-    if unknown:
-        raise ValueError(
-            f"{place} has {unknown[0]!r}, which is none of {', '.join(sorted(known))}"
-        )
+def _describe(error: Any, kind: type) -> str:
+    """Put one of pydantic's errors into words that name key, value and expectation."""
+    key, message = ".".join(map(str, error["loc"])), error["msg"]
+    if error["type"] == "unexpected_keyword_argument":
+        known = ", ".join(entry.name for entry in fields(kind))
+        return f"{key} = {error['input']!r} is unknown; expected one of {known}"
+    if error["type"] == "missing":
+        return f"{key} is missing"
+    if not key:  # from a check of several values together
+        return str(error["ctx"]["error"])
+    expected = message[:1].lower() + message[1:]
+    return f"{key} = {error['input']!r}: {expected}"

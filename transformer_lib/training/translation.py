@@ -1,9 +1,8 @@
 """A translator made from a recipe: its data, its model, its folder."""
 
-import json
-import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -12,12 +11,14 @@ from transformer_lib.data.batches import Batch, limit_lengths, token_batches
 from transformer_lib.data.corpora import ParallelCorpus
 from transformer_lib.data.steps import Steps
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.files import write_text
+from transformer_lib.evaluation.scores import nats_per_token
 from transformer_lib.model.transformer import Transformer
-from transformer_lib.pretrained.translator import TOKENIZER, Translator, load
-from transformer_lib.training.evaluate import RECIPE, load_corpus
+from transformer_lib.pretrained.translator import Translator, load
+from transformer_lib.training.evaluate import load_corpus
+from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.recipe import Recipe
-from transformer_lib.training.runs import fit
+from transformer_lib.training.run import Job, claim, is_first_process, run_job
+from transformer_lib.training.schedule import learning_rate, make_optimizer
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Data:
         corpus: the sentences, in the direction of the recipe.
         tokenizer: learned from the training sentences of both languages.
         steps: what each training step learns from.
-        valid: batches to measure the loss on.
+        valid: batches to measure the validation loss on.
         skipped: line numbers of training pairs that were too long.
     """
 
@@ -58,11 +59,10 @@ def prepare(recipe: Recipe) -> Data:
         _encode(tokenizer, corpus.valid), recipe.data.max_len, "skip"
     )
     ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
-    training = recipe.training
-    steps = Steps(
-        train, training.batch_tokens, training.batches_a_step, training.seed, **ids
-    )
-    batches = list(token_batches(valid, training.batch_tokens, **ids))
+    settings = recipe.training
+    max_tokens, n_batches = settings.batch_tokens, settings.gradient_accumulation
+    steps = Steps(train, max_tokens, n_batches, settings.seed, **ids)
+    batches = list(token_batches(valid, max_tokens, **ids))
     return Data(corpus, tokenizer, steps, batches, skipped)
 
 
@@ -79,7 +79,7 @@ def train(
         recipe: the run.
         data: what `prepare` made of the recipe.
         folder: for log, checkpoints and the finished model.
-        resume: go on with the run in the folder.
+        resume: resume the run in the folder.
         progress: show a progress bar.
 
     Returns:
@@ -91,7 +91,7 @@ def train(
     """
     folder = Path(folder)
     if is_first_process():
-        _claim(folder, data.tokenizer, resume)
+        claim(folder, recipe, data.tokenizer, resume=resume)
     with torch.random.fork_rng():
         torch.manual_seed(recipe.training.seed)
         model = Transformer(recipe.model_config(len(data.tokenizer)))
@@ -99,30 +99,50 @@ def train(
     translator = Translator(model.cpu(), data.tokenizer)
     if is_first_process():
         translator.save(folder)
-        write_text(folder / RECIPE, json.dumps(asdict(recipe), indent=1) + "\n")
         translator = load(folder)
     return translator
 
 
-def _claim(folder: Path, tokenizer: Tokenizer, resume: bool) -> None:
-    """See to it that the folder is new, or holds the run to be gone on with."""
-    if not (folder / TOKENIZER).exists():
-        tokenizer.save(folder / TOKENIZER)
-        return
-    if not resume:
-        raise FileExistsError(f"{folder} holds a run; --resume goes on with it")
-    theirs = Tokenizer.load(folder / TOKENIZER)
-    if theirs.to_json() != tokenizer.to_json():
-        raise ValueError(
-            f"the run in {folder} was begun with other data: its tokenizer has "
-            f"{len(theirs)} tokens, this one {len(tokenizer)}"
-        )
+def fit(
+    model: Transformer,
+    recipe: Recipe,
+    steps: Steps,
+    valid: Sequence[Batch],
+    folder: str | Path,
+    progress: bool = False,
+) -> None:
+    """Train a model as its recipe says, resuming the run in the folder if there is one.
+
+    Args:
+        model: trained in place; ends with the mean of the last checkpoints' weights.
+        recipe: how.
+        steps: what each step learns from.
+        valid: batches whose loss is measured before each checkpoint.
+        folder: of the run; made if it is missing.
+        progress: show a progress bar.
+
+    Raises:
+        ValueError, OSError: see `run_job`.
+    """
+    training = recipe.training
+    d_model = model.config.d_model
+    job = Job(
+        recipe=recipe,
+        model=model,
+        make_optimizer=make_optimizer,
+        loss=partial(batch_loss, smoothing=training.smoothing),
+        rate=lambda step: learning_rate(
+            step, d_model, training.warmup, training.rate_scale
+        ),
+        measure=lambda model: {"valid_nats": nats_per_token(model, valid)},
+        steps=steps,
+        n_steps=training.steps,
+        save_every=training.save_every,
+        average=training.average,
+        max_norm=training.max_norm,
+    )
+    run_job(job, folder, progress)
 
 
 def _encode(tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]]) -> list:
     return [(tokenizer.encode(src), tokenizer.encode(tgt)) for src, tgt in pairs]
-
-
-def is_first_process() -> bool:
-    """Say whether this is the process that writes files, of those of `torchrun`."""
-    return os.environ.get("RANK", "0") == "0"

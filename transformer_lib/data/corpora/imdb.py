@@ -1,8 +1,8 @@
 """IMDb: 50,000 movie reviews, half of them praise (Maas et al. 2011).
 
-The corpus of the lecture's classifier. Nobody has given a license for its text, so
-none of it is part of this project: the archive of 84 MB is downloaded once, or a copy
-is named. It is read as it is; nothing is ever unpacked to the disk.
+The corpus of the lecture's classifier. Its text has no license, so none of it is part
+of this project: the archive of 84 MB is downloaded once, or you name a copy. It is read
+as it is; nothing is ever unpacked to the disk.
 """
 
 import gzip
@@ -22,13 +22,14 @@ from transformer_lib.data.corpora.labelled import Labelled, LabelledCorpus
 ADDRESS = "http://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
 SHA256 = "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"
 CLASSES = ("negative", "positive")
+MOST_BYTES = 1_000_000  # of a review; the longest has 14,000
 REVIEW = re.compile(r"aclImdb/(train|test)/(neg|pos)/\d+_\d+\.txt")
 
 
 def load_imdb(
     archive: str | Path | None = None, progress: bool = False
 ) -> LabelledCorpus:
-    """Return the corpus: 22,500 reviews to learn from, 2,500 and 25,000 to be judged.
+    """Return the corpus: 22,500 reviews to train on, 2,500 and 25,000 to test on.
 
     As in the lecture, a tenth of the published 25,000 for training is held out for
     validation; the reviews' checksums say which. A film has up to 30 reviews, so it
@@ -42,14 +43,14 @@ def load_imdb(
 
     Raises:
         FileNotFoundError: there is no such archive.
-        ConnectionError: the download fails; the next call goes on from there.
+        ConnectionError: the download fails; the message says where to put a copy.
         ValueError: the download has another checksum, or the archive is broken,
             unsafe or incomplete.
     """
     archive = archive or os.environ.get("TRANSFORMER_LIB_IMDB")
     if not archive:
-        place = cache_folder() / "imdb" / "aclImdb_v1.tar.gz"
-        archive = fetch(ADDRESS, SHA256, place, progress)
+        into = cache_folder() / "imdb" / "aclImdb_v1.tar.gz"
+        archive = fetch(ADDRESS, SHA256, into, progress)
     parts = read_archive(Path(archive), progress)
     # In the order of checksums, the classes are mixed and a tenth is a fair sample.
     train = sorted(parts["train"], key=lambda row: _checksum(row[0]))
@@ -67,8 +68,8 @@ def read_archive(path: Path, progress: bool = False) -> dict[str, list[Labelled]
     """Read the labelled reviews of an archive in the published layout.
 
     Args:
-        path: a tar file, packed, with `aclImdb/train/pos/0_9.txt` and so on. What has
-            other names (reviews without label, lists of addresses) is passed over.
+        path: a gzipped tar file with `aclImdb/train/pos/0_9.txt` and so on. Files with
+            other names (reviews without a label, lists of addresses) are skipped.
         progress: show a bar.
 
     Returns:
@@ -76,8 +77,8 @@ def read_archive(path: Path, progress: bool = False) -> dict[str, list[Labelled]
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no packed tar file, or cut; a member's name leads out of the
-            archive; or a review is a link, or no UTF-8.
+        ValueError: it is no gzipped tar file, or a truncated one; a member's name leads
+            out of the archive; or a review is a link, too large, or no UTF-8.
     """
     parts: dict[str, list[Labelled]] = {"train": [], "test": []}
     try:
@@ -93,11 +94,17 @@ def read_archive(path: Path, progress: bool = False) -> dict[str, list[Labelled]
                     continue
                 if not member.isfile():
                     raise ValueError(f"{path}: {member.name} is no plain file")
+                if member.size > MOST_BYTES:
+                    raise ValueError(
+                        f"{path}: {member.name} has {member.size:,} bytes, more than "
+                        f"{MOST_BYTES:,}"
+                    )
                 part, kind = match.groups()
                 content = archive.extractfile(member).read()
                 text = _text(content, f"{path}: {member.name}")
                 parts[part].append((text, ("neg", "pos").index(kind)))
-            archive.fileobj.read()  # to the very end, where gzip has its checksum
+            while archive.fileobj.read(MOST_BYTES):
+                pass  # to the very end, where gzip keeps its checksum
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: broken archive: {error}") from None
     return parts
@@ -105,8 +112,8 @@ def read_archive(path: Path, progress: bool = False) -> dict[str, list[Labelled]
 
 def _refuse_way_out(path: Path, name: str) -> None:
     """Refuse names that no honest archive has; nothing is written here in any case."""
-    place = PurePosixPath(name)
-    if place.is_absolute() or ".." in place.parts:
+    member = PurePosixPath(name)
+    if member.is_absolute() or ".." in member.parts:
         raise ValueError(f"{path}: {name!r} leads out of the archive; it is not safe")
 
 

@@ -10,7 +10,7 @@ Labelled = tuple[str, int]
 
 @dataclass(frozen=True)
 class LabelledCorpus:
-    """Texts and their classes: to learn from, to tune on, to be judged by.
+    """Texts and their classes: to train on, to tune on, to test on.
 
     Attributes:
         name: what it is called in logs and messages.

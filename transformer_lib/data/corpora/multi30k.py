@@ -50,7 +50,7 @@ def load_multi30k(
 
     Raises:
         FileNotFoundError: the folder lacks a file; which one.
-        ConnectionError: a download fails; the next call goes on from there.
+        ConnectionError: a download fails; the message says where to put a copy.
         ValueError: test is unknown, or a file is not what it should be.
     """
     if test not in TESTS:

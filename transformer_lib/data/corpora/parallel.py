@@ -12,7 +12,7 @@ PARTS = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class ParallelCorpus:
-    """Sentences and their translations: to learn from, to tune on, to be judged by.
+    """Sentences and their translations: to train on, to tune on, to test on.
 
     Attributes:
         name: what it is called in logs and messages.
@@ -60,7 +60,7 @@ class ParallelCorpus:
 
         Raises:
             FileNotFoundError: a file is missing; which one.
-            ValueError: a file is empty, is no UTF-8, is cut, or has another number of
+            ValueError: a file is empty, truncated or no UTF-8, or has another number of
                 lines than its translation; file, line or both numbers are named.
         """
         read = [_read_part(Path(folder), part, languages) for part in parts]
@@ -79,7 +79,7 @@ def read_lines(path: Path) -> list[str]:
     """Read a text file, one sentence a line; a name ending with .gz is unpacked.
 
     Raises:
-        ValueError: the file is no gzip file or a cut one, or a line is no UTF-8.
+        ValueError: the file is no gzip file or a truncated one, or a line is no UTF-8.
     """
     content = path.read_bytes()
     if path.suffix == ".gz":

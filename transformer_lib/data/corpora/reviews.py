@@ -4,7 +4,7 @@ Each was rated by at least 20 people, from -4, extremely negative, to 4 (Hutto a
 Gilbert 2014); the sentences are from the collection of Pang and Lee (2005). The label
 is the sign of the mean rating. A sentence rated within half a point of 0 has no clear
 sign and is left out, and so is a near-copy of another one; terms and details are in a
-notice beside the data. Who wrote a sentence and about which film isn't known, so a
+notice beside the data. The authors of the sentences and the films aren't known, so a
 film may be praised in training and in the test, in other words.
 """
 

@@ -1,0 +1,204 @@
+"""A sample of every interactive chart, and how tests read what it draws.
+
+A chart is checked by the SVG that Vega draws from it: every mark there carries a label
+such as "query: 0; key: 2; reason: hidden: future".
+"""
+
+import html
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import torch
+import vl_convert
+from torch import Tensor
+
+from transformer_lib import (
+    PRESETS,
+    Transformer,
+    charts,
+    sinusoid_table,
+    split_words,
+)
+from transformer_lib.charts import Branch, SentenceMaps
+from transformer_lib.charts.theme import theme_config
+from transformer_lib.evaluation.scores import Score
+
+EN = [*split_words("the animal didn't cross the street because it was tired."), "<eos>"]
+DE = ["<bos>", *split_words("das Tier überquerte die Straße nicht, weil es müde war.")]
+SRC = torch.tensor([[3, 5, 7, 9, 2]])
+TGT = torch.tensor([[1, 4, 6, 8]])
+TOKENS = ["a", "b", "c", "d", "<eos>"], ["<bos>", "x", "y", "z"]
+VOCABULARY = [f"t{number}" for number in range(11)]
+LENGTHS = [(3, 5), (7, 2), (4, 4), (6, 11), (5, 3)]
+PLANS = {"file": [[0, 1], [2, 3, 4]], "other": [[4, 0, 2], [3, 1]]}
+STEPS = [
+    [Branch(("a",), -0.5, "kept"), Branch(("b",), -0.9, "kept"),
+     Branch(("<eos>",), -3.0, "pruned")],
+    [Branch(("b", "<eos>"), -1.1, "finished"), Branch(("a", "c"), -1.2, "kept"),
+     Branch(("b", "c"), -1.4, "kept"), Branch(("a", "d"), -1.5, "pruned")],
+    [Branch(("b", "c", "<eos>"), -1.6, "finished")],
+]  # fmt: skip
+HEADS = {
+    "trained": {
+        "previous": {"encoder 0.0": 0.7, "cross 0.0": 0.1},
+        "alignment": {"cross 0.0": 0.55},
+    },
+    "untrained": {
+        "previous": {"encoder 0.0": 0.2, "cross 0.0": 0.1},
+        "alignment": {"cross 0.0": 0.15},
+    },
+}
+
+
+def draw(*shape: int, seed: int = 0) -> Tensor:
+    """Random numbers, the same for the same shape and seed."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def make_model(**changes: Any) -> Transformer:
+    """A model with 2 encoder layers and 3 decoder layers, in evaluation mode."""
+    sizes = {"src_vocab_size": 11, "tgt_vocab_size": 11, "d_model": 6, "n_heads": 2}
+    sizes |= {"d_ff": 10, "n_encoder_layers": 2, "n_decoder_layers": 3}
+    torch.manual_seed(0)
+    return Transformer(replace(PRESETS["paper-base"], **sizes, **changes)).eval()
+
+
+def sentence_maps(source: list, read: list, links: set, seed: int) -> SentenceMaps:
+    """Random maps of 3 heads, in 2 encoder layers and 1 decoder layer."""
+    s, t = len(source), len(read)
+    shapes = {f"encoder.layers.{number}.self_attn": (s, s) for number in range(2)}
+    shapes |= {"decoder.layers.0.self_attn": (t, t)}
+    shapes |= {"decoder.layers.0.cross_attn": (t, s)}
+    maps = {
+        name: draw(1, 3, *shape, seed=seed + i).softmax(dim=-1)
+        for i, (name, shape) in enumerate(shapes.items())
+    }
+    return SentenceMaps(source, read, [*read[1:], "<eos>"], maps, links)
+
+
+def two_models() -> dict[str, list[SentenceMaps]]:
+    """The same two sentences, seen by two models."""
+    return {
+        name: [
+            sentence_maps(["a", "b", "<eos>"], ["<bos>", "x"], {(1, 0)}, seed),
+            sentence_maps(EN, DE, {(0, 0), (1, 1), (3, 2)}, seed),
+        ]
+        for name, seed in {"trained": 0, "untrained": 10}.items()
+    }
+
+
+def score(name: str, value: float, n: int = 7) -> Score:
+    return Score(name, value, value - 3, value + 3, "signed", n)
+
+
+STACKS = ("post-norm", "pre-norm")
+MEASURES = {
+    measure: {
+        n_layers: {
+            stack: draw(n_layers, seed=i + j).abs() for j, stack in enumerate(STACKS)
+        }
+        for n_layers in (2, 5)
+    }
+    for i, measure in enumerate(("gradient", "variance"))
+}
+TABLES = {
+    "length": {
+        "zebra": [score("BLEU", 30), score("chrF2", 50)],
+        "ape": [score("BLEU", 98.7), score("chrF2", 60, n=5)],
+    },
+    "overlap": {"few words": [score("BLEU", 1.5), score("chrF2", 40)]},
+}
+DIFFERENCES = {16: {"a": 1e-3, "b": 0.0}, 64: {"a": 1e-4, "b": 0.1}}
+CHARTS: dict[str, Callable] = {
+    "attention_explorer": lambda: charts.attention_explorer(
+        {f"layer {n}": draw(5, 13, 12, seed=n).softmax(dim=-1) for n in range(2)},
+        DE,
+        EN,
+    ),
+    "batch_explorer": lambda: charts.batch_explorer(PLANS, LENGTHS, n_batches=2),
+    "beam_tree": lambda: charts.beam_tree(STEPS),
+    "cache_explorer": lambda: charts.cache_explorer(make_model(), SRC, TGT, TOKENS),
+    "depth_explorer": lambda: charts.depth_explorer(MEASURES),
+    "difference_explorer": lambda: charts.difference_explorer(DIFFERENCES, 1e-10),
+    "divisor_explorer": lambda: charts.divisor_explorer(
+        2 * draw(7, 3), 2 * draw(7, 3, seed=1), EN[:7]
+    ),
+    "head_type_explorer": lambda: charts.head_type_explorer(HEADS),
+    "mask_explorer": lambda: charts.mask_explorer(EN, DE),
+    "model_explorer": lambda: charts.model_explorer(
+        make_model(), SRC, TGT, TOKENS, VOCABULARY
+    ),
+    "position_explorer": lambda: charts.position_explorer(sinusoid_table(64, 32)),
+    "schedule_explorer": lambda: charts.schedule_explorer(),
+    "score_explorer": lambda: charts.score_explorer(TABLES),
+    "sentence_explorer": lambda: charts.sentence_explorer(two_models()),
+    "similarity_explorer": lambda: charts.similarity_explorer(
+        {"embedding": draw(12, 5), "layer 1": draw(12, 5, seed=1)}, EN
+    ),
+}
+
+
+@cache
+def sample(name: str) -> dict[str, Any]:
+    """The specification of a sample; do not change it."""
+    return CHARTS[name]().to_dict()
+
+
+def drawn(chart: Any, dark: bool = False, **choices: Any) -> str:
+    """Return the SVG after a reader has set these inputs.
+
+    Args:
+        chart: a chart or its specification.
+        dark: on the dark page.
+        choices: name of an input -> its value.
+    """
+    spec = chart if isinstance(chart, dict) else chart.to_dict()
+    names = {param["name"] for param in spec["params"]}
+    assert choices.keys() <= names, f"the inputs are {names}"
+    params = [
+        {**param, "value": choices[param["name"]]}
+        if param["name"] in choices
+        else param
+        for param in spec["params"]
+    ]
+    svg = vl_convert.vegalite_to_svg(
+        {**spec, "params": params, "config": theme_config(dark)}
+    )
+    return html.unescape(svg)
+
+
+def marks(svg: str, field: str) -> list[dict[str, str]]:
+    """What the labels of all marks but lines say that name the field, as drawn."""
+    mark = r'role="graphics-symbol" aria-roledescription="(?!line)'
+    labels = re.findall(rf'aria-label="([^"]*: [^"]*)" {mark}', svg)
+    found = [
+        dict(part.split(": ", 1) for part in label.split("; ") if ": " in part)
+        for label in labels
+    ]
+    return [mark for mark in found if field in mark]
+
+
+def number(text: str) -> float:
+    """Read a number as Vega writes it."""
+    return float(text.replace("\N{MINUS SIGN}", "-").replace(",", ""))
+
+
+def contrast(first: str, second: str) -> float:
+    """Return the contrast of two colors, from 1 to 21."""
+    lighter, darker = sorted(map(luminance, (first, second)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(color: str) -> float:
+    """Return how light a color "#RRGGBB" is, from 0 to 1."""
+    return float(linear_rgb(color) @ torch.tensor([0.2126, 0.7152, 0.0722]))
+
+
+def linear_rgb(color: str) -> Tensor:
+    """("#FF8000") -> (3,), the amounts of light."""
+    channels = torch.tensor([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    low = channels <= 0.04045
+    return torch.where(low, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)

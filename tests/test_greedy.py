@@ -1,0 +1,152 @@
+"""Greedy search against a loop over single sentences, and how targets end."""
+
+import math
+
+import pytest
+import torch
+from small_models import (
+    BOS,
+    EOS,
+    PAD,
+    SRC,
+    VOCAB,
+    constant_model,
+    make_config,
+    make_model,
+)
+from test_model import make_reference
+from torch import Tensor
+
+from transformer_lib.generation.constraints import Hypothesis
+from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.generation.incremental import IncrementalDecoder
+from transformer_lib.interpret.recording import record_attention, source_attention
+from transformer_lib.model.masks import causal_mask
+from transformer_lib.model.transformer import Transformer
+
+SEEDS = (8, 9, 12, 14)
+
+
+def greedy(model: Transformer, max_len: int, src: Tensor = SRC) -> list[Hypothesis]:
+    return greedy_decode(model, src, make_config(max_len))
+
+
+def decode_alone(model: Transformer, src: Tensor, max_len: int) -> list[int]:
+    """Greedy search as its definition: one sentence, the model's forward, no masks."""
+    src, said = src[src != PAD][None], [BOS]
+    while len(said) <= max_len:
+        logits = model.eval()(src, torch.tensor([said]))[0, -1]
+        logits[PAD] = -math.inf
+        said.append(int(logits.argmax()))
+        if said[-1] == EOS:
+            break
+    return said[1:]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_batch_equals_its_sentences_one_by_one(seed) -> None:
+    model = make_model(seed)
+    for found, src in zip(greedy(model, max_len=9), SRC, strict=True):
+        assert found.ids == decode_alone(model, src, max_len=9)
+        assert found.finished == (found.ids[-1] == EOS)
+
+
+@torch.no_grad()
+def test_pytorchs_transformer_reading_all_again_says_the_same() -> None:
+    model = make_model(9)
+    theirs = make_reference(model).eval()
+    for found, src in zip(greedy(model, 9), SRC, strict=True):
+        memory = theirs.encoder(model.src_embeddings(src[src != PAD][None]))
+        said = [BOS]
+        while len(said) <= len(found.ids):
+            tgt = model.tgt_embeddings(torch.tensor([said]))
+            future = ~causal_mask(len(said))
+            features = theirs.decoder(tgt, memory, tgt_mask=future)[0, -1]
+            logits = features @ model.lm_head.weight.T
+            logits[PAD] = -math.inf
+            said.append(int(logits.argmax()))
+        assert said[1:] == found.ids
+
+
+def test_the_batches_end_at_different_times() -> None:
+    # What makes the test above worth something: lengths differ, some are cut.
+    results = [found for seed in SEEDS for found in greedy(make_model(seed), 9)]
+    assert len({len(found.ids) for found in results}) >= 3
+    assert {found.finished for found in results} == {False, True}
+
+
+def biased_model(token: int) -> Transformer:
+    """A model that says the same token whatever it reads."""
+    return constant_model(torch.eye(VOCAB).double()[token])
+
+
+def test_a_model_that_never_ends_is_truncated_and_says_so() -> None:
+    for found in greedy(biased_model(5), max_len=4):
+        assert found.ids == [5, 5, 5, 5]
+        assert not found.finished
+
+
+def test_a_model_that_ends_at_once_takes_one_step() -> None:
+    for found in greedy(biased_model(EOS), max_len=4):
+        assert found.ids == [EOS]
+        assert found.finished
+
+
+def test_an_end_at_the_last_place_is_no_force() -> None:
+    assert all(found.finished for found in greedy(biased_model(EOS), max_len=1))
+
+
+def test_padding_is_never_said() -> None:
+    model = biased_model(PAD)
+    with torch.no_grad():
+        model.lm_head.weight[4, 0] = 0.5
+    assert [found.ids for found in greedy(model, 3)] == [[4, 4, 4]] * 4
+
+
+def test_decoding_leaves_the_models_mode_and_gradients_alone() -> None:
+    model = make_model().train()
+    first = greedy(model, 9)
+    assert model.training
+    assert first == greedy(model.eval(), 9)
+    assert not model.training
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_sources_and_lengths_that_cannot_work_are_refused() -> None:
+    model = make_model()
+    with pytest.raises(ValueError, match="max_len must be at least 1, not 0"):
+        greedy(model, 0)
+    src = SRC.clone()
+    src[2] = PAD
+    with pytest.raises(ValueError, match="sentence 2 of the batch is empty"):
+        greedy(model, 5, src)
+    with pytest.raises(ValueError, match="are empty"):
+        greedy(model, 5, SRC[:, :0])
+
+
+def test_logits_that_are_no_numbers_are_an_error() -> None:
+    model = make_model()
+    with torch.no_grad():
+        model.lm_head.weight[3] = math.nan
+    with pytest.raises(ValueError, match="logits are not finite"):
+        greedy(model.train(), 5)
+    assert model.training
+
+
+def test_attention_to_the_source_is_that_of_each_step() -> None:
+    model = make_model(9)
+    targets = [found.ids for found in greedy(model, max_len=9)]
+    assert len({len(ids) for ids in targets}) > 1
+    found = source_attention(model, SRC, targets, BOS)
+    for row, (weights, ids) in enumerate(zip(found, targets, strict=True)):
+        src, decoder = SRC[row], IncrementalDecoder(model)
+        with torch.no_grad():
+            decoder.prefill(src[None])
+        assert weights.shape == (len(ids), len(src))
+        torch.testing.assert_close(weights.sum(1), torch.ones(len(ids)).double())
+        assert (weights[:, src == PAD] == 0).all()
+        for token, expected in zip([BOS, *ids[:-1]], weights, strict=True):
+            with torch.no_grad(), record_attention(model) as maps:
+                decoder.step(torch.tensor([[token]]))
+            step = maps["decoder.layers.1.cross_attn"][0, :, 0].mean(0)
+            torch.testing.assert_close(step, expected, rtol=0, atol=1e-10)

@@ -1,0 +1,118 @@
+"""The library as others install it: what it needs, what it brings, what it loads."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import packages_distributions
+
+import pytest
+
+from book_tools.toc import ROOT
+
+LIBRARY = ROOT / "transformer_lib"
+HEAVY = ("altair", "lightning", "matplotlib", "pandas", "sklearn", "tokenizers")
+
+
+def imported(code: ast.AST) -> set[str]:
+    """The top-level modules that code imports, those it can do without left out."""
+    found: set[str] = set()
+    for node in ast.iter_child_nodes(code):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add(node.module.partition(".")[0])
+        elif not (isinstance(node, ast.Try) and any(map(is_optional, node.handlers))):
+            found |= imported(node)
+    return found
+
+
+def is_optional(handler: ast.ExceptHandler) -> bool:
+    caught = handler.type and ast.unparse(handler.type)
+    return caught in ("ImportError", "ModuleNotFoundError")
+
+
+@pytest.mark.parametrize(
+    ("code", "modules"),
+    [
+        ("import numpy as np, pandas.api", {"numpy", "pandas"}),
+        ("def f():\n    from PIL.Image import open", {"PIL"}),
+        ("from .near import x", set()),
+        ("try:\n    import a\nexcept ImportError:\n    import b", set()),
+        ("try:\n    import a\nexcept ValueError:\n    import b", {"a", "b"}),
+    ],
+)
+def test_imports_are_found_unless_they_are_optional(code, modules) -> None:
+    assert imported(ast.parse(code)) == modules
+
+
+def test_exactly_what_is_imported_is_declared() -> None:
+    modules = set()
+    for path in LIBRARY.rglob("*.py"):
+        modules |= imported(ast.parse(path.read_text(encoding="utf-8")))
+    modules -= {"transformer_lib", *sys.stdlib_module_names}
+    distributions = packages_distributions()
+    needed = {name.lower() for each in modules for name in distributions[each]}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    declared = project["project"]["dependencies"]
+    assert needed == {re.match(r"[\w-]+", entry)[0].lower() for entry in declared}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel of this tree; built from a copy, where no earlier build is left."""
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    for name in ("transformer_lib", "book_tools", "tests", "benchmarks"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "-w", "built"]
+    command = [sys.executable, "-m", "pip", "wheel", ".", "-q", *options]
+    subprocess.run(command, cwd=folder, check=True)
+    [path] = (folder / "built").glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def test_the_wheel_holds_the_library_and_nothing_else(wheel) -> None:
+    files = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    paths = (path for path in LIBRARY.rglob("*") if path.is_file())
+    assert files == {
+        path.relative_to(ROOT).as_posix()
+        for path in paths
+        if "__pycache__" not in path.parts
+    }
+
+
+def test_the_wheel_takes_part_in_no_other_program(wheel) -> None:
+    about = {name.partition("/")[2] for name in wheel.namelist()} - {""}
+    assert "METADATA" in about
+    assert "entry_points.txt" not in about
+
+
+def loaded(code: str) -> set[str]:
+    """The top-level modules that are loaded after code was run by a new Python."""
+    code += "\nimport sys; print(*sys.modules)"
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_importing_the_library_loads_nothing() -> None:
+    assert not loaded("import transformer_lib") & {"torch", "numpy", *HEAVY}
+
+
+def test_using_the_model_loads_torch_and_nothing_heavy() -> None:
+    names = "MultiHeadAttention, Transformer, TransformerConfig, greedy_decode"
+    found = loaded(f"from transformer_lib import {names}, beam_search, causal_mask")
+    assert "torch" in found
+    assert not found & set(HEAVY)
+
+
+def test_using_a_shipped_model_loads_no_trainer_and_no_pictures() -> None:
+    found = loaded("from transformer_lib import load, load_classifier")
+    assert "tokenizers" in found
+    assert not found & set(HEAVY) - {"tokenizers"}

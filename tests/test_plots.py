@@ -1,0 +1,246 @@
+"""Pictures keep the book's conventions; bad input is refused with both numbers."""
+
+import io
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from drawn_charts import contrast
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from transformer_lib import plots
+from transformer_lib.evaluation.accuracy import Accuracy
+from transformer_lib.palette import LIGHT
+
+matplotlib.use("Agg")
+
+QUERIES = ["the", "cat", "sat"]
+KEYS = ["die", "Katze", "die", "saß", "."]  # a token twice, as in real sentences
+
+
+@pytest.fixture(autouse=True)
+def theme():
+    with matplotlib.rc_context():
+        plots.use_book_theme()
+        yield
+    plt.close("all")
+
+
+def weights(n_heads: int = 4) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(n_heads, 3, 5, generator=generator).softmax(dim=-1)
+
+
+def tick_names(axis) -> list[str]:
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def png(figure: Figure) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", metadata={"Software": None})
+    return file.getvalue()
+
+
+def test_queries_are_rows_and_keys_are_columns() -> None:
+    given = weights()[0]
+    axes = plots.plot_attention(given, QUERIES, KEYS).axes[0]
+    np.testing.assert_allclose(axes.images[0].get_array(), given)
+    assert (axes.get_ylabel(), tick_names(axes.yaxis)) == ("query", QUERIES)
+    assert (axes.get_xlabel(), tick_names(axes.xaxis)) == ("key", KEYS)
+
+
+def test_the_first_query_is_drawn_at_the_top() -> None:
+    axes = plots.plot_attention(weights()[0], QUERIES, KEYS).axes[0]
+    bottom, top = axes.get_ylim()
+    assert top == -0.5 and bottom == 2.5
+
+
+def test_weights_have_one_scale_from_0_to_1() -> None:
+    figure = plots.plot_attention(weights()[0] / 10, QUERIES, KEYS)
+    assert figure.axes[0].images[0].get_clim() == (0, 1)
+    assert figure.axes[-1].get_ylabel() == "attention weight"
+
+
+def test_numbers_are_written_into_small_maps_only() -> None:
+    small = plots.plot_attention(weights()[0], QUERIES, KEYS)
+    large = plots.plot_attention(torch.eye(12), ["a"] * 12, ["b"] * 12)
+    silent = plots.plot_attention(weights()[0], QUERIES, KEYS, annotate=False)
+    assert small.axes[0].texts[0].get_text() == f"{weights()[0, 0, 0]:.2f}"
+    assert [len(f.axes[0].texts) for f in (small, large, silent)] == [15, 0, 0]
+
+
+def test_numbers_stand_out_from_their_cells() -> None:
+    ramp = torch.linspace(-1, 1, 100)[None]
+    tokens = [""] * 100
+    figures = [
+        plots.plot_attention(ramp.abs(), [""], tokens),
+        plots.plot_matrix(ramp),
+    ]
+    for figure in figures:
+        image, texts = figure.axes[0].images[0], figure.axes[0].texts
+        cells = image.to_rgba(image.get_array()).reshape(-1, 4)
+        assert {text.get_color() for text in texts} == {"black", "white"}
+        for text, cell in zip(texts, cells, strict=True):
+            assert contrast(to_hex(text.get_color()), to_hex(cell)) > 4.4
+
+
+def test_each_head_has_its_own_map_on_the_shared_scale() -> None:
+    given = weights(4)
+    figure = plots.plot_attention_heads(given, QUERIES, KEYS)
+    for head, axes in enumerate(figure.axes[:4]):
+        np.testing.assert_allclose(axes.images[0].get_array(), given[head])
+        assert axes.images[0].get_clim() == (0, 1)
+        assert axes.get_title() == f"head {head}"
+    assert len(figure.axes) == 5  # one color bar for all
+
+
+def test_a_mask_shows_its_meaning_by_a_sign_too() -> None:
+    mask = torch.ones(3, 3, dtype=torch.bool).tril()
+    axes = plots.plot_mask(mask, QUERIES, QUERIES).axes[0]
+    signs = [text.get_text() for text in axes.texts]
+    assert signs == ["✓" if attends else "×" for attends in mask.flatten()]
+    np.testing.assert_array_equal(axes.images[0].get_array(), mask)
+
+
+@pytest.mark.parametrize("meanings", [("moves", "stays"), None])
+def test_rows_columns_and_signs_of_a_mask_can_mean_something_else(meanings) -> None:
+    mask, labels = torch.eye(3).bool(), ("output", "input")
+    figure = plots.plot_mask(mask, QUERIES, QUERIES, None, labels, meanings)
+    axes = figure.axes[0]
+    assert (axes.get_ylabel(), axes.get_xlabel()) == labels
+    written = [t.get_text() for legend in figure.legends for t in legend.get_texts()]
+    assert written == (["✓ moves", "× stays"] if meanings else [])
+
+
+def test_axes_named_after_a_role_have_its_color() -> None:
+    axes = plots.plot_mask(torch.eye(3).bool(), QUERIES, QUERIES).axes[0]
+    assert axes.yaxis.label.get_color() == LIGHT.roles["query"]
+    assert axes.xaxis.label.get_color() == LIGHT.roles["key"]
+    axes = plots.plot_matrix(torch.eye(2), row_label="step").axes[0]
+    assert axes.yaxis.label.get_color() == "black"
+
+
+def test_masks_of_several_sizes_share_one_figure() -> None:
+    masks = {"self": torch.ones(3, 3).bool(), "cross": torch.ones(3, 5).bool()}
+    keys = {"self": QUERIES, "cross": KEYS}
+    figure = plots.plot_masks(masks, QUERIES, keys)
+    assert [axes.get_title() for axes in figure.axes] == ["self", "cross"]
+    assert [tick_names(axes.xaxis) for axes in figure.axes] == [QUERIES, KEYS]
+
+
+def test_a_matrix_has_symmetric_limits() -> None:
+    figure = plots.plot_matrix([[1.0, -3.0], [2.0, 0.0]], unit="volts")
+    assert figure.axes[0].images[0].get_clim() == (-3, 3)
+    assert figure.axes[1].get_ylabel() == "volts"
+
+
+def test_hidden_scores_are_written_out_and_do_not_stretch_the_scale() -> None:
+    scores = torch.tensor([[-0.001, float("-inf")], [float("nan"), -2.0]])
+    axes = plots.plot_scores(scores, ["a", "b"], ["c", "d"]).axes[0]
+    assert [text.get_text() for text in axes.texts] == ["0.00", "-inf", "nan", "-2.00"]
+    assert axes.images[0].get_clim() == (-2, 2)
+    assert tick_names(axes.xaxis) == ["c", "d"]
+
+
+def test_a_matrix_of_zeros_can_be_drawn() -> None:
+    image = plots.plot_matrix(torch.zeros(2, 3)).axes[0].images[0]
+    assert image.get_clim() == (-1, 1)
+
+
+def test_lines_differ_in_dashes_and_not_in_color_alone() -> None:
+    curves = {name: np.arange(20.0) for name in "abcdef"}
+    axes = plots.plot_lines(range(20), curves, "x", "y", log_y=True).axes[0]
+    dashes = {(line._unscaled_dash_pattern[1] or ("-",)) for line in axes.lines}
+    assert len(dashes) == 6
+    assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "log")
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list("abcdef")
+
+
+def test_groups_of_bars_stand_side_by_side() -> None:
+    values = {"scaled": [1, 2], "unscaled": [3, 4]}
+    axes = plots.plot_bars(["4", "16"], values, "size", "variance").axes[0]
+    assert [bar.get_height() for bar in axes.patches] == [1, 2, 3, 4]
+    ends = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches)
+    assert all(a[1] <= b[0] for a, b in zip(ends, ends[1:], strict=False))
+
+
+def test_histograms_share_bins_and_each_sums_to_one() -> None:
+    torch.manual_seed(0)
+    samples = {"short": torch.randn(50), "long": 3 * torch.randn(700)}
+    axes = plots.plot_histograms(samples, "score", n_bins=8).axes[0]
+    short, long = (line.get_data() for line in axes.lines)
+    np.testing.assert_array_equal(short[0], long[0])
+    assert short[1][1::2].sum() == pytest.approx(1)
+    assert long[1][1::2].sum() == pytest.approx(1)
+
+
+def test_intervals_have_a_dot_each_and_the_first_one_is_a_band() -> None:
+    rows = {"first": Accuracy(80, 100), "second": Accuracy(7, 10)}
+    axes = plots.plot_intervals(rows, "share right").axes[0]
+    lines = [line.get_xdata().tolist() for line in axes.lines]
+    assert lines[::2] == [list(score.interval) for score in rows.values()]
+    assert lines[1::2] == [[0.8], [0.7]]
+    assert (tick_names(axes.yaxis), axes.get_xlabel()) == ([*rows], "share right")
+    assert axes.yaxis_inverted()  # the first row is on top
+    assert band(axes) == pytest.approx(rows["first"].interval)
+
+
+def test_spread_has_every_value_its_mean_and_the_first_rows_range() -> None:
+    rows = {"first": [4, 1, 2.5], "second": [9, 7]}
+    axes = plots.plot_spread(rows, "score").axes[0]
+    dots, mean, others, other_mean = axes.lines
+    assert dots.get_xdata().tolist() == [4, 1, 2.5]
+    assert others.get_ydata().tolist() == [1, 1]
+    assert (mean.get_xdata(), other_mean.get_xdata()) == ([2.5], [8])
+    assert tick_names(axes.yaxis) == [*rows] and axes.yaxis_inverted()
+    assert band(axes) == pytest.approx((1, 4))
+
+
+def band(axes) -> tuple[float, float]:
+    [area] = axes.patches
+    return area.get_x(), area.get_x() + area.get_width()
+
+
+def test_the_same_figure_is_the_same_file() -> None:
+    first, second = (
+        png(plots.plot_attention(weights()[0], QUERIES, KEYS)) for _ in range(2)
+    )
+    other = png(plots.plot_attention(weights()[1], QUERIES, KEYS))
+    assert first == second != other
+    assert b"Software" not in first
+    assert len(first) < 60_000
+
+
+MAP = weights()[0]
+# fmt: off
+BAD_INPUT = [
+    ("plot_attention", (weights(), QUERIES, KEYS), r"2 axes.*4, 3, 5"),
+    ("plot_attention", (MAP, KEYS, QUERIES), "3 rows .queries., but 5 q_tokens"),
+    ("plot_attention", (MAP, QUERIES, KEYS[1:]), "5 columns .keys., but 4 k_tokens"),
+    ("plot_attention", (MAP * 2 + 1, QUERIES, KEYS), r"but go from 1\.\d+ to 2"),
+    ("plot_attention", (MAP * torch.nan, QUERIES, KEYS), "go from nan to nan"),
+    ("plot_attention_heads", (weights(), QUERIES, KEYS, ["x"]), "4 heads, but 1 title"),
+    ("plot_mask", (MAP > 0, QUERIES, QUERIES), "5 columns .keys., but 3 k_tokens"),
+    ("plot_matrix", (torch.zeros(0, 3),), r"\(0, 3\)"),
+    ("plot_matrix", (MAP, None, "", "", "", KEYS), "3 rows, but 5 row_names"),
+    ("plot_lines", ([1, 2], {"a": [1, 2, 3]}, "x", "y"), "2 points, but .* 'a' has 3"),
+    ("plot_bars", (["a"], [1, 2], "x", "y"), "1 labels, but 2 values"),
+    ("plot_intervals", ({}, "x"), "at least 1 row, but got 0"),
+    ("plot_spread", ({}, "x"), "at least 1 row, but got 0"),
+    ("plot_spread", ({"a": [[1]]}, "x"), r"row 'a' .*\(1, 1\)"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("name", "given", "message"), BAD_INPUT)
+def test_bad_input_is_refused_with_both_numbers(name, given, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        getattr(plots, name)(*given)
+
+
+def test_a_mask_must_be_boolean() -> None:
+    with pytest.raises(TypeError, match="must be boolean, not torch.float32"):
+        plots.plot_mask(torch.ones(3, 3), QUERIES, QUERIES)

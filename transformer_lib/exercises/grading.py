@@ -1,0 +1,360 @@
+"""What a grader is: cases, one solution, and a table of known mistakes.
+
+    check_shift = Grader(
+        "target (batch, length), bos_id -> (batch, length)",
+        cases=lambda: [(torch.tensor([[5, 6, 2], [9, 2, 0]]), 1)],
+        solution=shift,
+        right="Every position reads the token before the one it must predict.",
+        mistakes={
+            "nothing is shifted: every position would read its own answer.": (
+                lambda target, bos_id: target
+            ),
+        },
+    )
+
+A mistake is an answer as a reader might write it, under the sentence that names it.
+`check_shift(answer)` runs the answer on every case and compares what it returns with
+what the solution returns. If they differ, and one of the mistakes returns the same as
+the answer, its sentence is the feedback.
+"""
+
+import inspect
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import cycle
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Case = tuple[Any, ...]
+
+_PLAIN = int | float | str | list | tuple | set  # arguments that a message can show
+
+
+@dataclass(frozen=True, repr=False)
+class Feedback:
+    """One sentence for the reader, and whether the exercise is solved.
+
+    Attributes:
+        status: "open" before the first attempt, then "wrong" or "right".
+        message: the sentence.
+    """
+
+    status: Literal["open", "wrong", "right"]
+    message: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the answer is right."""
+        return self.status == "right"
+
+    def __repr__(self) -> str:
+        sign = {"open": "…", "wrong": "✗", "right": "✓"}[self.status]
+        return f"{sign} {self.message}"
+
+
+NOT_ATTEMPTED = Feedback("open", "Not attempted yet.")
+
+
+class Mistake(Exception):  # noqa: N818 - it's the reader's, and no error of ours
+    """What `Grader.run` raises to name a mistake before any comparison."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A mistake that many different results show, recognized by a sign in them.
+
+    Attributes:
+        sign: takes a result and then the case's arguments; tells whether the mistake
+            is seen. Other values than True and False, or several in a tuple or list,
+            are written into the `{}` of the sentence; None and [] mean False.
+        example: an answer with this mistake.
+    """
+
+    sign: Callable[..., Any]
+    example: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Grader:
+    """Grades the answers to one exercise: `grader(answer)` returns a `Feedback`.
+
+    Attributes:
+        task: what an answer takes and returns.
+        cases: makes the arguments of each call. It is called anew for every answer,
+            with the same random numbers, so no answer can spoil another one's case.
+        solution: an answer that is right.
+        right: what the reader is told then; or a function that makes it from the
+            results of all cases.
+        mistakes: the sentence that names a mistake -> an answer with that mistake, a
+            dictionary of keyword arguments that make one of the solution, a list of
+            those, or `Seen`. The sentence of an answer that has the wrong shape or
+            type fits all answers that are wrong in the same way.
+        run: takes an answer and a case's arguments; returns the result, by default
+            `answer(*case)`. None means that there is no answer yet.
+        view: takes a result and a case's arguments; returns the part of it that is
+            compared, by default all of it.
+        atol: differences up to this size are rounding.
+        any_answer: there are many right answers: any that shows none of the mistakes.
+    """
+
+    task: str
+    cases: Callable[[], Sequence[Case]]
+    solution: Any
+    right: str | Callable[[list[Any]], str]
+    mistakes: Mapping[str, Any]
+    run: Callable[..., Any] = lambda answer, *case: answer(*case)
+    view: Callable[..., Any] = lambda result, *case: result
+    atol: float = 1e-5
+    any_answer: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", self.task)
+
+    def __call__(self, *answer: Any) -> Feedback:
+        """Run an answer, which may have several parts, and say what to do next."""
+        if any(is_missing(part) for part in answer):
+            return NOT_ATTEMPTED
+        given = self.make_cases()
+        found = self._run_all(answer[0] if len(answer) == 1 else answer, given)
+        if found[0] is None:
+            return NOT_ATTEMPTED
+        for number, case in enumerate(given):
+            sentence = self._find_mistake(number, found)
+            if sentence or (sentence := self._find_change(number, case)):
+                return Feedback("wrong", self._tell_case(number) + sentence)
+        message = self.right if isinstance(self.right, str) else self.right(found)
+        return Feedback("right", message)
+
+    def make_cases(self) -> list[Case]:
+        """Make the arguments of each call, the same every time."""
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(2)
+            return list(self.cases())
+
+    def answers_with(self, sentence: str) -> list[Any]:
+        """The table's answers with this mistake."""
+        answers = self.mistakes[sentence]
+        if isinstance(answers, Seen):
+            answers = answers.example
+            return answers if isinstance(answers, list) else [answers]
+        return [
+            partial(self.solution, **answer) if isinstance(answer, dict) else answer
+            for answer in (answers if isinstance(answers, list) else [answers])
+        ]
+
+    @cached_property
+    def _cases(self) -> list[Case]:
+        """Cases that no answer gets into its hands."""
+        return self.make_cases()
+
+    @cached_property
+    def _expected(self) -> list[Any]:
+        return self._run_all(self.solution, self.make_cases())
+
+    @cached_property
+    def _mistaken(self) -> list[tuple[str, list[Any]]]:
+        """The sentences of mistakes known by their results, and these results."""
+        return [
+            (sentence, self._run_all(answer, self.make_cases()))
+            for sentence, mistake in self.mistakes.items()
+            if not isinstance(mistake, Seen)
+            for answer in self.answers_with(sentence)
+        ]
+
+    def _run_all(self, answer: Any, cases: Sequence[Case]) -> list[Any]:
+        """Run an answer on each case; an error becomes a `Mistake` with its text."""
+        results = []
+        for case in cases:
+            try:
+                result = self.run(answer, *case)
+            except Mistake as mistake:
+                result = mistake
+            except Exception as error:  # whatever a reader's code raises is told back
+                text = f"your function raised {type(error).__name__}: {error}"
+                result = Mistake(text)
+            first = result[0] if isinstance(result, tuple | list) and result else result
+            results.append(None if is_missing(first) else result)
+        return results
+
+    def _find_mistake(self, number: int, found: list[Any]) -> str | None:
+        """Name what is wrong with the result of one case; None if it is right."""
+        result, expected = found[number], self._expected[number]
+        if result is None:
+            return "nothing is returned here."
+        problem = _complain(result, expected)
+        right = (
+            not problem if self.any_answer else self._agree(number, result, expected)
+        )
+        if not right and (sentence := self._recognize(number, found)):
+            return sentence
+        if problem:
+            return problem
+        for sentence, mistake in self.mistakes.items():
+            if isinstance(mistake, Seen):
+                value = mistake.sign(result, *self._cases[number])
+                if value is not None and value is not False and value != []:
+                    values = value if isinstance(value, tuple | list) else [value]
+                    return sentence.format(*values)
+        return None if right else _differ(*self._views(number, result, expected))
+
+    def _recognize(self, number: int, found: list[Any]) -> str | None:
+        """Find the mistake with this result, if possible in the other cases too."""
+        fitting = {}
+        for sentence, others in reversed(self._mistaken):
+            rows = zip(range(len(found)), found, others, strict=True)
+            agreed = [self._agree(*row) for row in rows]
+            if agreed[number]:
+                fitting[all(agreed)] = sentence
+        return fitting.get(True) or fitting.get(False)
+
+    def _agree(self, number: int, result: Any, other: Any) -> bool:
+        """Whether two results are equal, or can't be compared for the same reason."""
+        problems = [_complain(each, self._expected[number]) for each in (result, other)]
+        if any(problems):
+            return problems[0] == problems[1]
+        return _same(*self._views(number, result, other), self.atol)
+
+    def _views(self, number: int, *results: Any) -> list[Any]:
+        return [self.view(result, *self._cases[number]) for result in results]
+
+    def _find_change(self, number: int, given: Case) -> str | None:
+        """Name an argument that the answer has changed in place."""
+        case = self._cases[number]
+        for name, now, before in zip(self._names(case), given, case, strict=True):
+            data = isinstance(before, Tensor | np.ndarray | list | set)
+            if data and not _same(now, before, atol=0.0):
+                return f"the result is right, but {name} was changed in place; copy it."
+        return None
+
+    def _names(self, case: Case) -> list[str]:
+        """The names of a case's arguments, as `run` or the solution calls them."""
+        own = [*inspect.signature(self.run).parameters.values()][1:]
+        if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in own):
+            own = inspect.signature(self.solution).parameters.values()
+        return [parameter.name for parameter in own][: len(case)]
+
+    def _tell_case(self, number: int) -> str:
+        """Say which case it is, by the arguments that differ among the cases."""
+        cases, telling = self._cases, []
+        for name, *column in zip(self._names(cases[0]), *cases, strict=True):
+            shown = [_show(value) for value in column]
+            if len(cases) == 1 and not (shown[0] and isinstance(column[0], _PLAIN)):
+                return ""  # the other arguments alone would tell little
+            if shown[number] and (len(cases) == 1 or len({*shown}) > 1):
+                telling.append(f"{name} = {shown[number]}")
+        return f"{', '.join(telling)}: " if telling else ""
+
+
+def is_missing(part: Any) -> bool:
+    """Whether there is no answer yet."""
+    return part is None or part is ...
+
+
+def _show(value: Any) -> str:
+    """Write a value briefly; nothing if that is impossible."""
+    if isinstance(value, Tensor):
+        small = value.numel() <= 4 and value.equal(value.round())
+        return str(value.tolist()) if small else f"tensor of shape {tuple(value.shape)}"
+    text = repr(value) if isinstance(value, _PLAIN) else ""
+    return text if len(text) <= 60 and "tensor(" not in text else ""
+
+
+def _complain(result: Any, expected: Any) -> str | None:
+    """Say why a result can't be compared with the expected one; None if it can."""
+    if isinstance(result, Mistake):
+        return str(result)
+    if isinstance(expected, Tensor):
+        return _complain_of_tensor(result, expected)
+    if not _has_type_of(expected, result):
+        wanted = _TYPES.get(type(expected), type(expected).__name__)
+        wanted += f" of {len(expected)}" if isinstance(expected, tuple) else ""
+        return f"expected a {wanted}, but got {_show(result) or type(result).__name__}."
+    if isinstance(expected, float):
+        return None if math.isfinite(result) else f"the result is {float(result)}."
+    if isinstance(expected, tuple | list | set):
+        examples = expected if isinstance(expected, tuple) else cycle([*expected][:1])
+        problems = (_complain(*pair) for pair in zip(result, examples, strict=False))
+        return next(filter(None, problems), None)
+    return None
+
+
+_TYPES = {int: "whole number", float: "number", str: "string", dict: "dictionary"}
+
+
+def _has_type_of(expected: Any, result: Any) -> bool:
+    """Whether a result has the type of the expected one, numpy's types included."""
+    if isinstance(expected, tuple):
+        return isinstance(result, tuple | list) and len(result) == len(expected)
+    if isinstance(expected, list):
+        return isinstance(result, list | tuple)
+    number = int if isinstance(expected, int) else float
+    if not isinstance(expected, number) or isinstance(expected, bool):
+        return isinstance(result, type(expected))
+    try:
+        (operator.index if number is int else math.isfinite)(result)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return not isinstance(result, bool)
+
+
+def _complain_of_tensor(result: Any, expected: Tensor) -> str | None:
+    if not isinstance(result, Tensor):
+        return f"expected a tensor, but got {type(result).__name__}."
+    if result.shape != expected.shape:
+        shapes = tuple(expected.shape), tuple(result.shape)
+        return f"expected shape {shapes[0]}, but got {shapes[1]}."
+    kinds = _kind(expected), _kind(result)
+    if kinds[0] != kinds[1] and kinds != ("floating-point", "integer"):
+        return f"expected a tensor that is {kinds[0]}, but got {result.dtype}."
+    if expected.isfinite().all() and (n_bad := int((~result.isfinite()).sum())):
+        return f"{n_bad} of {result.numel()} numbers are NaN or infinity."
+    return None
+
+
+def _kind(x: Tensor) -> str:
+    if x.dtype == torch.bool:
+        return "boolean"
+    return "floating-point" if x.is_floating_point() else "integer"
+
+
+def _same(result: Any, expected: Any, atol: float) -> bool:
+    """Whether two results are equal up to rounding; with atol 0, exactly."""
+    if isinstance(expected, Tensor):
+        x, y = (each.detach().double() for each in (result, expected))
+        rtol = 1e-4 if atol else 0.0
+        return x.shape == y.shape and x.allclose(y, rtol, atol, equal_nan=True)
+    if isinstance(expected, np.ndarray):
+        return np.array_equal(result, expected)
+    if isinstance(expected, tuple | list):
+        pairs = zip(result, expected, strict=False)
+        return len(result) == len(expected) and all(_same(*p, atol) for p in pairs)
+    if isinstance(expected, float):
+        return math.isclose(result, expected, rel_tol=1e-6, abs_tol=atol)
+    return bool(result == expected)
+
+
+def _differ(result: Any, expected: Any) -> str:
+    """Say where a result differs that is none of the known mistakes."""
+    if isinstance(expected, tuple) and isinstance(expected[0], Tensor):
+        pairs = zip(result, expected, strict=True)
+        return next(_differ(*pair) for pair in pairs if not _same(*pair, 1e-5))
+    if not isinstance(expected, Tensor):
+        return f"expected {_round(expected)}, but got {_round(result)}."
+    if _kind(expected) == "floating-point":
+        worst = (result.detach().double() - expected.detach().double()).abs().max()
+        return f"some numbers are off, by up to {worst.item():.3g}."
+    index = tuple((result != expected).nonzero()[0].tolist())
+    found, wanted = result[index].item(), expected[index].item()
+    return f"the entry at {index} is {found}, but should be {wanted}."
+
+
+def _round(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_round, value))})"
+    return f"{float(value):.4g}" if isinstance(value, float | Tensor) else repr(value)
