@@ -233,7 +233,7 @@ class _Reader:
             wanted = n_positions
             if not self.positions.learned:
                 wanted = 2 * n_positions
-            vectors = self.positions(torch.arange(wanted)).detach()
+            vectors = self.positions(torch.arange(wanted, device="cpu")).detach()
             self.vectors = vectors.to(self.tokens.dtype)
         return self.vectors[:n_positions]
 
