@@ -52,7 +52,6 @@ CONFIGS = {
         n_encoder_layers=n_layers,
         n_decoder_layers=n_layers,
         max_len=1100,
-        sinusoids="marian",
     )
     for name, d_model, d_ff, n_layers in (
         ("small", 256, 512, 3),
@@ -78,6 +77,8 @@ def contestants(n_threads: int) -> dict[str, Contestant]:
     if has_ctranslate2():
         arguments = {"n_threads": n_threads}
         found["CTranslate2"] = Contestant(make_ctranslate2, arguments)
+        arguments = {"n_threads": n_threads, "precision": "int8"}
+        found["CTranslate2, int8"] = Contestant(make_ctranslate2, arguments)
     else:
         sys.stdout.write("CTranslate2 is not installed: it is left out\n")
     return found | {

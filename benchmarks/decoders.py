@@ -3,22 +3,22 @@
 import copy
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import torch
 from peers import Marian
-from recomputing import Recomputing, TorchRecomputing
+from recomputing import recompute_ours, recompute_torch
 from torch import Tensor, nn
-from torch.ao.quantization import quantize_dynamic
 
 from transformer_lib.convert.crosswalk import convert_weights
-from transformer_lib.fast.packing import packed_weights
+from transformer_lib.convert.positions import fix_positions, sinusoid_halves
+from transformer_lib.fast.engine import make_engine
 from transformer_lib.generation.beam_search import beam_search
-from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.generation.incremental import Decoding, RecomputingDecoder
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
 
@@ -44,9 +44,10 @@ class Setting(NamedTuple):
 
 @cache
 def make_model(config: TransformerConfig) -> Transformer:
-    """Draw the model. It never pads or ends a target, which is left to the rules."""
+    """Draw the model, with positions as in Marian. It never pads or ends a target."""
     torch.manual_seed(0)
     model = Transformer(config).eval()
+    fix_positions(model, sinusoid_halves(config.max_len, config.d_model, "marian"))
     with torch.no_grad():
         model.lm_head.weight[[config.pad_id, EOS]] = 0.0
     return model
@@ -62,67 +63,48 @@ def make_source(setting: Setting) -> Tensor:
     return src
 
 
-def decode_ours(model: nn.Module, setting: Setting) -> list[list[int]]:
+def decode_ours(
+    decoder_of: Callable[[TransformerConfig], Decoding], setting: Setting
+) -> list[list[int]]:
     """Decode as the book does; return the best target of each sentence."""
+    decoder, model = decoder_of(setting.config), make_model(setting.config)
     n_tokens, src = setting.n_tokens, make_source(setting)
-    rules = TargetRules(bos_id=BOS, eos_id=EOS, max_len=n_tokens, min_len=n_tokens)
+    config = GenerationConfig(BOS, EOS, max_len=n_tokens, min_len=n_tokens)
     if setting.n_beams == 1:
-        return [found.ids for found in greedy_decode(model, src, rules)]
-    return [found[0].ids for found in beam_search(model, src, rules, setting.n_beams)]
+        return [each.ids for each in greedy_decode(model, src, config, decoder)]
+    targets = beam_search(model, src, config, setting.n_beams, decoder=decoder)
+    return [each[0].ids for each in targets]
+
+
+def prepare(model: Transformer, precision: str = "float32") -> Decoding:
+    """Return the engine with weights in "float32", "bfloat16" or "int8".
+
+    Raises:
+        ValueError: the engine does not know the model.
+    """
+    engine = make_engine(
+        copy.deepcopy(model).bfloat16() if precision == "bfloat16" else model,
+        weights="int8" if precision == "int8" else None,
+    )
+    if engine is None:
+        raise ValueError("the engine does not know this model")
+    return engine
 
 
 def make_ours(precision: str = "float32") -> Callable[[Setting], Any]:
-    """Return the library's decoding, with weights in another precision.
-
-    They are packed once, as CTranslate2 does when it loads a model.
-    """
-    packed = ExitStack()
-
-    @cache
-    def prepared(config: TransformerConfig) -> nn.Module:
-        model = change_precision(make_model(config), precision)
-        with torch.inference_mode():
-            packed.enter_context(packed_weights(model))
-        return model
-
-    return lambda setting: decode_ours(prepared(setting.config), setting)
-
-
-def change_precision(model: Transformer, precision: str) -> Transformer:
-    """Return the model, or a copy with weights in "float32", "bfloat16" or "int8".
-
-    Int8 is PyTorch's dynamic quantization. Queries, keys and values of the decoder's
-    self-attention stay as they are: the cache packs their weights.
-    """
-    if precision == "float32":
-        return model
-    model = copy.deepcopy(model)
-    if precision == "bfloat16":
-        return model.bfloat16()
-    names = {
-        name
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Linear)
-        and not ("decoder" in name and "self_attn" in name and "out_proj" not in name)
-    }
-    for name in names:  # quantization knows PyTorch's own class only
-        module = model.get_submodule(name)
-        plain = nn.Linear(module.in_features, module.out_features)
-        plain.weight, plain.bias = module.weight, module.bias
-        model.set_submodule(name, plain)
-    options = dict.fromkeys(names, torch.ao.quantization.default_dynamic_qconfig)
-    return quantize_dynamic(model, options, dtype=torch.qint8)
+    """Return the library's decoding; prepared once, as CTranslate2 loads a model."""
+    return partial(
+        decode_ours, cache(lambda config: prepare(make_model(config), precision))
+    )
 
 
 def make_recomputing(library: str) -> Callable[[Setting], Any]:
     """Return decoding that reads the whole target again for every token."""
-    wrap = {"transformer_lib": Recomputing, "nn.Transformer": TorchRecomputing}[library]
-
-    @cache
-    def prepared(config: TransformerConfig) -> nn.Module:
-        return wrap(make_model(config)).eval()
-
-    return lambda setting: decode_ours(prepared(setting.config), setting)
+    wrap = {"transformer_lib": recompute_ours, "nn.Transformer": recompute_torch}
+    return partial(
+        decode_ours,
+        cache(lambda config: RecomputingDecoder(wrap[library](make_model(config)))),
+    )
 
 
 @cache
@@ -166,8 +148,10 @@ def has_ctranslate2() -> bool:
     return find_spec("ctranslate2") is not None
 
 
-def make_ctranslate2(n_threads: int) -> Callable[[Setting], Any]:
-    """Return CTranslate2's decoding, in float32."""
+def make_ctranslate2(
+    n_threads: int, precision: str = "float32"
+) -> Callable[[Setting], Any]:
+    """Return CTranslate2's decoding, with weights in "float32" or "int8"."""
     import ctranslate2
 
     @cache
@@ -177,7 +161,7 @@ def make_ctranslate2(n_threads: int) -> Callable[[Setting], Any]:
             return ctranslate2.Translator(
                 folder,
                 device="cpu",
-                compute_type="float32",
+                compute_type=precision,
                 inter_threads=1,
                 intra_threads=n_threads,
             )

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import torch
-from decoders import change_precision
+from decoders import prepare
 
 from transformer_lib.data.batches import pad_batch
 from transformer_lib.evaluation.scores import bleu
-from transformer_lib.generation.constraints import TargetRules
+from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.pretrained.translator import MODELS, load
+from transformer_lib.pretrained.translator import MODELS, Translator, load
 from transformer_lib.training.evaluate import load_corpus, read_recipe_of
 
 PRECISIONS = ("float32", "bfloat16", "int8")
@@ -32,8 +31,7 @@ def measure_quality(n_sentences: int | None) -> list[dict[str, Any]]:
         test = load_corpus(recipe).test[:n_sentences]
         for precision in PRECISIONS:
             translator = load(name)
-            model = change_precision(translator.model, precision)
-            translations = translate(model, translator.tokenizer, [s for s, _ in test])
+            translations = translate(translator, precision, [s for s, _ in test])
             score = bleu(
                 translations, [reference for _, reference in test], n_bootstrap=0
             )
@@ -43,15 +41,15 @@ def measure_quality(n_sentences: int | None) -> list[dict[str, Any]]:
     return rows
 
 
-def translate(model: torch.nn.Module, tokenizer: Any, sources: list[str]) -> list[str]:
+def translate(translator: Translator, precision: str, sources: list[str]) -> list[str]:
     """Translate with greedy search, 64 sentences at a time."""
-    translations = []
+    model, tokenizer = translator.model, translator.tokenizer
+    decoder, translations = prepare(model, precision), []
     for start in range(0, len(sources), 64):
         ids = [tokenizer.encode(text) for text in sources[start : start + 64]]
         src = pad_batch(ids, model.config.pad_id)
-        rules = TargetRules(
-            bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id, max_len=src.size(1) + 50
-        )
-        found = greedy_decode(model, src, rules)
+        longest = src.size(1) + 50
+        config = GenerationConfig(tokenizer.bos_id, tokenizer.eos_id, max_len=longest)
+        found = greedy_decode(model, src, config, decoder)
         translations += [tokenizer.decode(each.ids) for each in found]
     return translations

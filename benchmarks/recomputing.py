@@ -1,6 +1,7 @@
-"""Decoding without a cache of keys and values, as it is often shown: the peers'."""
+"""Decoding without a cache of keys and values, as it is often shown."""
 
-import torch
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 from transformer_lib.convert.crosswalk import convert_weights
@@ -8,108 +9,71 @@ from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.transformer import Transformer
 
 
-class Targets:
-    """In the place of a cache: what recomputing remembers are the tokens themselves.
-
-    Args:
-        memory: (batch, src_len, d_model)
-        src_mask: (batch, 1, 1, src_len), boolean.
-        n_beams: targets for each sentence.
-    """
-
-    def __init__(self, memory: Tensor, src_mask: Tensor, n_beams: int) -> None:
-        self.memory = memory.repeat_interleave(n_beams, dim=0)
-        self.src_mask = src_mask.repeat_interleave(n_beams, dim=0)
-        self.n_beams = n_beams
-        self.ids = torch.empty(len(self.memory), 0, dtype=torch.long)
-
-    @property
-    def length(self) -> int:
-        """Tokens read so far."""
-        return self.ids.size(1)
-
-    def reorder(self, parents: Tensor) -> None:
-        """Let every beam go on from its parent: (n_sentences, n_beams)."""
-        ids = self.ids.unflatten(0, parents.shape)
-        index = parents[..., None].expand(-1, -1, self.length)
-        self.ids = ids.gather(1, index).flatten(0, 1)
-
-    def select(self, sentences: Tensor) -> None:
-        """Keep these sentences only: (n_kept,), indices."""
-        beams = torch.arange(self.n_beams)
-        rows = (sentences[:, None] * self.n_beams + beams).flatten()
-        self.ids, self.memory = self.ids[rows], self.memory[rows]
-        self.src_mask = self.src_mask[rows]
-
-
 class Recomputing(nn.Module):
-    """Our model without its cache, behind the two methods that searches call.
+    """A model for `RecomputingDecoder`: reads the source once, all targets every time.
 
     Args:
-        model: whose weights it has.
+        model: whose embeddings and output matrix it has.
+        encode: from embedded sources and their padding mask to the memory.
+        decode: from embedded targets, the memory and its mask to features.
     """
 
-    def __init__(self, model: Transformer) -> None:
+    def __init__(
+        self,
+        model: Transformer,
+        encode: Callable[[Tensor, Tensor], Tensor],
+        decode: Callable[[Tensor, Tensor, Tensor], Tensor],
+    ) -> None:
         super().__init__()
-        self.model, self.config, self.lm_head = model, model.config, model.lm_head
+        self.model, self.encode, self.decode = model, encode, decode
+        self.source: Tensor | None = None
 
-    def start_cache(self, src: Tensor, n_beams: int = 1) -> Targets:
-        """Read the source; see `Transformer.start_cache`."""
-        src_mask = padding_mask(src, self.config.pad_id)
-        return Targets(self.encode(src, src_mask), src_mask, n_beams)
-
-    def decode_next(self, tgt_new: Tensor, targets: Targets) -> Tensor:
-        """Read all tokens again; return the features of the new ones."""
-        targets.ids = torch.cat([targets.ids, tgt_new], dim=1)
-        return self.decode(targets)[:, -tgt_new.size(1) :]
-
-    def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
-        """(batch, src_len) -> (batch, src_len, d_model)."""
-        return self.model.encode(src, src_mask)
-
-    def decode(self, targets: Targets) -> Tensor:
-        """Return features of all tokens: (n_rows, length, d_model)."""
-        mask = causal_mask(targets.length)
-        return self.model.decode(targets.ids, targets.memory, targets.src_mask, mask)
+    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """(batch, src_len), (batch, tgt_len) -> logits (batch, 1, vocab_size)."""
+        model = self.model
+        mask = padding_mask(src, model.config.pad_id)
+        if src is not self.source:
+            self.source = src
+            self.memory = self.encode(model.src_embeddings(src), mask)
+        features = self.decode(model.tgt_embeddings(tgt_in), self.memory, mask)
+        return model.lm_head(features[:, -1:])
 
 
-class TorchRecomputing(Recomputing):
-    """`nn.Transformer` with the weights and embeddings of our model.
+def recompute_ours(model: Transformer) -> Recomputing:
+    """Return our own layers without a cache."""
 
-    Args:
-        model: whose weights it has.
-    """
+    def decode(x: Tensor, memory: Tensor, src_mask: Tensor) -> Tensor:
+        return model.decoder(x, memory, src_mask, causal_mask(x.size(1)))
 
-    def __init__(self, model: Transformer) -> None:
-        super().__init__(model)
-        config = model.config
-        sizes = (config.d_model, config.n_heads, config.d_ff, 0.0)
-        options = {"batch_first": True, "norm_first": config.norm_first}
-        encoder = nn.TransformerEncoderLayer(*sizes, **options)
-        decoder = nn.TransformerDecoderLayer(*sizes, **options)
-        self.stacks = nn.ModuleDict(
-            {
-                "encoder": nn.TransformerEncoder(
-                    encoder, config.n_encoder_layers, enable_nested_tensor=False
-                ),
-                "decoder": nn.TransformerDecoder(decoder, config.n_decoder_layers),
-            }
-        )
-        weights = convert_weights(model.state_dict(), "transformer_lib", "torch.nn")
-        self.stacks.load_state_dict(weights)
+    return Recomputing(model, model.encoder, decode)
 
-    def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
-        """(batch, src_len) -> (batch, src_len, d_model)."""
-        x = self.model.src_embeddings(src)
-        ignored = ~src_mask[:, 0, 0]
-        return self.stacks["encoder"](x, src_key_padding_mask=ignored)
 
-    def decode(self, targets: Targets) -> Tensor:
-        """Return features of all tokens: (n_rows, length, d_model)."""
-        return self.stacks["decoder"](
-            self.model.tgt_embeddings(targets.ids),
-            targets.memory,
-            tgt_mask=~causal_mask(targets.length),
-            memory_key_padding_mask=~targets.src_mask[:, 0, 0],
+def recompute_torch(model: Transformer) -> Recomputing:
+    """Return the layers of `nn.Transformer` with the weights of our model."""
+    config = model.config
+    sizes = (config.d_model, config.n_heads, config.d_ff, 0.0)
+    options = {"batch_first": True, "norm_first": config.norm_first}
+    encoder = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(*sizes, **options),
+        config.n_encoder_layers,
+        enable_nested_tensor=False,
+    )
+    layer = nn.TransformerDecoderLayer(*sizes, **options)
+    decoder = nn.TransformerDecoder(layer, config.n_decoder_layers)
+    weights = convert_weights(model.state_dict(), "transformer_lib", "torch.nn")
+    stacks = nn.ModuleDict({"encoder": encoder, "decoder": decoder}).eval()
+    stacks.load_state_dict(weights)
+
+    def encode(x: Tensor, src_mask: Tensor) -> Tensor:
+        return encoder(x, src_key_padding_mask=~src_mask[:, 0, 0])
+
+    def decode(x: Tensor, memory: Tensor, src_mask: Tensor) -> Tensor:
+        return decoder(
+            x,
+            memory,
+            tgt_mask=~causal_mask(x.size(1)),
+            memory_key_padding_mask=~src_mask[:, 0, 0],
             tgt_is_causal=True,
         )
+
+    return Recomputing(model, encode, decode)

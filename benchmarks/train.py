@@ -21,6 +21,7 @@ from peers import Marian, TorchTransformer
 from torch import nn
 
 from transformer_lib.data.batches import Batch, make_batch
+from transformer_lib.fast.training import for_training
 from transformer_lib.files import write_text
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
@@ -62,6 +63,8 @@ def draw_batch(n_pairs: int = 300) -> Batch:
 def make_step(library: str, precision: str) -> Callable[[], None]:
     """Return a function that takes one training step."""
     model, batch = MODELS[library](CONFIG).train(), draw_batch()
+    if library == "transformer_lib":
+        for_training(model, getattr(torch, precision))
     optimizer = make_optimizer(model)
     set_learning_rate(optimizer, 1e-4)
     loss_of = _our_loss if library == "transformer_lib" else _their_loss

@@ -19,6 +19,8 @@ def stale(site: Path, root: Path) -> str | None:
         return f"no pages without warnings in {site}: run make book first"
     files = (path for pattern in SOURCES for path in root.glob(pattern))
     for path in files:
+        if any(part.startswith(".") for part in path.relative_to(root).parts):
+            continue  # what linters keep
         if path.is_file() and path.stat().st_mtime > stamp.stat().st_mtime:
             return f"{path.relative_to(root)} is newer: run make book first"
     return None

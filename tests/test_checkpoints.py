@@ -169,7 +169,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path) -> None:
     other = tmp_path / "other.pt"
     with zipfile.ZipFile(other, "w") as archive:
         archive.writestr("name", "text")
-    with pytest.raises(ValueError, match=r"other\.pt is no checkpoint: PytorchStream"):
+    with pytest.raises(ValueError, match=r"other\.pt is no checkpoint: "):
         load_checkpoint(other)
     for content, found in (({"format": "x 2"}, "'x 2'"), ([1], "None")):
         torch.save(content, other)

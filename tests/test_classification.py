@@ -2,13 +2,14 @@
 
 import math
 from collections import Counter
+from itertools import islice
 
 import pytest
 import torch
 import torch.nn.functional as F
 from sklearn.metrics import accuracy_score, log_loss
 
-from transformer_lib.data.texts import encode_texts, label_batches, text_steps
+from transformer_lib.data.texts import TextSteps, encode_texts, make_labelled_batch
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.evaluation.accuracy import Accuracy, accuracy, wilson_interval
 from transformer_lib.model.classifier import EncoderClassifier
@@ -81,45 +82,38 @@ def test_unknown_words_become_one_token_each() -> None:
     assert ids == other == [WORDS.bos_id, WORDS.unk_id, WORDS.unk_id, WORDS.eos_id]
 
 
-def test_an_epoch_holds_every_text_once_whatever_the_order() -> None:
-    for seed in (None, 3):
-        batches = list(label_batches(ROWS, 7, pad_id=0, seed=seed))
+def epoch(number: int = 0, seed: int = 3, rows: list = ROWS) -> list:
+    """Return the batches of an epoch, counted from 0."""
+    steps = TextSteps(rows, 7, seed, pad_id=0)
+    stream = steps.starting_at(number * steps.per_epoch + 1)
+    return [batch for [batch] in islice(stream, steps.per_epoch)]
+
+
+def test_an_epoch_holds_every_text_once() -> None:
+    for number in (0, 1, 5):
         found = Counter(
             (tuple(ids[ids != 0].tolist()), int(label))
-            for batch in batches
+            for batch in epoch(number)
             for ids, label in zip(batch.src, batch.labels, strict=True)
         )
         assert found == Counter((tuple(ids), label) for ids, label in ROWS)
-        assert max(len(batch.labels) for batch in batches) == 7
+    assert Counter(batch.n_targets for batch in epoch()) == {7: 8, 4: 1}
 
 
 def test_the_order_follows_from_seed_and_epoch() -> None:
-    def order(*given):
-        return [b.src.tolist() for b in label_batches(ROWS, 7, 0, *given)]
+    def order(*given: int) -> list:
+        return [batch.src.tolist() for batch in epoch(*given)]
 
-    assert order(3, 1) == order(3, 1)
-    assert order(3, 1) != order(3, 2)
-    assert order(3, 1) != order(4, 1)
-    assert order()[0][0][: len(ROWS[0][0])] == ROWS[0][0]
-
-
-def test_the_steps_of_a_run_are_epoch_after_epoch() -> None:
-    n_batches = len(list(label_batches(ROWS, 7, 0)))
-    expected = [b for e in (0, 1) for b in label_batches(ROWS, 7, 0, 3, e)]
-    stream = text_steps(ROWS, 7, 0, seed=3)
-    for first in (1, n_batches, n_batches + 4):
-        steps = zip(expected[first - 1 :], stream.starting_at(first), strict=False)
-        for batch, [found] in steps:
-            assert torch.equal(found.src, batch.src)
-            assert torch.equal(found.labels, batch.labels)
+    assert order(1, 3) == order(1, 3)
+    assert order(1, 3) != order(2, 3)
+    assert order(1, 3) != order(1, 4)
 
 
 def test_texts_of_similar_length_share_a_batch() -> None:
-    def padding(seed):
-        batches = label_batches(make_rows(600), 7, 0, seed)
-        return sum((batch.src == 0).sum() for batch in batches)
-
-    assert padding(3) < padding(None) / 2
+    rows = make_rows(600)
+    as_they_come = make_labelled_batch(rows, 0).src
+    by_length = [batch.src for batch in epoch(rows=rows)]
+    assert sum((src == 0).sum() for src in by_length) < (as_they_come == 0).sum() / 4
 
 
 def test_the_loss_is_that_of_pytorch_and_refuses_other_labels() -> None:
@@ -136,7 +130,7 @@ def test_the_loss_is_that_of_pytorch_and_refuses_other_labels() -> None:
 
 def test_the_loss_of_a_batch_is_a_sum() -> None:
     model = make_model()
-    [batch] = label_batches(ROWS, len(ROWS), 0)
+    batch = make_labelled_batch(ROWS, 0)
     mean = label_loss(model(batch.src), batch.labels)
     torch.testing.assert_close(text_loss(model, batch), len(ROWS) * mean)
 
@@ -220,6 +214,10 @@ def test_two_logits_are_one_logit_in_disguise() -> None:
 
 def test_no_text_is_refused() -> None:
     with pytest.raises(ValueError, match="0 texts in batches of 7"):
-        list(label_batches([], 7, 0))
+        TextSteps([], 7, 0, pad_id=0)
+    with pytest.raises(ValueError, match="60 texts in batches of 0"):
+        TextSteps(ROWS, 0, 0, pad_id=0)
+    with pytest.raises(ValueError, match="accuracy needs at least 1 text"):
+        accuracy(make_model(), [])
     with pytest.raises(ValueError, match="sequence 1 of the batch is empty"):
-        list(label_batches([([5], 0), ([], 1)], 7, 0))
+        make_labelled_batch([([5], 0), ([], 1)], 0)

@@ -446,6 +446,7 @@ def test_a_stranger_is_left_to_its_own_modules(change, reason, caplog) -> None:
         (Transformer, "decode"),
         (SublayerConnection, "forward"),
         (Embeddings, "__call__"),
+        (LayerNorm, "__getattribute__"),
         (nn.Linear, "forward"),
         (nn.Module, "__call__"),
         (F, "layer_norm"),
@@ -460,6 +461,11 @@ def test_a_class_that_was_changed_is_a_stranger(
     with caplog.at_level(logging.DEBUG, logger="transformer_lib.fast"):
         assert make_engine(make_model()) is None
     assert f"{owner.__name__} was changed" in caplog.text
+
+
+def test_a_new_method_changes_nothing(monkeypatch) -> None:
+    monkeypatch.setattr(nn.Module, "smart_apply", nn.Module.apply, raising=False)
+    assert make_engine(make_model()) is not None
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

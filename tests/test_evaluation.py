@@ -105,7 +105,7 @@ def some_batches(*sizes: int) -> list[Batch]:
 
 
 def test_nats_per_token_do_not_depend_on_the_batches() -> None:
-    model = make_model().train()
+    model = make_model().double().train()
     together = nats_per_token(model, some_batches(3))
     assert nats_per_token(model, some_batches(1, 2)) == pytest.approx(together, 1e-12)
     assert model.training  # and yet dropout was off: the two are equal
@@ -114,7 +114,7 @@ def test_nats_per_token_do_not_depend_on_the_batches() -> None:
 
 
 def test_nats_per_token_are_the_surprise_at_the_right_token() -> None:
-    model, [batch] = make_model().eval(), some_batches(3)
+    model, [batch] = make_model().double().eval(), some_batches(3)
     log_probs = model(batch.src, batch.tgt_in).log_softmax(dim=-1)
     right = [log_probs[i, j, token] for i, (_, tgt) in enumerate(PAIRS)
              for j, token in enumerate(tgt)]  # fmt: skip

@@ -108,6 +108,8 @@ def test_a_run_of_the_first_edition_is_resumed(run, tmp_path) -> None:
     assert_same(small_fit(tmp_path), run[1])
     names = [path.name for path in list_checkpoints(tmp_path / "checkpoints")]
     assert names == ["step-00000004", "step-00000008.pt"]
+    steps = [line["step"] for line in read_log(tmp_path)]  # it had lines up to 8
+    assert steps == [line["step"] for line in read_log(run[0])]
 
 
 def test_a_log_line_cut_off_by_a_kill_is_passed_over(tmp_path) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -10,11 +9,11 @@ import pytest
 import torch
 from docutils import nodes
 from myst_nb.core.render import load_mime_renders
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Locator, Page
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
-from book_tools import browser, sphinx_vega
+from book_tools import sphinx_vega
 from transformer_lib import charts
 from transformer_lib.charts.parts import mime_bundle
 
@@ -133,26 +132,13 @@ def test_a_specification_cannot_end_its_script() -> None:
     assert "</script><b>" not in "".join(Writer.body)
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser.chromium() as opened:
-        yield opened
-
-
 @pytest.fixture
-def page(site: Path, chromium: Browser) -> Iterator[Page]:
-    """The page with charts, without a network; no complaint may be left at the end."""
-    with (
-        browser.serve(site) as address,
-        browser.open_context(chromium, width=390) as (context, trouble),
-    ):
-        opened = context.new_page()
-        opened.goto(f"{address}/charts.html")
-        opened.wait_for_function(
-            "document.querySelectorAll('.vega-drawn svg').length == 2"
-        )
-        yield opened
-    assert trouble.listed() == []
+def charts_page(site: Path, page: Page) -> Page:
+    """The page with charts, on a phone."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto((site / "charts.html").as_uri())
+    page.wait_for_function("document.querySelectorAll('.vega-drawn svg').length == 2")
+    return page
 
 
 def settle(page: Page) -> None:
@@ -175,8 +161,8 @@ def fills(chart: Locator) -> list[str]:
 
 
 @needs_browser
-def test_a_slider_moved_by_a_key_changes_the_map(page: Page) -> None:
-    chart = page.locator(".vega-chart").first
+def test_a_slider_moved_by_a_key_changes_the_map(charts_page: Page) -> None:
+    chart = charts_page.locator(".vega-chart").first
     before = fills(chart)
     chart.get_by_label("head").press("ArrowRight")
     assert len(set(before)) == 1
@@ -186,31 +172,33 @@ def test_a_slider_moved_by_a_key_changes_the_map(page: Page) -> None:
 
 
 @needs_browser
-def test_a_click_on_a_cell_and_the_list_choose_the_same_row(page: Page) -> None:
-    chart = page.locator(".vega-chart").first
+def test_a_click_on_a_cell_and_the_list_choose_the_same_row(charts_page: Page) -> None:
+    chart = charts_page.locator(".vega-chart").first
     queries = chart.get_by_role("combobox", name="query")
     chart.locator("svg .mark-rect.role-mark path").nth(4).click()
-    settle(page)
+    settle(charts_page)
     assert queries.evaluate("list => list.selectedOptions[0].label") == "1: cat"
     faded = chart.locator("svg .mark-rect.role-mark path[opacity='0.2']")
     assert faded.count() == 3
     queries.select_option("all")
-    settle(page)
+    settle(charts_page)
     assert faded.count() == 0
 
 
 @needs_browser
-def test_hovering_names_query_key_and_weight(page: Page) -> None:
-    cells = page.locator(".vega-chart").first.locator("svg .mark-rect.role-mark path")
+def test_hovering_names_query_key_and_weight(charts_page: Page) -> None:
+    cells = charts_page.locator(".vega-chart").first.locator(
+        "svg .mark-rect.role-mark path"
+    )
     cells.nth(5).hover()
-    page.locator("#vg-tooltip-element.visible").wait_for()
-    text = re.sub(r"\s+", " ", page.locator("#vg-tooltip-element").inner_text())
+    charts_page.locator("#vg-tooltip-element.visible").wait_for()
+    text = re.sub(r"\s+", " ", charts_page.locator("#vg-tooltip-element").inner_text())
     assert text.strip() == "query cat key die weight 0.333"
 
 
 @needs_browser
-def test_masks_follow_the_inputs_there_and_back(page: Page) -> None:
-    chart = page.locator(".vega-chart").nth(1)
+def test_masks_follow_the_inputs_there_and_back(charts_page: Page) -> None:
+    chart = charts_page.locator(".vega-chart").nth(1)
     first = signs(chart)
     assert first == "✓×✓×"  # causal, and the second target token is padding
     chart.get_by_label("padding mask").uncheck()
@@ -224,12 +212,12 @@ def test_masks_follow_the_inputs_there_and_back(page: Page) -> None:
 
 
 @needs_browser
-def test_the_dark_page_redraws_and_keeps_the_choices(page: Page) -> None:
-    chart = page.locator(".vega-chart").first
+def test_the_dark_page_redraws_and_keeps_the_choices(charts_page: Page) -> None:
+    chart = charts_page.locator(".vega-chart").first
     chart.get_by_label("head").press("ArrowRight")
     light = fills(chart)
-    page.evaluate("document.documentElement.dataset.theme = 'dark'")
-    page.wait_for_function(
+    charts_page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    charts_page.wait_for_function(
         "light => document.querySelector('.vega-chart .mark-rect.role-mark path')"
         ".getAttribute('fill') !== light",
         arg=light[0],
@@ -240,26 +228,29 @@ def test_the_dark_page_redraws_and_keeps_the_choices(page: Page) -> None:
 
 
 @needs_browser
-def test_charts_fit_a_phone(page: Page) -> None:
-    widths = page.locator(".vega-view").evaluate_all(
+def test_charts_fit_a_phone(charts_page: Page) -> None:
+    widths = charts_page.locator(".vega-view").evaluate_all(
         "views => views.map(view => [view.scrollWidth, view.clientWidth])"
     )
     assert all(inner <= outer for inner, outer in widths)
 
 
 @needs_browser
-def test_print_shows_the_pictures(page: Page) -> None:
-    page.emulate_media(media="print")
-    assert all(img.is_visible() for img in page.locator(".vega-picture img").all())
-    assert not any(view.is_visible() for view in page.locator(".vega-view").all())
+def test_print_shows_the_pictures(charts_page: Page) -> None:
+    charts_page.emulate_media(media="print")
+    assert all(
+        img.is_visible() for img in charts_page.locator(".vega-picture img").all()
+    )
+    assert not any(
+        view.is_visible() for view in charts_page.locator(".vega-view").all()
+    )
 
 
 @needs_browser
-def test_without_scripts_the_picture_is_shown(site: Path, chromium: Browser) -> None:
-    context = chromium.new_context(java_script_enabled=False)
-    page = context.new_page()
+@pytest.mark.browser_context_args(java_script_enabled=False)
+def test_without_scripts_the_picture_is_shown(site: Path, page: Page, trouble) -> None:
     page.goto((site / "charts.html").as_uri())
     pictures = page.locator(".vega-picture img")
     assert pictures.count() == 2 and pictures.first.is_visible()
     assert not page.locator(".vega-inputs").first.is_visible()
-    context.close()
+    trouble.clear()  # scripts that were not run

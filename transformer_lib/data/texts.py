@@ -92,26 +92,61 @@ def check_labels(labels: Tensor, logits: Tensor) -> None:
         )
 
 
-def text_plan(
-    lengths: Sequence[int], batch_size: int, seed: int | None = None, epoch: int = 0
-) -> list[list[int]]:
-    """Say which texts share a batch: every text once, similar lengths together.
+def make_labelled_batch(rows: LabelledRows, pad_id: int) -> LabelledBatch:
+    """Pad texts into a tensor.
 
     Args:
-        lengths: of the texts, in tokens.
-        batch_size: texts in a batch; the last one may be smaller.
-        seed: the order of training; None keeps the order of the texts.
-        epoch: another order for every epoch under one seed.
+        rows: ids and label of each text.
+        pad_id: what fills the rest of a row.
+
+    Raises:
+        ValueError: there is no text, or one is empty.
+    """
+    src = pad_batch([ids for ids, _ in rows], pad_id)
+    return LabelledBatch(src, torch.tensor([label for _, label in rows]))
+
+
+class TextSteps(BatchStream[LabelledBatch]):
+    """Steps of one batch each; in an epoch, every text occurs once.
+
+    Texts of similar lengths share a batch, in an order that follows from the seed and
+    the epoch.
+
+    Args:
+        rows: ids and label of each text.
+        batch_size: texts in a batch; the last one of an epoch may be smaller.
+        seed: decides the order.
+        pad_id: what fills the rest of a row.
+
+    Attributes:
+        per_epoch: number of steps in an epoch.
 
     Raises:
         ValueError: there is no text, or batch_size is below 1.
     """
-    if not lengths or batch_size < 1:
-        raise ValueError(f"{len(lengths)} texts in batches of {batch_size}: at least 1")
-    order = list(range(len(lengths)))
-    if seed is None:
-        return list(_chunks(order, batch_size))
+
+    def __init__(
+        self, rows: LabelledRows, batch_size: int, seed: int, *, pad_id: int
+    ) -> None:
+        if not rows or batch_size < 1:
+            raise ValueError(
+                f"{len(rows)} texts in batches of {batch_size}: at least 1"
+            )
+        self.per_epoch = -(-len(rows) // batch_size)
+        lengths = [len(ids) for ids, _ in rows]
+        super().__init__(
+            lambda epoch: _plan(lengths, batch_size, seed, epoch),
+            lambda batch: make_labelled_batch([rows[row] for row in batch], pad_id),
+            n_batches=1,
+        )
+
+
+def _plan(
+    lengths: Sequence[int], batch_size: int, seed: int, epoch: int
+) -> list[list[int]]:
+    """Return the row numbers of each batch of an epoch."""
     rng = random.Random(f"{seed} {epoch}")  # text seeds alike on every machine
+    order = list(range(len(lengths)))
     rng.shuffle(order)
     plan: list[list[int]] = []
     for bucket in _chunks(order, BUCKET * batch_size):
@@ -119,47 +154,6 @@ def text_plan(
         plan += _chunks(bucket, batch_size)
     rng.shuffle(plan)
     return plan
-
-
-def label_batches(
-    rows: LabelledRows,
-    batch_size: int,
-    pad_id: int,
-    seed: int | None = None,
-    epoch: int = 0,
-) -> Iterator[LabelledBatch]:
-    """Yield one epoch of batches, in the order of `text_plan`.
-
-    Args:
-        rows: ids and label of each text.
-        batch_size: texts in a batch; the last one may be smaller.
-        pad_id: what fills the rest of a row.
-        seed: the order of training; None keeps the order of the rows.
-        epoch: another order for every epoch under one seed.
-
-    Raises:
-        ValueError: there is no text, one is empty, or batch_size is below 1.
-    """
-    lengths = [len(ids) for ids, _ in rows]
-    for batch in text_plan(lengths, batch_size, seed, epoch):
-        yield _make_batch(rows, batch, pad_id)
-
-
-def text_steps(
-    rows: LabelledRows, batch_size: int, pad_id: int, seed: int
-) -> BatchStream[LabelledBatch]:
-    """Return the stream of training steps, one batch each; arguments as above."""
-    lengths = [len(ids) for ids, _ in rows]
-    return BatchStream(
-        lambda epoch: text_plan(lengths, batch_size, seed, epoch),
-        lambda batch: _make_batch(rows, batch, pad_id),
-        n_batches=1,
-    )
-
-
-def _make_batch(rows: LabelledRows, batch: list[int], pad_id: int) -> LabelledBatch:
-    src = pad_batch([rows[row][0] for row in batch], pad_id)
-    return LabelledBatch(src, torch.tensor([rows[row][1] for row in batch]))
 
 
 def _chunks(rows: list[int], size: int) -> Iterator[list[int]]:

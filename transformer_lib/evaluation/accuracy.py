@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from transformer_lib.data.texts import LabelledRows, check_labels, label_batches
+from transformer_lib.data.texts import LabelledRows, check_labels, make_labelled_batch
 from transformer_lib.generation.greedy import without_dropout
 from transformer_lib.model.classifier import EncoderClassifier
 
@@ -83,10 +83,14 @@ def accuracy(
     Raises:
         ValueError: there is no text, one is empty, or a label has no class.
     """
+    if not rows:
+        raise ValueError("accuracy needs at least 1 text, but got 0")
     device = model.head.weight.device
     n_right, nats = 0, 0.0
     with without_dropout(model):
-        for batch in label_batches(rows, batch_size, model.config.pad_id):
+        for start in range(0, len(rows), batch_size):
+            some = rows[start : start + batch_size]
+            batch = make_labelled_batch(some, model.config.pad_id)
             logits, labels = model(batch.src.to(device)), batch.labels.to(device)
             check_labels(labels, logits)
             nats += F.cross_entropy(logits, labels, reduction="sum").item()

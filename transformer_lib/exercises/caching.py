@@ -122,7 +122,7 @@ class _Reading:
         sizes |= {"n_encoder_layers": 1, "n_decoder_layers": 2}
         torch.default_generator.manual_seed(104)  # this one does not repeat itself
         self.model = (
-            Transformer(TransformerConfig(**sizes)).eval().requires_grad_(False)
+            Transformer(TransformerConfig(**sizes)).requires_grad_(False).eval()
         )
         src, self.tokens = torch.tensor([[4, 7, 5, 2]]), [1]
         for _ in range(8):

@@ -38,16 +38,11 @@ _PAD = 2
 _IDS = [[5, 3, 7, 4], [_PAD, _PAD, 8, 6], [9, 4, _PAD, _PAD]]  # left and right
 
 
-def _embed(ids, weight, pad_id, factor=math.sqrt, of_sum=None, count=None):
-    count = count or (lambda real: real.cumsum(1) - 1)
-    d_model = weight.size(1)
+def _embed(ids, weight, pad_id, factor=None, of_sum=1, count=None):
+    d_model, count = weight.size(1), count or (lambda real: real.cumsum(1) - 1)
     positions = count(ids != pad_id).clamp(min=0)
-    vectors = factor(d_model) * weight[ids] + sinusoid_table(99, d_model)[positions]
-    return of_sum(d_model) * vectors if of_sum else vectors
-
-
-def _one(d_model):
-    return 1.0
+    places = sinusoid_table(99, d_model)[positions]
+    return of_sum * ((factor or d_model**0.5) * weight[ids] + places)
 
 
 def _from_the_edge(real):
@@ -64,13 +59,11 @@ check_embed = Grader(
     mistakes={
         "the width is twice d_model: add the positions, don't concatenate them.":
             lambda *given: torch.cat(2 * [_embed(*given)], dim=-1),
-        "the factor sqrt(d_model) on the token vectors is missing.": {"factor": _one},
+        "the factor sqrt(d_model) on the token vectors is missing.": {"factor": 1},
         "the factor belongs to the token vectors only, not to the sum.":
-            {"factor": _one, "of_sum": math.sqrt},
-        "the factor is sqrt(d_model), not d_model.":
-            {"factor": lambda d_model: d_model},
-        "you divide by sqrt(d_model); multiply.":
-            {"factor": lambda d_model: d_model**-0.5},
+            {"factor": 1, "of_sum": 6**0.5},
+        "the factor is sqrt(d_model), not d_model.": {"factor": 6},
+        "you divide by sqrt(d_model); multiply.": {"factor": 6**-0.5},
         "the positions are missing.":
             lambda ids, weight, pad_id: math.sqrt(weight.size(1)) * weight[ids],
         "count positions past the padding, not from the left edge.":
@@ -82,7 +75,7 @@ check_embed = Grader(
         "positions go on from one sentence to the next; each starts at 0.":
             {"count": lambda real: real.view(-1).cumsum(0).view_as(real) - 1},
         "two mistakes: no factor on the tokens, and positions counted from the left "
-        "edge.": {"factor": _one, "count": _from_the_edge},
+        "edge.": {"factor": 1, "count": _from_the_edge},
     },
 )  # fmt: skip
 

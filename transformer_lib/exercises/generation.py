@@ -7,18 +7,19 @@ from transformer_lib.exercises.grading import Grader
 _IDS = [[5, 2, 6, 2, 7], [4, 5, 6, 7, 8], [2, 9, 9, 9, 9], [3, 4, 5, 6, 2]]
 
 
+def _n_ends(ids, eos_id):
+    """How many ends each row has had up to each position, this one included."""
+    return (ids == eos_id).long().cumsum(dim=1)
+
+
 def _cut(ids, eos_id, pad_id):
-    return ids.masked_fill(_n_ends(ids == eos_id) - (ids == eos_id).long() > 0, pad_id)
-
-
-def _n_ends(ends):
-    return ends.long().cumsum(dim=1)
+    return ids.masked_fill(_n_ends(ids, eos_id) - (ids == eos_id).long() > 0, pad_id)
 
 
 def _cut_at_last(ids, eos_id, pad_id, spare=True):
-    ends = ids == eos_id
-    behind = _n_ends(ends.flip(1)).flip(1) == 0
-    return ids.masked_fill(behind & (ends.any(1, keepdim=True) | (not spare)), pad_id)
+    behind = _n_ends(ids.flip(1), eos_id).flip(1) == 0
+    ended = (ids == eos_id).any(dim=1, keepdim=True)
+    return ids.masked_fill(behind & (ended if spare else True), pad_id)
 
 
 check_cut = Grader(
@@ -29,13 +30,13 @@ check_cut = Grader(
     right="Each row ends where its model has ended it.",
     mistakes={
         "the end token is gone too: it belongs to the target.":
-            lambda ids, eos, pad: ids.masked_fill(_n_ends(ids == eos) > 0, pad),
+            lambda ids, eos, pad: ids.masked_fill(_n_ends(ids, eos) > 0, pad),
         "truncate at the first end of each row, not at its last.": _cut_at_last,
         "a row without an end is padding now; it should stay as it is.":
             lambda *given: _cut_at_last(*given, spare=False),
         "all rows are truncated where one has ended: each has an end of its own.":
             lambda ids, eos, pad: (
-                ids.where((ids == eos) | ~(_n_ends(ids == eos) > 0).any(dim=0), pad)),
+                ids.where((ids == eos) | ~(_n_ends(ids, eos) > 0).any(dim=0), pad)),
         "only the end tokens are replaced; replace what follows them.":
             lambda ids, eos, pad: ids.masked_fill(ids == eos, pad),
     },
@@ -53,9 +54,9 @@ def _grow(totals, log_probs, eos_id):
     return (totals[:, None] + log_probs).index_fill(1, torch.tensor(eos_id), -torch.inf)
 
 
-def _best(scores, n_beams=3):
-    places = scores.flatten().topk(n_beams).indices
-    return torch.stack([places // scores.size(1), places % scores.size(1)], dim=1)
+def _best(scores):
+    n_tokens, places = scores.size(1), scores.flatten().topk(3).indices
+    return torch.stack([places // n_tokens, places % n_tokens], dim=1)
 
 
 def _step(totals, log_probs, eos_id):
@@ -63,8 +64,7 @@ def _step(totals, log_probs, eos_id):
 
 
 def _own_children(*given):
-    best = _grow(*given).max(dim=1)
-    return torch.stack([torch.arange(3), best.indices], dim=1), best.values
+    return torch.stack([torch.arange(3), _grow(*given).argmax(dim=1)], dim=1)
 
 
 check_beam_step = Grader(
@@ -80,9 +80,9 @@ check_beam_step = Grader(
             lambda totals, *given: _step(0 * totals, *given),
         "every beam keeps one child; all children compete for all beams.":
             lambda *given: (
-                _own_children(*given)[0][_own_children(*given)[1].argsort().flip(0)]),
+                _own_children(*given)[_grow(*given).amax(dim=1).argsort().flip(0)]),
         "every beam keeps one child, and in the order of the parents; all children "
-        "compete for all beams.": lambda *given: _own_children(*given)[0],
+        "compete for all beams.": lambda *given: _own_children(*given),
         "parent and token are swapped: the parent comes first.":
             lambda *given: _step(*given).flip(1),
         "the order is reversed: the best comes first.":

@@ -87,16 +87,10 @@ _PARAMETERS: dict[type, set[str]] = {
 }
 _MAY_BE_NONE = {(nn.Linear, "bias"), (PositionalEncoding, "table")}
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16)
-_CLASSES = {
-    nn.Module,
-    nn.ModuleList,
-    *_CHILDREN,
-    *_PARAMETERS,
-    *_DROPOUTS,
-    *_ACTIVATIONS,
-}
-_NAMES = {kind: set(dir(kind)) for kind in _CLASSES}  # methods, and what they lean on
-_OWNERS = (*_CLASSES, attention, embeddings, layers, masks, transformer, F)
+_CLASSES = {nn.ModuleList, *_CHILDREN, *_PARAMETERS, *_DROPOUTS, *_ACTIVATIONS}
+_ANCESTORS = {parent for kind in _CLASSES for parent in kind.__mro__} - {object}
+_OWNERS = (*_ANCESTORS, attention, embeddings, layers, masks, transformer, F)
+_NAMES = {owner: set(dir(owner)) for owner in _OWNERS}  # inherited ones too
 
 
 def _callables(owner: type | ModuleType) -> dict[str, Any]:
@@ -104,6 +98,18 @@ def _callables(owner: type | ModuleType) -> dict[str, Any]:
 
 
 _AT_IMPORT = {owner: _callables(owner) for owner in _OWNERS}
+
+
+def _was_changed(owner: type | ModuleType) -> bool:
+    """Say whether a class or module does something else than at import.
+
+    A new method is harmless (Hugging Face's Transformers adds one to `nn.Module`),
+    unless it hides an inherited one.
+    """
+    known, now = _AT_IMPORT[owner], _callables(owner)
+    if any(now.get(name) is not value for name, value in known.items()):
+        return True
+    return not (now.keys() - known.keys()).isdisjoint(_NAMES[owner])
 
 
 def why_unknown(model: nn.Module) -> str | None:
@@ -152,8 +158,8 @@ def _oddities(model: nn.Module) -> Iterator[str]:
 
 def _odd_surroundings() -> Iterator[str]:
     """Look for what changes the meaning of modules, wherever they stand."""
-    for owner, known in _AT_IMPORT.items():
-        if _callables(owner) != known:
+    for owner in _OWNERS:
+        if _was_changed(owner):
             yield f"{owner.__name__} was changed"
     if torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks:
         yield "there is a hook for all modules"

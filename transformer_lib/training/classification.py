@@ -1,6 +1,8 @@
 """A classifier made from a recipe: its data, its model, its training."""
 
 from dataclasses import dataclass
+from itertools import islice
+from operator import mul
 from pathlib import Path
 
 import torch
@@ -10,13 +12,7 @@ from torch.optim import AdamW, Optimizer
 from transformer_lib.data import corpora
 from transformer_lib.data.corpora import LabelledCorpus
 from transformer_lib.data.corpora.parallel import PARTS
-from transformer_lib.data.texts import (
-    LabelledRows,
-    encode_texts,
-    label_batches,
-    text_plan,
-    text_steps,
-)
+from transformer_lib.data.texts import LabelledRows, TextSteps, encode_texts
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.evaluation.accuracy import accuracy
 from transformer_lib.model.classifier import EncoderClassifier
@@ -91,27 +87,12 @@ def train(
     resume: bool = False,
     progress: bool = False,
 ) -> Classifier:
-    """Train a model as its recipe says, and write it into the run's folder.
-
-    Args:
-        recipe: the run.
-        data: what `prepare` made of the recipe.
-        folder: for log, checkpoint and the finished model.
-        resume: resume the run in the folder.
-        progress: show a progress bar.
-
-    Raises:
-        FileExistsError: the folder holds a run, and it is not to be resumed.
-        ValueError: it is to be resumed, but with another recipe or other data; or
-            several processes were started.
-        OSError: the disk is full, for example. The last checkpoint is still there.
-    """
+    """Train a classifier as `translation.train` trains a translator."""
     folder, training = Path(folder), recipe.training
     if is_first_process():
         claim(folder, recipe, data.tokenizer, resume=resume)
-    model, rows = new_model(recipe, data), data.rows["train"]
-    steps = text_steps(rows, training.batch_size, model.config.pad_id, training.seed)
-    per_epoch = len(text_plan([len(ids) for ids, _ in rows], training.batch_size))
+    model = new_model(recipe, data)
+    steps = _make_steps(model, data.rows["train"], training)
 
     def measure(model: EncoderClassifier) -> dict[str, float]:
         found = accuracy(model, data.rows["valid"])
@@ -125,8 +106,8 @@ def train(
         rate=lambda step: training.rate,
         measure=measure,
         steps=steps,
-        n_steps=training.epochs * per_epoch,
-        save_every=per_epoch,
+        n_steps=training.epochs * steps.per_epoch,
+        save_every=steps.per_epoch,
     )
     run_job(job, folder, progress)
     classifier = Classifier(model.cpu().eval(), data.tokenizer, data.corpus.classes)
@@ -147,20 +128,22 @@ def train_epoch(
     Order and dropout follow from the seed and the number of the epoch alone, and the
     random generators are left as they were found.
     """
+    steps = _make_steps(model, rows, training)
+    stream = islice(steps.starting_at(epoch * steps.per_epoch + 1), steps.per_epoch)
     device = model.head.weight.device
-    batches = [
-        batch.to(device)
-        for batch in label_batches(
-            rows, training.batch_size, model.config.pad_id, training.seed, epoch
-        )
-    ]
+    batches = [batch.to(device) for [batch] in stream]
     with torch.random.fork_rng():
         torch.manual_seed(training.seed * 1_000_003 + epoch)
         losses = list(Trainer(model, optimizer, text_loss).run([b] for b in batches))
-    total = sum(
-        loss * batch.n_targets for loss, batch in zip(losses, batches, strict=True)
-    )
-    return total / len(rows)
+    sizes = (batch.n_targets for batch in batches)
+    return sum(map(mul, losses, sizes)) / len(rows)
+
+
+def _make_steps(
+    model: EncoderClassifier, rows: LabelledRows, training: ClassifierTraining
+) -> TextSteps:
+    pad_id = model.config.pad_id
+    return TextSteps(rows, training.batch_size, training.seed, pad_id=pad_id)
 
 
 def describe(classifier: Classifier, data: LabelledData) -> str:

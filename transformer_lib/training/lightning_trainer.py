@@ -22,7 +22,7 @@ from transformer_lib.training.loop import Trainer
 from transformer_lib.training.recipe import Precision
 
 
-@dataclass
+@dataclass(kw_only=True)
 class LightningTrainer(Trainer):
     """A trainer that works on the device, precision and processes of a Fabric.
 
@@ -31,8 +31,8 @@ class LightningTrainer(Trainer):
         seed: of dropout.
     """
 
-    fabric: Fabric | None = None
-    seed: int = 0
+    fabric: Fabric
+    seed: int
 
     def __post_init__(self) -> None:
         """Move the model to its device and wrap it for precision and processes."""
@@ -119,12 +119,6 @@ def make_fabric(precision: Precision = "auto") -> Fabric:
     )
     fabric.launch()
     return fabric
-
-
-def fabric_dtype(fabric: Fabric) -> torch.dtype:
-    """Return the type in which a Fabric multiplies matrices."""
-    names = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}
-    return names.get(fabric.strategy.precision.precision, torch.float32)
 
 
 def choose_precision(wanted: Precision = "auto") -> str:

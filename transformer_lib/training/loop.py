@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,15 +25,7 @@ from transformer_lib.training.schedule import (
     set_learning_rate,
 )
 
-
-class AnyBatch(Protocol):
-    """A batch of whatever the loss understands."""
-
-    @property
-    def n_targets(self) -> int:
-        """What the loss is the mean of: the number of real tokens, or of texts."""
-
-
+# A batch is whatever the loss understands, with the number of its targets, `n_targets`.
 Loss = Callable[[Any, Any], Tensor]  # (model, batch) -> sum over its targets, in nats
 
 
@@ -58,7 +50,7 @@ class Trainer:
     max_norm: float = math.inf
     n_steps: int = field(default=0, init=False)
 
-    def run(self, steps: Iterable[Sequence[AnyBatch]]) -> Iterator[float]:
+    def run(self, steps: Iterable[Sequence[Any]]) -> Iterator[float]:
         """Train, one step each time a loss is asked for.
 
         Args:
@@ -73,7 +65,7 @@ class Trainer:
                 set_learning_rate(self.optimizer, self.rate(self.n_steps + 1))
             yield self.step(batches)
 
-    def step(self, batches: Sequence[AnyBatch]) -> float:
+    def step(self, batches: Sequence[Any]) -> float:
         """Take one step on several batches as if they were one.
 
         This is gradient accumulation: each batch's gradient is added to the last one's,
@@ -139,14 +131,7 @@ def train_step(
     smoothing: float = 0.1,
     max_norm: float = math.inf,
 ) -> float:
-    """Take one training step of a translator; see `Trainer.step`.
-
-    Args:
-        model: in training mode; its weights change in place.
-        optimizer: of the model's parameters, with the learning rate set.
-        batches: what to learn from in this step, at least one.
-        smoothing: of the labels.
-        max_norm: a longer gradient is clipped to this norm.
+    """Take one step of a translator, in training mode; see `Trainer`.
 
     Returns:
         The loss before the step, in nats per target token.

@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 from torch.optim import Optimizer
 from tqdm.auto import tqdm
@@ -96,11 +97,7 @@ def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
         OSError: the disk is full, for example. What was saved before is still there.
     """
     # Imported here: Lightning takes seconds, and only a run needs it.
-    from transformer_lib.training.lightning_trainer import (
-        LightningTrainer,
-        fabric_dtype,
-        make_fabric,
-    )
+    from transformer_lib.training.lightning_trainer import LightningTrainer, make_fabric
 
     folder, training = Path(folder), job.recipe.training
     if is_first_process():
@@ -113,7 +110,9 @@ def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
     steps = islice(steps, job.n_steps - state["step"])
 
     fabric = make_fabric(training.precision)
-    model = for_training(job.model.to(fabric.device), fabric_dtype(fabric))
+    in_bfloat16 = fabric.strategy.precision.precision == "bf16-mixed"
+    dtype = torch.bfloat16 if in_bfloat16 else torch.float32
+    model = for_training(job.model.to(fabric.device), dtype)
     trainer = LightningTrainer(
         model,
         job.make_optimizer(model),

@@ -122,9 +122,7 @@ def fit(
         progress: show a progress bar.
 
     Raises:
-        ValueError: the folder holds a run with another recipe or vocabulary, or the
-            training diverged.
-        OSError: the disk is full, for example. What was saved before is still there.
+        ValueError, OSError: see `run_job`.
     """
     training = recipe.training
     d_model = model.config.d_model
