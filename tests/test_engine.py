@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformer_lib.fast import caches
 from transformer_lib.fast import linear as linear_module
 from transformer_lib.fast.engine import Engine, make_engine
-from transformer_lib.fast.linear import PreparedLinear
+from transformer_lib.fast.linear import Int8Linear, PreparedLinear
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.incremental import (
@@ -557,6 +557,44 @@ def test_the_way_depends_on_the_work() -> None:
     assert "reordered" in vars(prepared)
     assert [prepared.is_fused(n) for n in (2, 15, 16)] == [False, False, True]
     assert not PreparedLinear(torch.randn(256, 512).double(), None).is_fused(16)
+
+
+# Weights of 8 bits
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("activation", [None, "relu", "gelu", "swish"])
+def test_whole_numbers_of_8_bits_are_near(bias, activation) -> None:
+    torch.manual_seed(0)
+    linear, x = nn.Linear(64, 8, bias=bias), torch.randn(5, 64)
+    linear.weight.mul_(torch.logspace(-3, 3, 8)[:, None])  # a scale for each row
+    linear.weight[2] = 0.0
+    prepared = Int8Linear(linear.weight, linear.bias)
+    after = {None: lambda y: y, "relu": F.relu, "gelu": F.gelu, "swish": F.silu}
+    expected = linear(x)
+    bound = 0.02 * expected.abs().amax(0) + 1e-6
+    found = prepared.multiply(5, activation)(x)
+    assert ((found - after[activation](expected)).abs() <= 1.2 * bound).all()
+    added = prepared.multiply_add(5)(x, expected) - expected
+    assert 0 < (added - expected).abs().max() < 2 * bound.max()
+
+
+def test_an_engine_in_8_bits_is_near_the_model() -> None:
+    model = make_model(d_model=96, d_ff=128, activation="swish").float()
+    for parameter in model.parameters():
+        parameter.mul_(0.3)
+    expected = full_pass(model, SRC, SRC)[:, -1]
+    engine = make_engine(model, weights="int8")
+    engine.prefill(SRC)
+    error = (engine.step(SRC) - expected).abs().max()
+    assert 0 < error < 0.05 * expected.abs().max()
+
+
+def test_8_bits_of_anything_else_are_refused() -> None:
+    with pytest.raises(ValueError, match='must be "int8" or None, not "int4"'):
+        make_engine(make_model(), weights="int4")
+    with pytest.raises(ValueError, match="made of float32 weights, not of .*float64"):
+        make_engine(make_model(), weights="int8")
 
 
 def test_a_start_token_is_read_as_the_first() -> None:

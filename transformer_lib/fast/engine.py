@@ -65,7 +65,7 @@ def make_engine(model: nn.Module, weights: str | None = None) -> "Engine | None"
             float32.
     """
     if weights not in (None, "int8"):
-        raise ValueError(f'weights must be "int8" or None, not {weights!r}')
+        raise ValueError(f'weights must be "int8" or None, not "{weights}"')
     reason = why_unknown(model)
     if reason is not None:
         _LOGGER.debug("the model's own modules decode: %s", reason)
