@@ -67,7 +67,11 @@ def test_a_rate_next_to_1_stays_finite() -> None:
     assert fast_dropout(torch.ones(N), 1 - 1e-9).isfinite().all()
 
 
-@pytest.mark.parametrize("rate", [-0.1, 2.0])
+def test_a_rate_of_1_drops_all() -> None:
+    assert (fast_dropout(torch.ones(100), 1.0) == 0).all()
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.5])
 def test_a_rate_out_of_range_is_refused(rate) -> None:
     with pytest.raises(ValueError, match=f"between 0 and 1, but got {rate}"):
         FastDropout(rate)

@@ -17,6 +17,7 @@ from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from transformer_lib.fast.dropout import FastDropout
+from transformer_lib.fast.training import FastLinear
 from transformer_lib.model import attention, embeddings, layers, masks, transformer
 from transformer_lib.model.attention import (
     MultiHeadAttention,
@@ -35,13 +36,14 @@ from transformer_lib.model.layers import (
 from transformer_lib.model.transformer import Decoder, Encoder, Transformer
 
 _DROPOUTS = (nn.Dropout, FastDropout)
+_LINEARS = (nn.Linear, FastLinear)
 _ACTIVATIONS = (nn.ReLU, nn.GELU, nn.SiLU)
 # The children of each class, and the classes that a child may have.
 _CHILDREN: dict[type, dict[str, tuple[type, ...]]] = {
     Transformer: {
         "encoder": (Encoder,),
         "decoder": (Decoder,),
-        "lm_head": (nn.Linear,),
+        "lm_head": _LINEARS,
         "src_embeddings": (Embeddings,),
         "tgt_embeddings": (Embeddings,),
     },
@@ -62,11 +64,11 @@ _CHILDREN: dict[type, dict[str, tuple[type, ...]]] = {
         "feed_forward_connection": (SublayerConnection,),
     },
     MultiHeadAttention: dict.fromkeys(
-        ("q_proj", "k_proj", "v_proj", "out_proj"), (nn.Linear,)
+        ("q_proj", "k_proj", "v_proj", "out_proj"), _LINEARS
     ),
     FeedForward: {
-        "expand": (nn.Linear,),
-        "contract": (nn.Linear,),
+        "expand": _LINEARS,
+        "contract": _LINEARS,
         "activation": _ACTIVATIONS,
         "dropout": _DROPOUTS,
     },
@@ -82,10 +84,15 @@ _MAY_LACK_NORM = (Encoder, Decoder, Embeddings)
 _PARAMETERS: dict[type, set[str]] = {
     LayerNorm: {"gain", "bias"},
     nn.Linear: {"weight", "bias"},
+    FastLinear: {"weight", "bias"},
     nn.Embedding: {"weight"},
     PositionalEncoding: {"table"},
 }
-_MAY_BE_NONE = {(nn.Linear, "bias"), (PositionalEncoding, "table")}
+_MAY_BE_NONE = {
+    (nn.Linear, "bias"),
+    (FastLinear, "bias"),
+    (PositionalEncoding, "table"),
+}
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 _CLASSES = {nn.ModuleList, *_CHILDREN, *_PARAMETERS, *_DROPOUTS, *_ACTIVATIONS}
 _ANCESTORS = {parent for kind in _CLASSES for parent in kind.__mro__} - {object}

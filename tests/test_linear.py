@@ -1,0 +1,118 @@
+"""Training made fast: the same products and gradients, and strangers left alone."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transformer_lib.fast import training
+from transformer_lib.fast.dropout import FastDropout
+from transformer_lib.fast.training import FastLinear, for_training
+from transformer_lib.model.attention import (
+    MultiHeadAttention,
+    eager_attention,
+    fused_attention,
+)
+
+
+@pytest.fixture
+def any_size(monkeypatch) -> None:
+    """Let no product be too small."""
+    monkeypatch.setattr(training, "_LITTLE", 1)
+
+
+def results(linear: nn.Linear, x: Tensor, weigh: Tensor) -> list[Tensor]:
+    """Return the output, and the gradients of its weighted sum."""
+    x = x.clone().requires_grad_()
+    y = linear(x)
+    gradients = torch.autograd.grad((y * weigh).sum(), [x, *linear.parameters()])
+    return [y, *gradients]
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 7, 5)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_products_and_gradients_are_pytorchs(any_size, shape, bias) -> None:
+    torch.manual_seed(0)
+    linear, x = nn.Linear(5, 11, bias=bias), torch.randn(shape)
+    weigh = torch.randn(*shape[:-1], 11)
+    expected = results(linear, x, weigh)
+    found = results(for_training(nn.Sequential(linear))[0], x, weigh)
+    assert type(linear) is FastLinear
+    assert "_Product" in type(found[0].grad_fn).__name__
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+def test_a_gradient_that_is_one_number_for_all_is_spread(any_size) -> None:
+    torch.manual_seed(0)
+    linear, x = nn.Linear(5, 11), torch.randn(3, 5)
+    linear(x).sum().backward()
+    expected = linear.weight.grad.clone()
+    linear.zero_grad()
+    for_training(nn.Sequential(linear))[0](x).sum().backward()
+    torch.testing.assert_close(linear.weight.grad, expected, rtol=0, atol=1e-5)
+
+
+def test_only_what_is_wanted_gets_a_gradient(any_size) -> None:
+    linear, x = for_training(nn.Sequential(nn.Linear(5, 11)))[0], torch.randn(3, 5)
+    linear.weight.requires_grad_(False)
+    linear(x).sum().backward()
+    assert linear.weight.grad is None
+    assert x.grad is None
+    torch.testing.assert_close(linear.bias.grad, torch.full((11,), 3.0))
+
+
+def test_what_mkldnn_does_not_serve_is_pytorchs_bit_for_bit(any_size) -> None:
+    torch.manual_seed(0)
+    plain, x = nn.Linear(5, 11), torch.randn(3, 5)
+    fast = for_training(nn.Sequential(nn.Linear(5, 11)))[0]
+    fast.load_state_dict(plain.state_dict())
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(fast(x), plain(x))
+        assert fast(x).dtype == torch.bfloat16
+    with torch.no_grad():
+        assert fast(x).grad_fn is None
+    rows = torch.func.vmap(torch.func.jacrev(fast))(x)
+    torch.testing.assert_close(rows, plain.weight.detach().expand(3, -1, -1))
+    assert torch.equal(fast.double()(x.double()), plain.double()(x.double()))
+
+
+def test_little_work_is_left_to_pytorch() -> None:
+    linear = for_training(nn.Sequential(nn.Linear(512, 1024)))[0]
+    names = [
+        type(linear(torch.zeros(n_rows, 512)).grad_fn).__name__ for n_rows in (7, 8)
+    ]
+    assert names == ["AddmmBackward0", "_ProductBackward"]
+
+
+class OwnLinear(nn.Linear):
+    """Somebody's own."""
+
+
+def test_layers_of_others_stay_as_they_are() -> None:
+    parts = [nn.Linear(2, 2), OwnLinear(2, 2), nn.Dropout(0.5), nn.Dropout(0.5)]
+    parts[0].register_forward_hook(lambda *_: None)
+    parts[2].register_full_backward_hook(lambda *_: None)
+    model = for_training(nn.Sequential(*parts))
+    kinds = [type(part) for part in model]
+    assert kinds == [nn.Linear, OwnLinear, nn.Dropout, FastDropout]
+    model.eval()
+    assert for_training(model) is model
+    assert not model[3].training
+
+
+def test_attention_is_eager_in_bfloat16_only() -> None:
+    own = MultiHeadAttention(4, 2)
+    own.kernel = lambda *arguments: eager_attention(*arguments)
+    model = nn.Sequential(MultiHeadAttention(4, 2), own)
+    kernels = [model[0].kernel, own.kernel]
+    for_training(model)
+    assert [model[0].kernel, own.kernel] == kernels == [fused_attention, own.kernel]
+    for_training(model, torch.bfloat16)
+    assert [model[0].kernel, own.kernel] == [eager_attention, kernels[1]]
+
+
+def test_parameters_are_the_same_objects() -> None:
+    linear = nn.Linear(5, 11)
+    before = dict(linear.named_parameters())
+    for_training(nn.Sequential(linear))
+    assert all(before[name] is value for name, value in linear.named_parameters())
+    nn.Linear(5, 11).load_state_dict(linear.state_dict())
