@@ -83,7 +83,7 @@ class SourceMask:
         self.has_tokens: Tensor | None = None  # (batch, 1, 1, 1)
         if not is_token.all():
             has_tokens = is_token.any(dim=-1, keepdim=True)
-            self.added = torch.zeros(is_token.shape, dtype=dtype)
+            self.added = torch.zeros(is_token.shape, dtype=dtype, device="cpu")
             self.added.masked_fill_(~is_token & has_tokens, -torch.inf)
             if not has_tokens.all():
                 self.has_tokens = has_tokens.to(dtype)
@@ -187,7 +187,7 @@ class TargetCache:
         self.n_beams, self.length, self._n_new = n_beams, 0, 0
         shape = (n_layers, 2, n_sentences * n_beams, n_heads, capacity, d_head)
         with torch.inference_mode(False):  # to be written in any mode
-            self.room = torch.empty(shape, dtype=dtype)
+            self.room = torch.empty(shape, dtype=dtype, device="cpu")
         # For two beams of a sentence, the number of first positions that are the same.
         self._shared = [[[0] * n_beams] * n_beams for _ in range(n_sentences)]
 
@@ -200,7 +200,7 @@ class TargetCache:
         self._n_new, self._mask = n_new, None
         # A single new token is the last one: there is no future to be hidden from it.
         if n_new > 1:
-            self._mask = causal_mask(total)[self.length :]
+            self._mask = causal_mask(total, "cpu")[self.length :]
         scores = (n_rows, n_heads, n_new, total)
         self._batched = n_new == 1 and is_batched(scores, self.room.dtype)
         if self._batched:

@@ -136,7 +136,7 @@ class Int8Linear:
             raise ValueError(f"int8 is made of float32 weights, not of {weight.dtype}")
         scales = weight.abs().amax(dim=1).clamp_min(1e-30) / 127
         whole = (weight / scales[:, None]).round().to(torch.int8)
-        zeros = torch.zeros(len(weight), dtype=torch.long)
+        zeros = torch.zeros(len(weight), dtype=torch.long, device="cpu")
         with warnings.catch_warnings():  # PyTorch will give this way up some day
             warnings.filterwarnings("ignore", "torch.quantize_per_tensor")
             quantized = torch._make_per_channel_quantized_tensor(
