@@ -210,6 +210,18 @@ def test_room_made_in_one_mode_is_written_in_another() -> None:
     torch.testing.assert_close(logits, expected[:, 1], **EXACT)
 
 
+@pytest.mark.parametrize("weights", [None, "int8"])
+def test_another_default_device_does_not_matter(weights) -> None:
+    model, tgt = make_model().float(), draw_targets(len(SRC), 4)
+    logits = []
+    for device in ("cpu", "meta"):
+        with torch.device(device):
+            engine = make_engine(model, weights)
+            engine.prefill(SRC)
+            logits.append(engine.step(tgt[:, :1]) + engine.step(tgt[:, 1:]))
+    assert torch.equal(*logits)
+
+
 # What is copied
 
 

@@ -105,7 +105,10 @@ def test_a_finished_run_is_not_trained_on(run) -> None:
 
 def test_a_run_of_the_first_edition_is_resumed(run, tmp_path) -> None:
     shutil.copytree(OLD_RUN, tmp_path, dirs_exist_ok=True)
-    assert_same(small_fit(tmp_path), run[1])
+    resumed = small_fit(tmp_path)
+    # Its first half was computed elsewhere, where sums may be rounded otherwise.
+    for mine, whole in zip(resumed.parameters(), run[1].parameters(), strict=True):
+        torch.testing.assert_close(mine, whole, rtol=0, atol=1e-5)
     names = [path.name for path in list_checkpoints(tmp_path / "checkpoints")]
     assert names == ["step-00000004", "step-00000008.pt"]
     steps = [line["step"] for line in read_log(tmp_path)]  # it had lines up to 8

@@ -200,7 +200,7 @@ class TargetCache:
         self._n_new, self._mask = n_new, None
         # A single new token is the last one: there is no future to be hidden from it.
         if n_new > 1:
-            self._mask = causal_mask(total)[self.length :]
+            self._mask = causal_mask(total, "cpu")[self.length :]
         scores = (n_rows, n_heads, n_new, total)
         self._batched = n_new == 1 and is_batched(scores, self.room.dtype)
         if self._batched:

@@ -145,13 +145,14 @@ class Engine:
     ) -> Tensor:
         """Let sources (batch, src_len) attend to themselves.
 
+        What a sentence of padding gets here, the decoder does not read.
+
         (batch * src_len, 3 * d_model) -> (batch * src_len, d_model)
         """
         n_sentences, src_len = shape
         sizes = (n_sentences, self.n_heads, src_len, self.d_head)
         joint = joint.view(n_sentences, src_len, 3, self.n_heads, self.d_head)
         q, k, v = joint.permute(2, 0, 3, 1, 4)  # (batch, n_heads, src_len, d_head)
-        v = mask.hide(v)
         if is_batched((*sizes[:3], src_len), q.dtype):
             q, k, v = (part.flatten(0, 1) for part in (q, k, v))
             output = attend_batched(q, k, v, mask.added_to(self.n_heads)).view(sizes)
@@ -233,7 +234,9 @@ class _Reader:
             wanted = n_positions
             if not self.positions.learned:
                 wanted = 2 * n_positions
-            vectors = self.positions(torch.arange(wanted, device="cpu")).detach()
+            vectors = self.positions(
+                torch.arange(wanted, device=self.tokens.device)
+            ).detach()
             self.vectors = vectors.to(self.tokens.dtype)
         return self.vectors[:n_positions]
 

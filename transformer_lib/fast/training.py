@@ -101,7 +101,8 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         wanted = ctx.needs_input_grad
-        grad = grad.reshape(-1, grad.size(-1)).contiguous()  # (n_rows, out_features)
+        # (n_rows, out_features); the gradient of a sum comes with strides of 0
+        grad = grad.reshape(-1, grad.size(-1)).contiguous()
         rows = x.reshape(-1, x.size(-1))  # (n_rows, in_features)
         return (
             _multiply(grad, weight.t()).view(x.shape) if wanted[0] else None,
