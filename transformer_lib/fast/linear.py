@@ -11,7 +11,7 @@ from torch import Tensor
 Multiply = Callable[[Tensor], Tensor]
 MultiplyAdd = Callable[[Tensor, Tensor], Tensor]
 
-_LITTLE = 2**18  # products; so many cost less than a call of oneDNN does by itself
+_LITTLE = 3 * 2**16  # products; so many cost less than a call of oneDNN by itself
 _FUSED_FROM = 16  # rows; for fewer, a second call costs less than a longer first one
 _REORDERED_FOR = 32  # rows; the order that oneDNN chooses for them suits 1 and 128 too
 _IN_PLACE = {
