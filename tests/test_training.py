@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from reference import EXACT, draw_parameters
 from torch import Tensor
 
+from transformer_lib.acceleration import real_positions
 from transformer_lib.data.batches import Batch
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
@@ -249,3 +250,33 @@ def test_a_rate_of_its_own_is_left_to_an_optimizer() -> None:
     list(trainer.run([[make_batch()]] * 3))
     assert trainer.optimizer.param_groups[0]["lr"] == 0.25
     assert trainer.n_steps == 3
+
+
+def hook_on(model: Transformer, name: str) -> None:
+    model.get_submodule(name).register_forward_hook(
+        lambda _module, _inputs, output: 0.5 * output
+    )
+
+
+@pytest.mark.parametrize("name", [None, "", "lm_head", "decoder", "tgt_embeddings"])
+def test_padding_is_left_out_of_the_logits_where_nobody_looks(name) -> None:
+    model = make_model()
+    if name is not None:
+        hook_on(model, name)
+    batch = make_batch()
+    seen = []
+    model.lm_head.register_forward_pre_hook(lambda _, x: seen.append(x[0].shape))
+    watched = batch_loss(model, batch, 0.1)
+    assert len(seen[0]) == 3, "somebody looks: all positions"
+    model.lm_head._forward_pre_hooks.clear()
+    real = batch.tgt_out != 0
+    assert not real.all()
+    logits = model(batch.src, batch.tgt_in)[real]
+    expected = label_smoothed_loss(logits, batch.tgt_out[real], 0, 0.1)
+    torch.testing.assert_close(watched, expected)
+    torch.testing.assert_close(batch_loss(model, batch, 0.1), expected)
+    assert not model.lm_head._forward_pre_hooks
+    with real_positions(model, real) as are_selected:
+        n_scored = model(batch.src, batch.tgt_in)[..., 0].numel()
+    assert are_selected == (name not in ("", "lm_head"))
+    assert n_scored == (N_TOKENS if are_selected else real.numel())

@@ -4,12 +4,18 @@ All that the rest of the library knows of `fast` is here. Each function may do n
 then everything works as before, only slower.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from torch import nn
 
 try:
-    from transformer_lib.fast import for_training, keep_freed_memory, make_engine
+    from transformer_lib.fast import (
+        for_training,
+        keep_freed_memory,
+        make_engine,
+        real_positions,
+    )
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith("transformer_lib.fast"):
         raise
@@ -22,8 +28,12 @@ except ModuleNotFoundError as error:
         """Leave memory to the C library."""
         return False
 
-    def make_engine(model: nn.Module) -> None:
+    def make_engine(model: nn.Module, *_: Any) -> None:
         """Know no model."""
 
+    def real_positions(*_: Any) -> AbstractContextManager[bool]:
+        """Let all positions be scored."""
+        return nullcontext(False)
 
-__all__ = ["for_training", "keep_freed_memory", "make_engine"]
+
+__all__ = ["for_training", "keep_freed_memory", "make_engine", "real_positions"]

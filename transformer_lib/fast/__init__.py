@@ -2,6 +2,6 @@
 
 from transformer_lib.fast.allocator import keep_freed_memory
 from transformer_lib.fast.engine import make_engine
-from transformer_lib.fast.training import for_training
+from transformer_lib.fast.training import for_training, real_positions
 
-__all__ = ["for_training", "keep_freed_memory", "make_engine"]
+__all__ = ["for_training", "keep_freed_memory", "make_engine", "real_positions"]

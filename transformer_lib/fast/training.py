@@ -1,11 +1,14 @@
 """One call that makes a model train faster on a CPU; nothing in the model knows it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn.modules import module as torch_module
 
 from transformer_lib.fast.dropout import FastDropout
 from transformer_lib.model.attention import (
@@ -13,6 +16,7 @@ from transformer_lib.model.attention import (
     eager_attention,
     fused_attention,
 )
+from transformer_lib.model.transformer import Transformer
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -64,6 +68,41 @@ def for_training(model: Model, dtype: torch.dtype = torch.float32) -> Model:
 
 def _has_hooks(module: nn.Module) -> bool:
     return any(getattr(module, name) for name in _HOOKS)
+
+
+@contextmanager
+def real_positions(model: nn.Module, real: Tensor) -> Iterator[bool]:
+    """Let a Transformer's lm_head score real target positions only inside the block.
+
+    Padding would cost a tenth of a step: the output matrix is the largest of a small
+    model. Where anybody looks at the logits on their way, by a hook on lm_head or on
+    the model as a whole, or a subclass of either, all positions are scored.
+
+    Args:
+        model: what will be called as `model(src, tgt_in)`: a Transformer, or one that
+            another module wraps as its `module`.
+        real: (batch, tgt_len), boolean.
+
+    Yields:
+        Whether the logits will be those of the real positions, (n_real, vocab_size).
+    """
+    inner = getattr(model, "module", model)
+    is_known = (
+        type(inner) is Transformer
+        and type(inner.lm_head) in (nn.Linear, FastLinear)
+        and not any(map(_has_hooks, (model, inner, inner.lm_head)))
+        and not torch_module._global_forward_hooks
+        and not torch_module._global_forward_pre_hooks
+        and "forward" not in {*vars(inner), *vars(inner.lm_head)}
+    )
+    if not is_known:
+        yield False
+        return
+    handle = inner.lm_head.register_forward_pre_hook(lambda _, inputs: inputs[0][real])
+    try:
+        yield True
+    finally:
+        handle.remove()
 
 
 class FastLinear(nn.Linear):

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_lib.acceleration import real_positions
 from transformer_lib.data.batches import Batch
 from transformer_lib.data.texts import LabelledBatch, check_labels
 from transformer_lib.model.classifier import EncoderClassifier
@@ -137,9 +138,12 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float = 0.1) -> Tens
         smoothing: of the labels.
     """
     pad_id = model.config.pad_id
-    logits = model(batch.src, batch.tgt_in)
     real = batch.tgt_out != pad_id
-    return label_smoothed_loss(logits[real], batch.tgt_out[real], pad_id, smoothing)
+    with real_positions(model, real) as are_selected:
+        logits = model(batch.src, batch.tgt_in)
+    if not are_selected:
+        logits = logits[real]  # (n_tokens, tgt_vocab_size)
+    return label_smoothed_loss(logits, batch.tgt_out[real], pad_id, smoothing)
 
 
 def label_loss(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
