@@ -106,9 +106,15 @@ def test_a_finished_run_is_not_trained_on(run) -> None:
 def test_a_run_of_the_first_edition_is_resumed(run, tmp_path) -> None:
     shutil.copytree(OLD_RUN, tmp_path, dirs_exist_ok=True)
     resumed = small_fit(tmp_path)
-    # Its first half was computed elsewhere, where sums may be rounded otherwise.
-    for mine, whole in zip(resumed.parameters(), run[1].parameters(), strict=True):
-        torch.testing.assert_close(mine, whole, rtol=0, atol=1e-5)
+    # Its first half was computed elsewhere, where sums may be rounded otherwise. Adam
+    # blows that up in the biases of keys, which have no gradient but such noise, and
+    # which softmax takes out again.
+    src, tgt_in = torch.tensor([[5, 6, 7, 2]]), torch.tensor([[1, 8, 9]])
+    logits = run[1].eval()(src, tgt_in)
+    torch.testing.assert_close(resumed.eval()(src, tgt_in), logits, rtol=0, atol=0.02)
+    half = load_checkpoint(OLD_RUN / "checkpoints" / "step-00000004")["model"]
+    resumed.load_state_dict(half)
+    assert (resumed(src, tgt_in) - logits).abs().max() > 0.1, "it was trained on"
     names = [path.name for path in list_checkpoints(tmp_path / "checkpoints")]
     assert names == ["step-00000004", "step-00000008.pt"]
     steps = [line["step"] for line in read_log(tmp_path)]  # it had lines up to 8
