@@ -111,7 +111,7 @@ def test_a_run_of_the_first_edition_is_resumed(run, tmp_path) -> None:
     # which softmax takes out again.
     src, tgt_in = torch.tensor([[5, 6, 7, 2]]), torch.tensor([[1, 8, 9]])
     logits = run[1].eval()(src, tgt_in)
-    torch.testing.assert_close(resumed.eval()(src, tgt_in), logits, rtol=0, atol=0.02)
+    torch.testing.assert_close(resumed.eval()(src, tgt_in), logits, rtol=0, atol=1e-3)
     half = load_checkpoint(OLD_RUN / "checkpoints" / "step-00000004")["model"]
     resumed.load_state_dict(half)
     assert (resumed(src, tgt_in) - logits).abs().max() > 0.1, "it was trained on"

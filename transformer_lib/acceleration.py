@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
         """Leave memory to the C library."""
         return False
 
-    def make_engine(model: nn.Module, *_: Any) -> None:
+    def make_engine(model: nn.Module, weights: str | None = None) -> None:
         """Know no model."""
 
     def real_positions(*_: Any) -> AbstractContextManager[bool]:

@@ -18,7 +18,15 @@ from transformer_lib.interpret.kernels import (
 )
 from transformer_lib.model.attention import MultiHeadAttention
 
-__all__ = ["Edit", "named_attentions"]
+__all__ = [
+    "Edit",
+    "edit_weights",
+    "equal_weights",
+    "named_attentions",
+    "record_value_norms",
+    "shuffled_weights",
+    "without_head",
+]
 
 
 @contextmanager
