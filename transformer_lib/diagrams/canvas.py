@@ -49,8 +49,8 @@ def color(name: str) -> str:
 class Canvas:
     """A drawing of a fixed size; each method adds to it.
 
-    Lengths are pixels of the full-size drawing, from the upper left corner. On a phone a
-    canvas 520 wide shrinks to two thirds, so text should have a size of 14 or more.
+    Lengths are pixels of the full-size drawing, from the upper left corner. On a phone
+    a canvas 520 wide shrinks to two thirds, so text should have a size of 14 or more.
 
     Attributes:
         width: of the drawing, in pixels.

@@ -22,7 +22,7 @@ PARTS = {
 SOURCE = "Im Schnee spielt ein Hund ."
 TARGET_IN = "<bos> A dog is playing in …"
 TARGET_OUT = "A dog is playing in the …"
-STACK = 372.0  # height of the lower edge of both stacks
+STACK = 386.0  # height of the lower edge of both stacks
 
 
 def model_map(lit: Iterable[str] = PARTS) -> Canvas:
@@ -38,7 +38,7 @@ def model_map(lit: Iterable[str] = PARTS) -> Canvas:
     lit = set(lit)
     if unknown := sorted(lit - set(PARTS)):
         raise ValueError(f"no part is called {unknown[0]!r}; there are {list(PARTS)}")
-    canvas = Canvas(520, 506)
+    canvas = Canvas(520, 520)
     _Map(canvas, lit).draw()
     return canvas
 
@@ -87,25 +87,25 @@ class _Map:
         canvas, middle, width = self.canvas, left + 90, 180
         whole = side in self.lit
         shown = bool(self.lit & {"embeddings", side})
-        canvas.text(middle, 492, tokens, role, size=14, bold=True)
-        canvas.arrow((middle, 480), (middle, 466), role=role, lit=shown)
-        canvas.box(left, 434, width, 32, "embeddings", role, lit=shown)
+        canvas.text(middle, 506, tokens, role, size=14, bold=True)
+        canvas.arrow((middle, 494), (middle, 480), role=role, lit=shown)
+        canvas.box(left, 448, width, 32, "embeddings", role, lit=shown)
         position = "positions" in self.lit or whole
-        canvas.box(left, 398, width, 28, "+ positions", role, lit=position)
-        canvas.arrow((middle, 398), (middle, STACK), role=role, lit=position or whole)
+        canvas.box(left, 412, width, 28, "+ positions", role, lit=position)
+        canvas.arrow((middle, 412), (middle, STACK), role=role, lit=position or whole)
 
         y = STACK
         steps = [*blocks, "feed-forward"]
-        height = 76 * len(steps) + 16
+        height = 76 * len(steps) + 28
         canvas.box(
             left - 22, y - height, width + 44, height, "", "ink", fill=0.03, lit=whole,
             dashed=True,
         )  # fmt: skip
-        corner = (left - 16, y - height + 14)
-        canvas.text(*corner, "N ×", size=13, anchor="start", lit=whole)
+        corner = (left - 16, y - height + 12)
+        canvas.text(*corner, "N ×", size=12, anchor="start", lit=whole)
         for step in steps:
             y = self._step(left, y - 8, step, role, whole)
-        return y - 8
+        return y - 20
 
     def _step(
         self, left: float, bottom: float, step: str, role: str, whole: bool
@@ -125,8 +125,9 @@ class _Map:
         canvas.arrow((middle, top), (middle, top - 6), role=role, head=False, lit=norm)
         side = left - 11 if step != "cross-attention" else left + width + 11
         edge = left if step != "cross-attention" else left + width
+        around = ((middle, bottom + 2), (side, bottom + 2), (side, top - 17))
         canvas.arrow(
-            (middle, bottom + 2), (side, bottom + 2), (side, top - 17), (edge, top - 17),
+            *around, (edge, top - 17),
             role="ink", width=1.1, lit=norm,
         )  # fmt: skip
         canvas.arrow((middle, bottom + 4), (middle, top + 34), role=role, lit=lit)
@@ -142,14 +143,14 @@ class _Map:
         ]
         role = "highlight" if strong else "ink"
         self.canvas.grid(
-            x, y, values, role, cell=(5, 5), shades=shades, lit=lit
+            x, y, values, role, cell=(5.5, 5.5), shades=shades, lit=lit
         )  # fmt: skip
 
     def _memory(self, top: float) -> None:
         """Draw the memory's way from the encoder's end into every cross-attention."""
         lit = bool(self.lit & {"encoder", "decoder", "cross-attention"})
         y = STACK - 8 - 76 - 8 - 21  # the middle of the cross-attention's box
-        points = ((134, top + 6), (134, top - 22), (256, top - 22), (256, y), (300, y))
+        points = ((134, top + 18), (134, top - 22), (256, top - 22), (256, y), (300, y))
         self.canvas.arrow(*points, role="memory", width=2.4, lit=lit)
         self.canvas.text(134, top - 36, "memory", "memory", bold=True, lit=lit)
 
@@ -158,7 +159,7 @@ class _Map:
         canvas, middle = self.canvas, 390
         lit = "lm_head" in self.lit
         last = "softmax" in self.lit
-        canvas.arrow((middle, top + 6), (middle, top - 14), role="target", lit=lit)
+        canvas.arrow((middle, top + 18), (middle, top - 14), role="target", lit=lit)
         canvas.box(300, top - 46, 180, 32, "lm_head", "target", lit=lit)
         canvas.arrow((middle, top - 46), (middle, top - 58), role="target", lit=last)
         canvas.box(300, top - 90, 180, 32, "softmax", "target", lit=last)
