@@ -13,7 +13,7 @@ from torch import Tensor
 from transformer_lib.diagrams.canvas import Canvas, color, mime_bundle
 
 ROW, TOP = 34, 40  # height of a word's row; room for the titles
-LEFT, RIGHT, WIDTH = 186, 330, 520  # the columns' inner edges, and the whole
+LEFT, RIGHT, WIDTH = 172, 292, 410  # the columns' inner edges, and the whole
 FAINT = 0.12  # weights below this are not drawn until the reader points at a word
 
 
