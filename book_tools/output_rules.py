@@ -51,12 +51,12 @@ def errors(notebook: NotebookNode) -> Iterator[str]:
 
 
 def drawings(output: NotebookNode) -> list[Tag]:
-    """The drawings in an output: each outermost svg element of its HTML."""
+    """The drawings in an output's HTML: svg elements, or what stands around them."""
     html = "".join(output.get("data", {}).get("text/html", ""))
     if "<svg" not in html:
         return []
-    found = BeautifulSoup(html, "html.parser").find_all("svg")
-    return [svg for svg in found if not svg.find_parent("svg")]
+    outermost = BeautifulSoup(html, "html.parser").find_all(recursive=False)
+    return [tag for tag in outermost if tag.name == "svg" or tag.find("svg")]
 
 
 def figure_alt(output: NotebookNode) -> str | None:
@@ -100,15 +100,16 @@ def drawn(notebook: NotebookNode) -> Iterator[str]:
                 yield f"cell {index}: drawing without a picture of it (image/png)"
             if len(found) > 1:
                 yield f"cell {index}: {len(found)} drawings in one output"
-            for svg in found:
-                if svg.get("role") != "img":
-                    yield f"cell {index}: drawing without role='img'"
-                if svg.get("aria-label", "") != alt:
+            for tag in found:
+                roles = ["img"] if tag.name == "svg" else ["img", "group", "figure"]
+                if tag.get("role") not in roles:
+                    yield f"cell {index}: drawing without role={' or '.join(roles)}"
+                if tag.get("aria-label", "") != alt:
                     yield (
                         f"cell {index}: the drawing's aria-label is "
-                        f"{svg.get('aria-label')!r}, the alt text is {alt!r}"
+                        f"{tag.get('aria-label')!r}, the alt text is {alt!r}"
                     )
-                names = [tag["id"] for tag in svg.find_all(id=True)]
+                names = [part["id"] for part in tag.find_all(id=True)]
                 for name in sorted({name for name in names if ids[name]}):
                     yield f"cell {index}: another drawing has the id {name!r}, too"
                 ids.update(names)

@@ -366,7 +366,9 @@ CHAPTER_MISTAKES = [  # the same for a chapter of the second template
     ("diagrams", tagged("draw_map(2)", tags=["hide-cell"]), None),
     ("alt_text", tagged("draw_map(1)", mystnb=None), None),  # it carries its own
     ("drawn", drawn("", "", png=None), "without a picture of it (image/png)"),
-    ("drawn", drawn('role="img" ', ""), "drawing without role='img'"),
+    ("drawn", drawn('role="img" ', ""), "drawing without role=img"),
+    ("drawn", drawn("<svg", "<div><svg"), "drawing without role=img or group or fi"),
+    ("drawn", drawn("<svg role", '<div role="group" aria-label="X"><svg role'), "'X'"),
     ("drawn", drawn("is lit", "is dark"), "the drawing's aria-label is 'Map: the box"),
     ("drawn", tagged("draw_map(1)", mystnb=None), "the alt text is ''"),
     ("drawn", drawn("</svg>", "</svg><svg></svg>"), "2 drawings in one output"),
