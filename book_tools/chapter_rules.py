@@ -29,11 +29,11 @@ from book_tools.template import (
     CHECKS,
     CHECKS_METADATA,
     CLASS,
+    FROM_THE_SOURCES,
     OPTIONAL,
     PROMISES,
     PROMPT,
     SETUP_TAGS,
-    SOURCES,
     WHERE_WE_ARE,
     WHY,
     is_core,
@@ -193,7 +193,9 @@ def asserts_folded(notebook: NotebookNode) -> Iterator[str]:
     """Asserts stand in folded checks, in solutions, and where sources are tested."""
     for part in sections(notebook):
         for index, cell in part.of_type("code"):
-            folded = _is_checks(cell) or is_solution(cell) or part.title == SOURCES
+            folded = (
+                _is_checks(cell) or is_solution(cell) or part.title == FROM_THE_SOURCES
+            )
             if not folded and any(map(_asserts, ast.walk(_tree(cell)))):
                 yield (
                     f"cell {index}: asserts; move them to a folded cell after it that "
@@ -214,7 +216,8 @@ def shows(notebook: NotebookNode) -> Iterator[str]:
             if _prompt(cell) == ANSWER:
                 yield f"cell {index}: '{ANSWER}', but it shows nothing"
             elif {"hide-cell", "hide-input"}.isdisjoint(tags(cell)) and not (
-                defines or (part.title == SOURCES and any(map(_asserts, nodes)))
+                defines
+                or (part.title == FROM_THE_SOURCES and any(map(_asserts, nodes)))
             ):
                 yield f"cell {index}: a visible cell that shows and defines nothing"
 
@@ -230,8 +233,8 @@ def diagrams(notebook: NotebookNode) -> Iterator[str]:
 def sources(notebook: NotebookNode) -> Iterator[str]:
     """What the documents say otherwise is executed."""
     for part in sections(notebook):
-        if part.title == SOURCES and not part.of_type("code"):
-            yield f"section '## {SOURCES}': no code cell"
+        if part.title == FROM_THE_SOURCES and not part.of_type("code"):
+            yield f"section '## {FROM_THE_SOURCES}': no code cell"
 
 
 def reading(notebook: NotebookNode) -> Iterator[str]:

@@ -52,7 +52,7 @@ BY_PROMISES = [
 
 WHERE_WE_ARE = "Where we are"
 PROMISES = "By the end you can"
-SOURCES = "From the sources"
+FROM_THE_SOURCES = "From the sources"
 CLASS = Part(
     ("The class", "The classes", "The function", "The functions", "The model"),
     ("import",),
@@ -66,10 +66,10 @@ BY_CLASS = [
     Part(("Common bugs",)),
     Part(("What you can do now",), ("](",)),
     Part(("Exercises",), ("### Exercise",)),
-    Part((SOURCES,), needed=range(1, 9), allowed=range(1, 100)),
+    Part((FROM_THE_SOURCES,), needed=range(1, 9), allowed=range(1, 100)),
     Part(("Further reading",), ("](http", "Next: [")),
 ]
-OFF_THE_PATH = {"Exercises", SOURCES, "Further reading"}
+OFF_THE_PATH = {"Exercises", FROM_THE_SOURCES, "Further reading"}
 OPTIONAL = " *(optional)*"  # ends the heading of a section off the core path
 
 # The two code cells before the rest: a tag that each must carry.
