@@ -19,7 +19,7 @@ check_period = Grader(
     "circle",
     cases=lambda: [(0, 4), (1, 4), (3, 256), (127, 256)],
     solution=_period,
-    right="The first pair needs 6.3 positions; the last one of 256 features, about 58,000.",
+    right="The first pair needs 6.3 positions; the last of 128 pairs, about 58,000.",
     mistakes={
         "that is the time for one radian; a full circle has 2 * pi of them.":
             {"circle": 1},
