@@ -48,7 +48,8 @@ import torch
 
 from transformer_lib import pencil
 
-torch.set_printoptions(precision=2, sci_mode=False)"""
+torch.set_printoptions(precision=2, sci_mode=False)
+_ = torch.set_grad_enabled(False)  # nothing is trained here"""
 KNOWN = {*dir(builtins), "math", "torch", "pencil"}
 
 
