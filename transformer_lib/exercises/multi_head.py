@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from transformer_lib.exercises.grading import Grader, Mistake
+from transformer_lib.exercises.grading import Grader, Mistake, is_missing
 from transformer_lib.model.embeddings import sinusoid_table
 
 
@@ -177,7 +177,7 @@ def _run_grouped(module, sizes, query, key, value):
     rows = {"q_proj": d_model, "k_proj": width, "v_proj": width, "out_proj": d_model}
     parts = {name: getattr(layer, name, None) for name in rows}
     if not all(isinstance(part, nn.Linear) for part in parts.values()):
-        if layer(query, key, value) is None:
+        if is_missing(layer(query, key, value)):
             return None
         raise Mistake(f"the layer needs four nn.Linear: {', '.join(rows)}.")
     generator = torch.Generator().manual_seed(0)
