@@ -20,7 +20,7 @@ from transformer_lib.exercises import full_model, masks, reading
 from transformer_lib.exercises.attention import check_softmax
 from transformer_lib.exercises.caching import check_cache_size
 from transformer_lib.exercises.dialects import check_table, check_unpack
-from transformer_lib.exercises.embeddings import check_embed
+from transformer_lib.exercises.embeddings import check_segments
 from transformer_lib.exercises.encoder import check_sorting_network
 from transformer_lib.exercises.grading import Feedback, Grader, Seen
 from transformer_lib.exercises.masks import check_diagnosis, mystery_attention
@@ -32,7 +32,11 @@ from transformer_lib.model.attention import (
     scaled_dot_product_attention,
 )
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.embeddings import sinusoid_table
+from transformer_lib.model.embeddings import (
+    Embeddings,
+    PositionalEncoding,
+    sinusoid_table,
+)
 from transformer_lib.model.layers import LayerNorm
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.transformer import Transformer
@@ -231,9 +235,17 @@ def test_a_mistake_is_named_in_the_first_case_where_it_shows(answer, message):
 # Right answers of another kind than the solution.
 
 
-def embed_with_noise_at_padding(ids, weight, pad_id):
-    vectors = check_embed.solution(ids, weight, pad_id)
-    return vectors.masked_fill((ids == pad_id)[..., None], 99.0)
+class SegmentsByTheLibrary(nn.Module):
+    def __init__(self, vocab_size, n_segments, d_model):
+        super().__init__()
+        self.words = Embeddings(vocab_size, PositionalEncoding(9, d_model))
+        self.tokens, self.segments = (
+            self.words.tokens,
+            nn.Embedding(n_segments, d_model),
+        )
+
+    def forward(self, ids, segments):
+        return self.words(ids) + self.segments(segments)
 
 
 def forward_without_target_padding(model, src, tgt_in):
@@ -278,7 +290,7 @@ def prune_by_values(attention, head):
     ("name", "answer"),
     {
         "decoder.check_pre_norm_layer": lambda layer, *given: layer(*given),
-        "embeddings.check_embed": embed_with_noise_at_padding,
+        "embeddings.check_segments": SegmentsByTheLibrary,
         "full_model.check_forward": forward_without_target_padding,
         "multi_head.check_grouped_query": GroupedByTorch,
         "multi_head.check_multi_head": attend_by_the_module,
@@ -427,6 +439,7 @@ def test_the_case_that_fails_is_told():
     )
 
 
+<<<<<<< HEAD
 def test_the_width_of_a_projection_is_named():
     def all_wide(d_model, n_heads, n_groups):
         return MultiHeadAttention(d_model, n_heads)
@@ -445,6 +458,29 @@ def test_projections_must_have_the_names_that_were_asked_for():
 
     feedback = check_grouped_query(lambda *sizes: Unnamed())
     assert "four nn.Linear: q_proj, k_proj, v_proj, out_proj" in feedback.message
+=======
+def test_a_class_of_segments_needs_its_two_tables():
+    class Stub(nn.Module):
+        pass
+
+    class OneTable(SegmentsByTheLibrary):
+        def __init__(self, vocab_size, n_segments, d_model):
+            super().__init__(vocab_size, n_segments, d_model)
+            self.segments = nn.Embedding(n_segments + 1, d_model)
+
+    class NoTable(SegmentsByTheLibrary):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.segments = nn.Linear(3, 6)
+
+    assert check_segments(Stub).status == "open"
+    assert (
+        "has shape (4, 6), but it should be (3, 6)" in check_segments(OneTable).message
+    )
+    assert (
+        "should be an nn.Embedding, but it is Linear" in check_segments(NoTable).message
+    )
+>>>>>>> main
 
 
 def test_a_design_must_be_a_configuration():
