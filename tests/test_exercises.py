@@ -439,7 +439,6 @@ def test_the_case_that_fails_is_told():
     )
 
 
-<<<<<<< HEAD
 def test_the_width_of_a_projection_is_named():
     def all_wide(d_model, n_heads, n_groups):
         return MultiHeadAttention(d_model, n_heads)
@@ -458,7 +457,8 @@ def test_projections_must_have_the_names_that_were_asked_for():
 
     feedback = check_grouped_query(lambda *sizes: Unnamed())
     assert "four nn.Linear: q_proj, k_proj, v_proj, out_proj" in feedback.message
-=======
+
+
 def test_a_class_of_segments_needs_its_two_tables():
     class Stub(nn.Module):
         pass
@@ -480,7 +480,6 @@ def test_a_class_of_segments_needs_its_two_tables():
     assert (
         "should be an nn.Embedding, but it is Linear" in check_segments(NoTable).message
     )
->>>>>>> main
 
 
 def test_a_design_must_be_a_configuration():
