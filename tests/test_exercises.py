@@ -24,6 +24,7 @@ from transformer_lib.exercises.embeddings import check_segments
 from transformer_lib.exercises.encoder import check_sorting_network
 from transformer_lib.exercises.grading import Feedback, Grader, Seen
 from transformer_lib.exercises.masks import check_diagnosis, mystery_attention
+from transformer_lib.exercises.multi_head import check_grouped_query
 from transformer_lib.exercises.residual import check_connection
 from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.model.attention import (
@@ -264,6 +265,21 @@ def attend_by_the_module(query, key, value, matrices, n_heads):
     return attention(query, key, value)
 
 
+class GroupedByTorch(MultiHeadAttention):
+    """Grouped-query attention by PyTorch's own option, without biases."""
+
+    def __init__(self, d_model, n_heads, n_groups):
+        super().__init__(d_model, n_heads, bias=False)
+        self.k_proj = nn.Linear(d_model, n_groups * self.d_head)
+        self.v_proj = nn.Linear(d_model, n_groups * self.d_head)
+        self.kernel = lambda q, k, v, *rest: F.scaled_dot_product_attention(
+            q, k, v, enable_gqa=True
+        )
+
+    def split_heads(self, x):
+        return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
+
+
 @torch.no_grad()
 def prune_by_values(attention, head):
     rows = slice(head * attention.d_head, (head + 1) * attention.d_head)
@@ -276,6 +292,7 @@ def prune_by_values(attention, head):
         "decoder.check_pre_norm_layer": lambda layer, *given: layer(*given),
         "embeddings.check_segments": SegmentsByTheLibrary,
         "full_model.check_forward": forward_without_target_padding,
+        "multi_head.check_grouped_query": GroupedByTorch,
         "multi_head.check_multi_head": attend_by_the_module,
         "multi_head.check_parameters": lambda d, h, bias: sum(
             p.numel() for p in MultiHeadAttention(d, h, bias=bias).parameters()
@@ -420,6 +437,26 @@ def test_the_case_that_fails_is_told():
     assert feedback.message.startswith(
         "scores = [[1000.0, 999.0], [998.0, 1000.0]]: exp"
     )
+
+
+def test_the_width_of_a_projection_is_named():
+    def all_wide(d_model, n_heads, n_groups):
+        return MultiHeadAttention(d_model, n_heads)
+
+    feedback = check_grouped_query(all_wide)
+    told = (
+        "k_proj is nn.Linear(12, 12), but with these sizes it must be nn.Linear(12, 4)"
+    )
+    assert told in feedback.message
+
+
+def test_projections_must_have_the_names_that_were_asked_for():
+    class Unnamed(nn.Module):
+        def forward(self, query, key, value):
+            return query
+
+    feedback = check_grouped_query(lambda *sizes: Unnamed())
+    assert "four nn.Linear: q_proj, k_proj, v_proj, out_proj" in feedback.message
 
 
 def test_a_class_of_segments_needs_its_two_tables():
