@@ -61,6 +61,7 @@ format: $(READY)  ## Sort imports and format .py files and notebooks
 
 notebooks: $(READY)  ## Execute all chapters and store them clean
 	$(BIN)/python -m book_tools.notebooks
+	$(BIN)/python -m book_tools.pencil_page
 
 lab: $(READY)  ## Open the chapters in JupyterLab
 	$(BIN)/python -m pip install --quiet jupyterlab ipywidgets -c constraints.txt
