@@ -45,7 +45,7 @@ def layer_and_batch_norm(
     cell = (46, 26)
     rows = [[f"{number:.2f}" for number in row] for row in values]
     for left, title, reason, chosen in (
-        (62, "layer norm", "one word, all its features", (0, None)),
+        (62, "layer norm", "one word, all its features", (len(rows) - 1, None)),
         (326, "batch norm", "one feature, all the words", (None, 0)),
     ):
         middle = left + 2 * cell[0]
