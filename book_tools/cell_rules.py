@@ -12,8 +12,10 @@ from book_tools.notebook_parts import code_cells, tags
 MAX_COLUMNS = 72
 
 CELL_METADATA = {"tags", "ledger", "defines", "mystnb", "cellView", "jupyter"}
+CELL_METADATA |= {"pencil"}  # goes to the page with the whole calculation
 CELL_METADATA |= {"source_digest"}  # written by make notebooks
 TAGS = {"remove-cell", "hide-input", "hide-cell", "nbval-ignore-output"}
+DOTTED = re.compile(r"transformer_lib(\.\w+){2,}")  # module and name
 LEDGER_ID = re.compile(r"S\d+-\d+")
 
 SILENCED = re.compile(
@@ -58,6 +60,15 @@ def metadata(notebook: NotebookNode) -> Iterator[str]:
         for tag in tags(cell):
             if tag not in TAGS:
                 yield f"cell {index}: unknown tag {tag!r}"
+        names = cell.metadata.get("defines", [])
+        for name in [names] if isinstance(names, str) else names:
+            if not DOTTED.fullmatch(str(name)):
+                yield f"cell {index}: {name!r} is no dotted name in transformer_lib"
+        text = cell.metadata.get("pencil", True)
+        if text is not True and not (isinstance(text, str) and text.strip()):
+            yield f"cell {index}: pencil must be true or a sentence, not {text!r}"
+        if cell.cell_type != "code" and {"defines", "pencil"} & set(cell.metadata):
+            yield f"cell {index}: only a code cell can be 'defines' or 'pencil'"
         ids = cell.metadata.get("ledger", [])
         if not isinstance(ids, list):
             yield f"cell {index}: ledger must be a list, not {ids!r}"

@@ -8,6 +8,7 @@ treats some of them carries their ids in its metadata, `"ledger": ["S3-12"]`.
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import Any
 import yaml
 
 from book_tools.notebook_parts import headings
+from book_tools.template import FROM_THE_SOURCES, WHERE_WE_ARE
 from book_tools.toc import ROOT, notebook_pages
 
 SOURCES = Path("book/sources.yml")
@@ -35,6 +37,7 @@ class Cell:
     anchor: str  # the label of the cell, unique in the book
     title: str  # of the page
     heading: str  # the nearest one above the cell
+    named: bool  # the page shows the ids below the cell
     shows: bool  # running it again fails once what it shows is no longer so
 
 
@@ -61,17 +64,25 @@ def read_cells(root: Path = ROOT) -> list[Cell]:
 def cells_with_ids(page: str, cells: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
     """The cells of one notebook that carry ids.
 
+    A chapter of the second template names them in one section only.
+
     Args:
         page: the notebook as the table of contents names it.
         cells: the cells of the notebook's JSON.
     """
     checks = functions_that_fail(cells)
     chapter = page.rpartition("/")[2].lstrip("0123456789_").replace("_", "-")
-    titles, taken = [], Counter[str]()
+    levels = [
+        headings(cell_source(cell)) if cell["cell_type"] == "markdown" else []
+        for cell in cells
+    ]
+    quiet = (2, WHERE_WE_ARE) in itertools.chain(*levels)
+    titles, section, taken = [], "", Counter[str]()
     for index, cell in enumerate(cells):
         source, kind, metadata = cell_source(cell), cell["cell_type"], cell["metadata"]
-        if kind == "markdown":
-            titles += [text for _, text in headings(source)]
+        for level, text in levels[index]:
+            titles.append(text)
+            section = text if level == 2 else section
         if ids := metadata.get("ledger"):
             anchor = f"{chapter}-{ids[0]}".lower()
             taken[anchor] += 1
@@ -85,6 +96,7 @@ def cells_with_ids(page: str, cells: Sequence[Mapping[str, Any]]) -> Iterator[Ce
                 anchor=anchor + number,
                 title=titles[0] if titles else page,
                 heading=titles[-1] if titles else page,
+                named=section == FROM_THE_SOURCES or not quiet,
                 shows=kind == "code" and can_fail(source, checks, compared),
             )
 

@@ -128,3 +128,9 @@ def sections(notebook: NotebookNode) -> list[Section]:
             found += [Section(title) for title in titles]
         found[-1].cells.append((index, cell))
     return found
+
+
+def section(notebook: NotebookNode, title: str) -> Section:
+    """The first section with a title; an empty one where there is none."""
+    found = (part for part in sections(notebook) if part.title == title)
+    return next(found, Section(title))

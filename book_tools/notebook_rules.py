@@ -14,25 +14,32 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from book_tools import cell_rules, link_rules, output_rules, repository, term_rules
+from book_tools import (
+    cell_rules,
+    chapter_rules,
+    definitions,
+    exercise_rules,
+    link_rules,
+    output_rules,
+    repository,
+    term_rules,
+)
 from book_tools.notebook_parts import (
-    Section,
     chapter_number,
+    code_cells,
     headings,
-    is_solution,
     markdown_cells,
-    printed_text,
+    section,
     sections,
     tags,
 )
-from book_tools.template import IDEAS, SETUP_TAGS, SOLUTION_METADATA, template_of
-
-CHECK = re.compile(r"\bcheck_\w+(?=\()")
-
-
-def _section(notebook: NotebookNode, title: str) -> Section:
-    found = (section for section in sections(notebook) if section.title == title)
-    return next(found, Section(title))
+from book_tools.template import (
+    IDEAS,
+    SETUP_TAGS,
+    chapter_of,
+    is_new_form,
+    parts_of,
+)
 
 
 def _first(notebook: NotebookNode) -> str:
@@ -51,26 +58,30 @@ def title(notebook: NotebookNode) -> Iterator[str]:
 
 def template(notebook: NotebookNode) -> Iterator[str]:
     """All parts are there, once and in order, and hold what they must hold."""
-    titles = [section.title for section in sections(notebook)[1:]]
-    parts = template_of(titles)
+    titles = [part.title for part in sections(notebook)[1:]]
+    parts = parts_of(titles, chapter_number(notebook))
+    names = {
+        title: " or ## ".join(part.titles) for part in parts for title in part.titles
+    }
     found: list[str] = []
-    for name in titles:
-        part = name if name in parts else IDEAS
-        if part != IDEAS or found[-1:] != [IDEAS]:
-            found.append(part)
-    for line in difflib.ndiff(list(parts), found):
+    for title in titles:
+        name = names.get(title, IDEAS)
+        if name != IDEAS or found[-1:] != [IDEAS]:
+            found.append(name)
+    for line in difflib.ndiff([names[part.titles[0]] for part in parts], found):
         if line.startswith("- "):
             yield f"section '## {line[2:]}' is missing, or not where it belongs"
         if line.startswith("+ "):
             yield f"section '## {line[2:]}' is repeated, or not where it belongs"
-    for part, phrases in parts.items():
-        cells = _section(notebook, part).of_type("markdown")
-        text, start = "\n".join(cell.source for _, cell in cells), 0
-        for phrase in phrases if cells else []:
-            start = text.find(phrase, start)
-            if start < 0:
-                yield f"section '## {part}': {phrase} is missing, or out of order"
-                break
+    for part in parts:
+        for title in part.titles:
+            cells = section(notebook, title).of_type("markdown")
+            text, start = "\n".join(cell.source for _, cell in cells), 0
+            for phrase in part.holds if cells else []:
+                start = text.find(phrase, start)
+                if start < 0:
+                    yield f"section '## {title}': {phrase} is missing, or out of order"
+                    break
 
 
 def heading_levels(notebook: NotebookNode) -> Iterator[str]:
@@ -87,71 +98,24 @@ def heading_levels(notebook: NotebookNode) -> Iterator[str]:
 
 def setup(notebook: NotebookNode) -> Iterator[str]:
     """Two cells: the bootstrap, unseen in the book, and the hidden imports."""
-    cells = _section(notebook, "Setup").of_type("code")
+    cells = section(notebook, "Setup").of_type("code")
     if len(cells) != len(SETUP_TAGS):
         yield f"section '## Setup': {len(cells)} code cells, not {len(SETUP_TAGS)}"
     for (index, cell), tag in zip(cells, SETUP_TAGS, strict=False):
         if tag not in tags(cell):
             yield f"cell {index}: must carry the tag {tag!r}"
-    for section in sections(notebook):
-        if section.title == "Setup":
+    for part in sections(notebook):
+        if part.title == "Setup":
             return
-        for index, _ in section.of_type("code"):
+        for index, _ in part.of_type("code"):
             yield f"cell {index}: code before Setup"
-
-
-def exercises(notebook: NotebookNode) -> Iterator[str]:
-    """Each is a task, a stub that checks, and a hidden solution that passes."""
-    cells = _section(notebook, "Exercises").cells
-    found = 0
-    for n, (index, cell) in enumerate(cells):
-        names = [text for level, text in headings(cell.source) if level == 3]
-        if cell.cell_type != "markdown" or not names:
-            continue
-        found += 1
-        number = f"{chapter_number(notebook)}.{found}"
-        if not re.fullmatch(rf"Exercise {re.escape(number)} — \S.*", names[0]):
-            yield f"cell {index}: heading {names[0]!r}, not 'Exercise {number} — Title'"
-        following = [cell for _, cell in cells[n + 1 : n + 3]]
-        if [cell.cell_type for cell in following] != ["code", "code"]:
-            yield f"cell {index}: a stub and a solution must follow as code cells"
-            continue
-        stub, solution = following
-        yield from _stub(index + 1, stub)
-        yield from _solution(index + 2, solution, number)
-        if set(CHECK.findall(stub.source)) - set(CHECK.findall(solution.source)):
-            yield f"cell {index + 2}: solution does not pass the check of its stub"
-    for section in sections(notebook):
-        for index, cell in section.of_type("code"):
-            if is_solution(cell) and section.title != "Exercises":
-                yield f"cell {index}: solution outside the Exercises"
-
-
-def _stub(index: int, cell: NotebookNode) -> Iterator[str]:
-    if is_solution(cell):
-        yield f"cell {index}: solution without a stub before it"
-        return
-    lines = cell.source.rstrip().splitlines() or [""]
-    if not CHECK.search(cell.source) or not re.search(r"check_\w+\(|^\)", lines[-1]):
-        yield f"cell {index}: stub must end with the call of its check_ function"
-    printed = "".join(printed_text(output) for output in cell.outputs)
-    if "not attempted yet" not in printed.lower():
-        yield f"cell {index}: stub must print 'not attempted yet'"
-
-
-def _solution(index: int, cell: NotebookNode, number: str) -> Iterator[str]:
-    first = cell.source.partition("\n")[0]
-    if first != f"# @title Solution {number}":
-        yield f"cell {index}: first line {first!r}, not '# @title Solution {number}'"
-    for key, value in SOLUTION_METADATA.items():
-        if cell.metadata.get(key) != value:
-            yield f"cell {index}: solution must have metadata {key!r}: {value!r}"
 
 
 def number(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """The number in the title is the one in the name of the file."""
-    if path.name[:2] != f"{chapter_number(notebook) or 0:02d}":
-        yield f"title says {chapter_number(notebook)}, the file is {path.name}"
+    number = chapter_number(notebook)
+    if number is None or path.name[:2] != f"{number:02d}":
+        yield f"title says {number}, the file is {path.name}"
 
 
 def stamped(
@@ -165,8 +129,8 @@ def stamped(
         address: the repository; by default the one in _config.yml.
     """
     address = address or repository.address()
-    cells = _section(notebook, "Setup").of_type("code")
-    if not cells or cells[0][1].source != repository.bootstrap(address):
+    _, first = next(code_cells(notebook), (0, None))
+    if first is None or first.source != repository.bootstrap(address):
         yield f"the first code cell must be:\n{repository.bootstrap(address)}"
     link = repository.colab_link(address, path.name)
     if f"[Open this chapter in Colab]({link})" not in _first(notebook):
@@ -179,9 +143,15 @@ RULES = [  # for every notebook
     *output_rules.RULES,
     *link_rules.RULES,
 ]
-FILE_RULES = [*output_rules.FILE_RULES, *link_rules.FILE_RULES]
-CHAPTER_RULES = [title, template, setup, exercises, cell_rules.asserts]
+FILE_RULES = [
+    *output_rules.FILE_RULES,
+    *link_rules.FILE_RULES,
+    *definitions.FILE_RULES,
+]
+CHAPTER_RULES = [template, cell_rules.asserts]  # and for every chapter
 CHAPTER_FILE_RULES = [number, stamped, *term_rules.FILE_RULES]
+BY_PROMISES_RULES = [title, setup, exercise_rules.exercises]  # the first template
+BY_CLASS_RULES = [*chapter_rules.RULES, exercise_rules.ladder]  # the second
 
 
 def complaints(path: Path) -> list[str]:
@@ -193,9 +163,11 @@ def complaints(path: Path) -> list[str]:
         path: where the notebook is stored, beside what it links to.
     """
     notebook = nbformat.read(path, as_version=4)
-    is_chapter = re.match(r"\d+_", path.name)
-    rules = [*RULES, *(CHAPTER_RULES if is_chapter else [])]
-    file_rules = [*FILE_RULES, *(CHAPTER_FILE_RULES if is_chapter else [])]
+    rules, file_rules = [*RULES], [*FILE_RULES]
+    if chapter_of(path) is not None:
+        rules += CHAPTER_RULES
+        rules += BY_CLASS_RULES if is_new_form(notebook) else BY_PROMISES_RULES
+        file_rules += CHAPTER_FILE_RULES
     found = [(rule, rule(notebook)) for rule in rules]
     found += [(rule, rule(notebook, path)) for rule in file_rules]
     return [

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from bs4 import BeautifulSoup
+from bs4.element import Tag
 from nbformat import NotebookNode
 
 from book_tools.notebook_parts import code_cells, outputs, printed_text
@@ -18,7 +21,8 @@ VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
 MIMES = {"text/plain", "text/html", "text/latex", "text/markdown", "image/png"}
 REMOTE = re.compile(
     r"<script\b[^>]*>|<(?:link|iframe)\b[^>]*>|\bsrc\s*=\s*[\"']?(?:https?:)?//[^\s\"'>]+"
-    r"|url\(\s*[\"']?(?:https?:)?//[^)]*\)|@import[^;]*|\bimport\([^)]*\)",
+    r"|url\(\s*[\"']?(?:https?:)?//[^)]*\)|@import[^;]*|\bimport\([^)]*\)"
+    r"|<(?:image|use|feimage)\b[^>]*href\s*=\s*[\"']?(?:https?:)?//[^\s\"'>]+",
     re.IGNORECASE,
 )
 ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}|<[\w.]+ object at [^>]*>")
@@ -46,15 +50,27 @@ def errors(notebook: NotebookNode) -> Iterator[str]:
             yield f"cell {index}: stored an error: {output.ename}: {output.evalue}"
 
 
+def drawings(output: NotebookNode) -> list[Tag]:
+    """The drawings in an output's HTML: svg elements, or what stands around them."""
+    html = "".join(output.get("data", {}).get("text/html", ""))
+    if "<svg" not in html:
+        return []
+    outermost = BeautifulSoup(html, "html.parser").find_all(recursive=False)
+    return [tag for tag in outermost if tag.name == "svg" or tag.find("svg")]
+
+
 def figure_alt(output: NotebookNode) -> str | None:
     """None where the output is no figure; else the alt text it carries, or "".
 
-    A chart carries its own as the description of its specification.
+    A chart carries its own as the description of its specification, and a drawing as
+    its label.
     """
     data = output.get("data", {})
     for mime, value in data.items():
         if VEGA.fullmatch(mime):
             return value.get("description", "")
+    if drawn := drawings(output):
+        return drawn[0].get("aria-label", "")
     return "" if any(mime.startswith("image/") for mime in data) else None
 
 
@@ -71,6 +87,32 @@ def alt_text(notebook: NotebookNode) -> Iterator[str]:
         for text in figures:
             if not (alt or text).strip():
                 yield f"cell {index}: figure without alt text (mystnb.image.alt)"
+
+
+def drawn(notebook: NotebookNode) -> Iterator[str]:
+    """A drawing says what it shows, to everyone and everywhere."""
+    ids = Counter[str]()
+    for index, cell in code_cells(notebook):
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+        for output in cell.outputs:
+            found = drawings(output)
+            if found and "image/png" not in output.data:
+                yield f"cell {index}: drawing without a picture of it (image/png)"
+            if len(found) > 1:
+                yield f"cell {index}: {len(found)} drawings in one output"
+            for tag in found:
+                roles = ["img"] if tag.name == "svg" else ["img", "group", "figure"]
+                if tag.get("role") not in roles:
+                    yield f"cell {index}: drawing without role={' or '.join(roles)}"
+                if tag.get("aria-label", "") != alt:
+                    yield (
+                        f"cell {index}: the drawing's aria-label is "
+                        f"{tag.get('aria-label')!r}, the alt text is {alt!r}"
+                    )
+                names = [part["id"] for part in tag.find_all(id=True)]
+                for name in sorted({name for name in names if ids[name]}):
+                    yield f"cell {index}: another drawing has the id {name!r}, too"
+                ids.update(names)
 
 
 def mime_types(notebook: NotebookNode) -> Iterator[str]:
@@ -116,5 +158,5 @@ def stored_form(notebook: NotebookNode, path: Path) -> Iterator[str]:
         yield f"not stored clean, from line {line} of the file on: make notebooks"
 
 
-RULES = [order, errors, alt_text, mime_types, remote, addresses]
+RULES = [order, errors, alt_text, drawn, mime_types, remote, addresses]
 FILE_RULES = [stored_form]

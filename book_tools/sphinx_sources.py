@@ -1,9 +1,11 @@
 """Sphinx extension: links between the cells and the items of the source documents.
 
 Every cell that carries ids of `book/sources.yml` gets an anchor, and below it a quiet
-link to what the documents say. Two pages lead the other way, with links to the very
-cells: `book/sources` lists every item, `book/errata` the mistakes and the cells that
-show them. Both are written as Markdown where the page says `{{ items }}`.
+link to what the documents say. A chapter of the second template shows such links only
+in the section that it folds away, "From the sources". Two pages lead the other way,
+with links to the very cells: `book/sources` lists every item, `book/errata` the
+mistakes and the cells that show them. Both are written as Markdown where the page says
+`{{ items }}`.
 """
 
 from __future__ import annotations
@@ -30,8 +32,13 @@ from book_tools.ledger import (
     read_cells,
     read_documents,
 )
+from book_tools.template import FROM_THE_SOURCES, WHERE_WE_ARE
 from book_tools.toc import notebook_pages
 
+FOLD = (
+    '<details class="from-the-sources">'
+    "<summary>Show what the five documents say differently</summary>"
+)
 SOURCES_PAGE, ERRATA_PAGE = "book/sources", "book/errata"
 
 # verdict: sign, word, what introduces the truth of an item
@@ -157,8 +164,13 @@ def mark_text_cells(notebook: str, cells: Iterable[Cell]) -> str:
     for cell in cells:
         if cell.kind == "markdown":
             stored = data["cells"][cell.index]
+            text = cell_source(stored)
+            if text.startswith("<"):  # HTML cannot be pointed to, a box around it can
+                text = f"::::::{{container}}\n:name: {cell.anchor}\n\n{text}\n::::::"
+            else:
+                text = f"({cell.anchor})=\n{text}"
             link = f"```{{source-link}} {' '.join(cell.ids)}\n```"
-            stored["source"] = f"({cell.anchor})=\n{cell_source(stored)}\n\n{link}"
+            stored["source"] = f"{text}\n\n{link}" if cell.named else text
     return json.dumps(data, ensure_ascii=False)
 
 
@@ -218,7 +230,18 @@ def on_doctree_read(app: Sphinx, doctree: nodes.document) -> None:
         if cell and node.get("nb_element") == "cell_code":
             node["ids"].append(cell.anchor)
             app.env.domains["std"].note_hyperlink_target(cell.anchor, page, cell.anchor)
-            node.parent.insert(node.parent.index(node) + 1, source_link(page, cell.ids))
+            if cell.named:
+                below = node.parent.index(node) + 1
+                node.parent.insert(below, source_link(page, cell.ids))
+    titled = {part[0].astext(): part for part in doctree.findall(nodes.section)}
+    if WHERE_WE_ARE in titled and FROM_THE_SOURCES in titled:
+        fold(titled[FROM_THE_SOURCES])
+
+
+def fold(section: nodes.Element) -> None:
+    """Fold away what stands below the heading of a section."""
+    section.insert(1, nodes.raw("", FOLD, format="html"))
+    section += nodes.raw("", "</details>", format="html")
 
 
 def on_page_context(app: Sphinx, page: str, *_: Any) -> None:
@@ -235,4 +258,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", on_doctree_read)
     app.connect("html-page-context", on_page_context)
     app.add_css_file("sources.css")
-    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "3", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,51 +1,127 @@
 """The templates of chapters: which parts there are, and in which order.
 
-A chapter follows the first template whose first part it has; so a new template can
-stand beside the old one while chapters move from one to the other.
+Two of them stand side by side while chapters move from the first to the second: a
+chapter follows the first where it has its first part, and the second otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from book_tools.notebook_parts import sections
 
 IDEAS = "(the chapter's own sections)"
 
-# Heading of each part, in order: what its text must hold, in this order.
-TEMPLATES: list[dict[str, list[str]]] = [
-    {
-        "What you will build": [
-            "**You will build**",
-            "**You will learn**",
-            "**You need**",
-        ],
-        "Setup": [],
-        IDEAS: [],  # one or more, with headings of their own
-        "The library's version": [],
-        "Common mistakes": [],
-        "Summary": [],
-        "Exercises": ["### Exercise"],
-        "Further reading": ["](http"],
-    },
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a chapter.
+
+    Attributes:
+        titles: the headings it may have.
+        holds: what its text must hold, in this order.
+        needed: the chapters that must have it.
+        allowed: the chapters where the heading means this part. In others it is one of
+            the chapter's own.
+    """
+
+    titles: tuple[str, ...]
+    holds: tuple[str, ...] = ()
+    needed: range = range(100)
+    allowed: range = range(100)
+
+
+BY_PROMISES = [
+    Part(
+        ("What you will build",),
+        ("**You will build**", "**You will learn**", "**You need**"),
+    ),
+    Part(("Setup",)),
+    Part((IDEAS,)),  # one or more, with headings of their own
+    Part(("The library's version",)),
+    Part(("Common mistakes",)),
+    Part(("Summary",)),
+    Part(("Exercises",), ("### Exercise",)),
+    Part(("Further reading",), ("](http",)),
 ]
 
-# The code cells of Setup: a tag that each must carry.
+WHERE_WE_ARE = "Where we are"
+PROMISES = "By the end you can"
+FROM_THE_SOURCES = "From the sources"
+CLASS = Part(
+    ("The class", "The classes", "The function", "The functions", "The model"),
+    ("import",),
+    needed=range(1, 9),
+    allowed=range(1, 100),
+)
+BY_CLASS = [
+    Part((WHERE_WE_ARE,), (PROMISES,)),
+    Part((IDEAS,)),
+    CLASS,
+    Part(("Common bugs",)),
+    Part(("What you can do now",), ("](",)),
+    Part(("Exercises",), ("### Exercise",)),
+    Part((FROM_THE_SOURCES,), needed=range(1, 9), allowed=range(1, 100)),
+    Part(("Further reading",), ("](http", "Next: [")),
+]
+OFF_THE_PATH = {"Exercises", FROM_THE_SOURCES, "Further reading"}
+OPTIONAL = " *(optional)*"  # ends the heading of a section off the core path
+
+# The two code cells before the rest: a tag that each must carry.
 SETUP_TAGS = ["remove-cell", "hide-input"]  # the bootstrap, unseen in the book; imports
 
-# What hides a solution in the book, in Colab and in JupyterLab.
+# What folds a cell away in the book, in Colab and in JupyterLab.
 SOLUTION_METADATA = {
     "cellView": "form",
     "jupyter": {"source_hidden": True},
     "mystnb": {"code_prompt_show": "Show the solution"},
     "tags": ["hide-cell"],
 }
+CHECKS_METADATA = SOLUTION_METADATA | {
+    "mystnb": {"code_prompt_show": "Show the checks"}
+}
+CHECKS = "# @title Checks"  # the first line of such a cell
+
+# A question, the cell that answers it, and why, the last two folded in the book.
+PROMPT = "> **Before you run the next cell.** "
+ANSWER = "Show what happens"
+WHY = "<details><summary>Why?</summary>"
 
 
-def template_of(titles: Collection[str]) -> dict[str, list[str]]:
-    """The template that a chapter with these sections follows."""
-    return next((one for one in TEMPLATES if next(iter(one)) in titles), TEMPLATES[0])
+def chapter_of(path: Path) -> int | None:
+    """The chapter that a file belongs to by its name; None for any other page."""
+    match = re.match(r"(\d+)_", path.name)
+    return int(match.group(1)) if match else None
 
 
-def opening(titles: Collection[str]) -> list[str]:
-    """The parts that stand before a chapter's own sections."""
-    parts = list(template_of(titles))
-    return parts[: parts.index(IDEAS)]
+def is_new_form(notebook: NotebookNode) -> bool:
+    """Whether a chapter follows the second template."""
+    return has_new_form(section.title for section in sections(notebook))
+
+
+def has_new_form(titles: Iterable[str]) -> bool:
+    """Whether a chapter with these sections follows the second template."""
+    return BY_PROMISES[0].titles[0] not in titles
+
+
+def parts_of(titles: Collection[str], chapter: int | None) -> list[Part]:
+    """The parts that a chapter with these sections must have."""
+    if not has_new_form(titles):
+        return BY_PROMISES
+    number = 1 if chapter is None else chapter
+    return [
+        part
+        for part in BY_CLASS
+        if number in part.needed
+        or (number in part.allowed and not set(part.titles).isdisjoint(titles))
+    ]
+
+
+def is_core(title: str) -> bool:
+    """Whether a section is on the core path of a chapter of the second template."""
+    return title not in OFF_THE_PATH and not title.endswith(OPTIONAL)

@@ -1,7 +1,7 @@
 """The rule that a term of the glossary is a link where a chapter first uses it.
 
-First use means the first time in running text: what stands before a chapter's own
-sections, headings, tables, code, mathematics and the texts of other links do not count.
+First use means the first time in running text: the promises at a chapter's beginning,
+headings, tables, code, mathematics and the texts of other links do not count.
 A few terms are also words of everyday English. They count only in a paragraph that
 says what is meant: a key is the term beside a query, and not in a dictionary.
 """
@@ -18,9 +18,14 @@ from markdown_it.token import Token
 from nbformat import NotebookNode
 
 from book_tools.notebook_parts import headings, sections, slug, tokens
-from book_tools.template import opening
+from book_tools.template import BY_PROMISES, IDEAS, PROMISES, has_new_form
 
 GLOSSARY = "glossary.md"
+# The line that opens the list, and its items up to an empty line and other text.
+PROMISE_LIST = re.compile(
+    rf"^.*{PROMISES}.*\n+(?:(?:[-*]|\d+\.|  ).*\n+)*(?:(?:[-*]|\d+\.|  ).*$)?",
+    re.MULTILINE,
+)
 EVERYDAY = {  # the word: what its paragraph must say for it to be the term
     "key": re.compile(r"\bquer(y|ies)\b", re.IGNORECASE),
     "value": re.compile(r"\bquer(y|ies)\b", re.IGNORECASE),
@@ -106,12 +111,15 @@ def first_uses(
     """The anchor of every term in the chapter: index of the cell and first use."""
     first: dict[str, tuple[int, Use]] = {}
     chapter = sections(notebook)[1:]
-    before = opening([section.title for section in chapter])
+    opening = set()
+    if not has_new_form(section.title for section in chapter):
+        titles = [title for part in BY_PROMISES for title in part.titles]
+        opening = set(titles[: titles.index(IDEAS)])
     for section in chapter:
-        if section.title in before:
+        if section.title in opening:
             continue
         for index, cell in section.of_type("markdown"):
-            for use in uses(cell.source, terms):
+            for use in uses(PROMISE_LIST.sub("", cell.source), terms):
                 first.setdefault(use.slug, (index, use))
     return first
 

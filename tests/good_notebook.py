@@ -1,12 +1,14 @@
-"""A tiny chapter that follows every rule, for tests that then break one."""
+"""Two tiny chapters that follow every rule, for tests that then break one."""
 
 import nbformat
 
 from book_tools.notebooks import clean
 from book_tools.repository import bootstrap, colab_link
+from book_tools.template import CHECKS_METADATA, SOLUTION_METADATA
 
 ADDRESS = "https://github.com/owner/name"
-FILE_NAME = "01_counting.ipynb"
+FILE_NAME = "01_counting.ipynb"  # of the first template
+NEW_NAME = "04_counting.ipynb"  # of the second
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
 
 
@@ -20,7 +22,7 @@ def code(source, printed="", **metadata):
 
 
 def figure(data=None):
-    data = {"image/png": PNG, "text/plain": "<Figure size 640x480 with 1 Axes>"}
+    data = data or {"image/png": PNG, "text/plain": "<Figure 640x480>"}
     return nbformat.v4.new_output("display_data", data=data)
 
 
@@ -31,14 +33,7 @@ def exercise(number):
     return [
         markdown(task),
         code(stub, "not attempted yet\n"),
-        code(
-            solution,
-            "correct\n",
-            tags=["hide-cell"],
-            cellView="form",
-            jupyter={"source_hidden": True},
-            mystnb={"code_prompt_show": "Show the solution"},
-        ),
+        code(solution, "correct\n", **SOLUTION_METADATA),
     ]
 
 
@@ -78,6 +73,125 @@ def good_notebook():
             "why one begins at zero."
         ),
     ]
+    return stored(cells)
+
+
+DRAWING = (
+    '<svg role="img" aria-label="{alt}" viewBox="0 0 9 9"><defs>'
+    '<path id="tip-{n}" d="M0 0"/></defs><use href="#tip-{n}"/></svg>'
+)
+
+
+def drawing(number, alt):
+    """A cell that draws a diagram."""
+    metadata = {"tags": ["hide-input"], "mystnb": {"image": {"alt": alt}}}
+    cell = code(f"draw_map({number})", **metadata)
+    html = DRAWING.format(alt=alt, n=number)
+    cell.outputs = [figure({"text/html": html, "image/png": PNG})]
+    return cell
+
+
+def prompt(number):
+    """A question, its folded answer, and the folded reason."""
+    return [
+        markdown(
+            f"Prompt {number}.\n\n> **Before you run the next cell.** What will be\n"
+            "> printed?"
+        ),
+        code(
+            f"print({number})",
+            f"{number}\n",
+            tags=["hide-cell"],
+            mystnb={"code_prompt_show": "Show what happens"},
+        ),
+        markdown("<details><summary>Why?</summary>\n\nIt counts.\n\n</details>"),
+    ]
+
+
+def step(number, level):
+    """An exercise of the second template: the last step of the ladder is open."""
+    task = f"### Exercise 4.{number} — Count\n\n{level}\n\nCount to three."
+    if level.endswith("open"):
+        return [markdown(task)]
+    hints = [
+        f"<details><summary>Hint {n}</summary>\n\nIt is {n}.\n\n</details>"
+        for n in (1, 2)
+    ]
+    solution = f"# @title Solution 4.{number}\ncheck_count(3)"
+    return [
+        markdown("\n\n".join([task, *hints])),
+        code(
+            f"def count_{number}():\n    ...  # your turn\n\n\n"
+            f"check_count(count_{number})",
+            "… Not attempted yet.\n",
+        ),
+        code(solution, "✓ You can count.\n", **SOLUTION_METADATA),
+    ]
+
+
+PADDING_MASK = """\
+def padding_mask(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]"""
+CAUSAL_MASK = """\
+def causal_mask(length, device=None):
+    return torch.ones(
+        length, length, dtype=torch.bool, device=device
+    ).tril()"""
+MASKS = "transformer_lib.model.masks"
+
+
+def good_chapter():
+    """A fresh copy of one of the second template, as it is stored."""
+    cells = [
+        markdown(
+            "# 4. Counting\n\n*How far can `we` count?*\n\nCore path 35 minutes, "
+            "everything 60 minutes · [Open this chapter in Colab]"
+            f"({colab_link(ADDRESS, NEW_NAME)})"
+        ),
+        code(bootstrap(ADDRESS), tags=["remove-cell"]),
+        code("import torch", tags=["hide-input"]),
+        markdown("## Where we are\n\nThis is the map."),
+        drawing(1, "Map: the box counting is lit"),
+        markdown("Here is the goal."),
+        code("print(1, 2, 3)", "1 2 3\n"),
+        markdown(
+            "By the end you can\n\n- count,\n- count a causal mask\n  on, and\n\n"
+            "- count back."
+        ),
+        markdown("## One\n\nA first idea."),
+        *prompt(1),
+        markdown("## Two *(optional)*\n\nBesides."),
+        drawing(2, "Dots: three in a row"),
+        markdown("## Three\n\nFunctions follow."),
+        code(PADDING_MASK, defines=f"{MASKS}.padding_mask"),
+        code("# @title Checks\nx = 1\nassert x == 1", **CHECKS_METADATA),
+        *prompt(2),
+        markdown("## The function\n\nFrom here on we import it."),
+        code(CAUSAL_MASK, defines=[f"{MASKS}.causal_mask"], pencil=True),
+        markdown("## Common bugs\n\nThree.\n\n**One is missing.** Off by one."),
+        code("print(range(3)[-1])", "2\n"),
+        markdown("**Nothing is counted.** Zero."),
+        code("print(0)", "0\n"),
+        markdown("**All is counted.** Too much."),
+        code("print(100)", "100\n"),
+        markdown("## What you can do now\n\n- Count. See [the third](#three) next."),
+        markdown("## Exercises\n\nEach has a check."),
+        *step(1, "●○○ 5 minutes"),
+        *step(2, "●●● 20 minutes"),
+        *step(3, "●●● open"),
+        markdown("## From the sources\n\nOne document starts with one."),
+        code("assert range(3)[0] == 0", ledger=["S3-12"]),
+        markdown(
+            "## Further reading\n\n- [One](https://example.org/1): zero.\n- [Two]"
+            "(https://example.org/2): one.\n- [Three](https://example.org/3): two.\n\n"
+            "Next: [A counted page](glossary.md)"
+        ),
+    ]
+    return stored(cells)
+
+
+def stored(cells):
+    """A notebook with these cells, run and stored."""
     notebook = nbformat.v4.new_notebook(cells=cells)
     number_cells(notebook)
     return clean(notebook)

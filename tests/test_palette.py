@@ -1,11 +1,14 @@
 """Colors stand out from their page and from each other, with any color vision."""
 
+import re
 from itertools import combinations
 
 import pytest
 import torch
 from drawn_charts import contrast, linear_rgb
 
+from book_tools.toc import ROOT
+from transformer_lib.diagrams.canvas import COLORS
 from transformer_lib.palette import BLUE, DARK, GRAY, HIGHLIGHT, LIGHT, Palette
 
 # What remains of (red, green, blue) light without one kind of cone: Machado, Oliveira
@@ -76,3 +79,28 @@ def test_ramps_run_from_the_page_or_through_it(palette: Palette) -> None:
     assert contrasts[middle] == min(contrasts) < 1.2
     assert contrasts[: middle + 1] == sorted(contrasts[: middle + 1], reverse=True)
     assert contrasts[middle:] == sorted(contrasts[middle:])
+
+
+# --- the style sheet of the pages -----------------------------------------------------
+
+CSS = (ROOT / "book" / "_static" / "book.css").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("selector", "palette"),
+    [
+        (r'^html\[data-theme="light"\]', LIGHT),
+        (r'^html\[data-theme="dark"\]', DARK),
+        (r"^  html\[data-theme\]", LIGHT),  # on paper
+    ],
+)
+def test_the_pages_give_diagrams_the_colors_of_the_palette(
+    selector: str, palette: Palette
+) -> None:
+    [block] = re.findall(rf"{selector} \{{(.*?)\}}", CSS, re.MULTILINE | re.DOTALL)
+    found = dict(re.findall(r"--diagram-(\w+): (#\w{6});", block))
+    names = ("page", "ink", "line", "band")
+    expected = {name: getattr(palette, name) for name in names}
+    expected |= palette.roles | {"highlight": HIGHLIGHT}
+    assert found == {name: color.lower() for name, color in expected.items()}
+    assert found.keys() == COLORS.keys()

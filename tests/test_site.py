@@ -339,7 +339,7 @@ def test_stale_pages_are_refused(tmp_path):
     site, root = tmp_path / "site", tmp_path / "root"
     (root / "book").mkdir(parents=True)
     site.mkdir()
-    source = root / "book" / "index.md"
+    source = root / "book" / "index.ipynb"
     source.write_text("# A book\n")
     assert "run make book first" in stale(site, root)
     (site / STAMP).touch()
@@ -348,7 +348,7 @@ def test_stale_pages_are_refused(tmp_path):
     os.utime(root / "book" / ".cache", (2**31, 2**31))
     assert stale(site, root) is None
     os.utime(source, (2**31, 2**31))
-    assert stale(site, root) == "book/index.md is newer: run make book first"
+    assert stale(site, root) == "book/index.ipynb is newer: run make book first"
 
 
 def test_a_dead_link_is_seen(tmp_path):

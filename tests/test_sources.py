@@ -7,8 +7,6 @@ that would fail if it were none, and that the built pages lead to them and back.
 
 from __future__ import annotations
 
-import html
-import io
 import json
 import re
 from collections import Counter
@@ -19,8 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from built_site import SITE, stale
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace
+from tiny_book import TABLE, Book, cell
 
 from book_tools import ledger
 from book_tools.sphinx_sources import cell_links, mark_text_cells, with_links
@@ -89,39 +86,6 @@ def test_the_replay_of_the_chapters_is_strict() -> None:
 
 
 # --- a tiny book ----------------------------------------------------------------------
-
-TABLE = """
-- short: S0
-  title: A document
-  source: A blog post.
-  sections:
-  - title: Opening
-    items:
-    - {id: S0-01, lines: "3-4", kind: claim, verdict: correct, says: So., truth: Yes.}
-    - {id: S0-02, lines: "5", kind: open-question, verdict: wrong, says: "It is `so`,
-       $x_i$, see S0-01", truth: It is not.}
-"""
-CONF = """
-extensions = ["myst_nb", "book_tools.sphinx_sources"]
-myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
-nb_execution_mode = "off"
-exclude_patterns = ["_build", "jupyter_execute"]
-html_theme = "basic"
-"""
-
-
-def cell(kind: str, source: str, *ids: str, tags: tuple[str, ...] = ()) -> Any:
-    metadata: dict[str, Any] = {"ledger": list(ids)} if ids else {}
-    metadata |= {"tags": list(tags)} if tags else {}
-    extra = {"execution_count": 1, "outputs": []} if kind == "code" else {}
-    name = re.sub(r"\W+", "-", f"{kind}-{source}")[:60]
-    return {
-        "cell_type": kind,
-        "metadata": metadata,
-        "source": source,
-        "id": name,
-    } | extra
-
 
 TINY = [
     cell("markdown", "# 4. Masks\n\nText.", "S0-01"),
@@ -241,54 +205,9 @@ def test_what_is_printed_counts_only_where_it_is_compared() -> None:
 # --- the tiny book as pages -----------------------------------------------------------
 
 
-class Book:
-    """One notebook and the two pages of items, built by Sphinx."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        (root / "book").mkdir()
-        pages = ["book/04_masks", "book/sources", "book/errata"]
-        toctree = "\n".join(["# Book\n\n```{toctree}", *pages, "```\n"])
-        files = {
-            "conf.py": CONF,
-            "_toc.yml": "root: index\nentries:\n- file: book/04_masks\n",
-            "index.md": toctree,
-            "book/sources.yml": TABLE,
-            "book/sources.md": "# Sources\n\n{{ items }}\n",
-            "book/errata.md": "# Errata\n\n{{ items }}\n",
-        }
-        for name, text in files.items():
-            (root / name).write_text(text, encoding="utf-8")
-        self.write(TINY)
-
-    def write(self, cells: list[Any]) -> None:
-        notebook: dict[str, Any] = {"cells": cells, "nbformat": 4, "nbformat_minor": 5}
-        notebook["metadata"] = {"language_info": {"name": "python"}}
-        path = self.root / "book/04_masks.ipynb"
-        path.write_text(json.dumps(notebook), encoding="utf-8")
-
-    def build(self) -> tuple[set[str], str]:
-        """Build, and give the pages that were read and the warnings."""
-        out, warnings, read = self.root / "_build", io.StringIO(), set[str]()
-        with docutils_namespace():
-            app = Sphinx(
-                *(self.root, self.root, out, out / "trees", "html"),
-                confoverrides={"nitpicky": True},
-                status=None,
-                warning=warnings,
-            )
-            app.connect("source-read", lambda app, docname, source: read.add(docname))
-            app.build()
-        return read, warnings.getvalue()
-
-    def page(self, name: str) -> str:
-        path = self.root / f"_build/book/{name}.html"
-        return html.unescape(path.read_text(encoding="utf-8"))
-
-
 @pytest.fixture
 def book(tmp_path: Path) -> Book:
-    return Book(tmp_path)
+    return Book(tmp_path, TINY)
 
 
 def test_every_link_leads_to_its_very_cell_and_back(book: Book) -> None:
@@ -425,13 +344,13 @@ def test_every_anchor_is_that_of_its_cell(site: dict[str, Elements]) -> None:
         page: json.loads((ROOT / f"{page}.ipynb").read_text(encoding="utf-8"))
         for page in {cell.page for cell in CELLS}
     }
-    assert len({cell.anchor for cell in CELLS}) == len(CELLS) > 200
-    for cell in CELLS:
-        text = site[cell.page].text[cell.anchor]
-        if cell.kind == "code":
-            stored = notebooks[cell.page]["cells"][cell.index]
-            assert stored["execution_count"], f"{cell.anchor} was never run"
-            assert squeezed(ledger.cell_source(stored)) in squeezed(text), cell.anchor
+    assert len({found.anchor for found in CELLS}) == len(CELLS) > 200
+    for found in CELLS:
+        text = site[found.page].text[found.anchor]
+        if found.kind == "code":
+            stored = notebooks[found.page]["cells"][found.index]
+            assert stored["execution_count"], f"{found.anchor} was never run"
+            assert squeezed(ledger.cell_source(stored)) in squeezed(text), found.anchor
 
 
 def squeezed(text: str) -> str:

@@ -9,6 +9,7 @@ dog or a child that plays in the snow or in the park:
 It was trained on these eight, with weights rounded at every step, and with a small term
 in the loss that asks the two heads of the cross-attention to look at the words that are
 being translated: so its maps can be read, which training alone does not promise.
+`book_tools/train_pencil.py` repeats the training.
 """
 
 import torch
@@ -182,8 +183,8 @@ def ids(text: str) -> Tensor:
     return torch.tensor([[WORDS.index(word) for word in words]])
 
 
-def model() -> Transformer:
-    """Return the model, in evaluation mode."""
+def new_model() -> Transformer:
+    """Return a model of this shape with random weights, before any training."""
     config = TransformerConfig(
         src_vocab_size=len(WORDS),
         tgt_vocab_size=len(WORDS),
@@ -196,7 +197,12 @@ def model() -> Transformer:
         dropout=0.0,
         attention_bias=False,
     )
-    built = Transformer(config)
+    return Transformer(config)
+
+
+def model() -> Transformer:
+    """Return the trained model, in evaluation mode."""
+    built = new_model()
     state = built.state_dict()
     for name, text in WEIGHTS.items():
         numbers = [float(number) for number in text.split()]

@@ -40,6 +40,20 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
+/* A link opens what folds away the place it leads to: a cell, a text or a section. */
+const followHash = () => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  let part =
+    target?.querySelector(":scope > details.hide") ??
+    target?.closest("details") ??
+    target?.closest("section")?.querySelector(":scope > details.from-the-sources");
+  if (!part) return;
+  for (; part; part = part.parentElement.closest("details")) part.open = true;
+  target.scrollIntoView();
+};
+document.addEventListener("DOMContentLoaded", followHash);
+window.addEventListener("hashchange", followHash);
+
 /* Paper is white and cannot be opened: print in light colors what is hidden too. */
 let restore = () => {};
 window.addEventListener("beforeprint", () => {

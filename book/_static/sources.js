@@ -1,16 +1,7 @@
-// The pages made of the source documents: open the section that a link leads to, open
-// all of them for printing, and show some verdicts only.
+// The pages made of the source documents: open the sections that a search leads to, open
+// or close all of them, and show some verdicts only.
 (() => {
   const sections = [...document.querySelectorAll("details.source-section")];
-
-  const reveal = (element) => element?.closest("details")?.setAttribute("open", "");
-
-  const followHash = () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (!target?.closest("details")) return;
-    reveal(target);
-    target.scrollIntoView();
-  };
 
   // From the search page: open the items that hold the words searched for.
   const followSearch = () => {
@@ -21,7 +12,7 @@
       words.some((word) => card.textContent.toLowerCase().includes(word)),
     );
     if (!words.length || !found.length) return;
-    found.forEach(reveal);
+    for (const card of found) card.closest("details")?.setAttribute("open", "");
     found[0].scrollIntoView();
   };
 
@@ -70,13 +61,5 @@
   };
 
   if (document.querySelector(".verdict-correct")) addControls(); // not on the errata
-  followHash();
   followSearch();
-  addEventListener("hashchange", followHash);
-  let closed = [];
-  addEventListener("beforeprint", () => {
-    closed = sections.filter((section) => !section.open);
-    setOpen(true);
-  });
-  addEventListener("afterprint", () => closed.forEach((section) => (section.open = false)));
 })();

@@ -311,5 +311,5 @@ def mime_bundle(svg: str, alt: str) -> dict[str, str]:
 
 
 def _n(number: float) -> str:
-    """A number with at most two decimals, and none where it needs none."""
-    return f"{number:.2f}".rstrip("0").rstrip(".").replace("-0", "0", number == 0)
+    """Write a number with at most two decimals, and none where it needs none."""
+    return f"{round(number, 2) + 0.0:.2f}".rstrip("0").rstrip(".")

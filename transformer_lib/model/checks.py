@@ -92,6 +92,24 @@ def check_ids(ids: Tensor, vocab_size: int | None = None) -> None:
         )
 
 
+def check_sequences(ids: Tensor) -> None:
+    """Refuse what holds no sequences of tokens.
+
+    Args:
+        ids: (batch, k_len)
+
+    Raises:
+        ValueError: ids is not two-dimensional, or a sequence is empty.
+    """
+    if ids.dim() != 2:
+        raise ValueError(
+            f"ids must have 2 dimensions (batch, k_len), not {ids.dim()}: "
+            f"shape {tuple(ids.shape)}"
+        )
+    if ids.size(1) == 0:
+        raise ValueError("ids has length 0, but a sequence needs at least 1 token")
+
+
 def check_positions(positions: Tensor, n_learned: int | None = None) -> None:
     """Refuse positions that have no vector.
 

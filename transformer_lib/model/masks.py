@@ -13,7 +13,7 @@ Other libraries mean other things by a mask; `convert.masks.convert_mask` transl
 import torch
 from torch import Tensor
 
-from transformer_lib.model.checks import check_sizes
+from transformer_lib.model.checks import check_sequences, check_sizes
 
 
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
@@ -29,13 +29,7 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
     Raises:
         ValueError: ids is not two-dimensional, or a sequence is empty.
     """
-    if ids.dim() != 2:
-        raise ValueError(
-            f"ids must have 2 dimensions (batch, k_len), not {ids.dim()}: "
-            f"shape {tuple(ids.shape)}"
-        )
-    if ids.size(1) == 0:
-        raise ValueError("ids has length 0, but a sequence needs at least 1 token")
+    check_sequences(ids)
     return (ids != pad_id)[:, None, None, :]
 
 
