@@ -21,6 +21,7 @@ from book_tools import (
     exercise_rules,
     link_rules,
     output_rules,
+    pencil_page,
     repository,
     term_rules,
 )
@@ -151,7 +152,11 @@ FILE_RULES = [
 CHAPTER_RULES = [template, cell_rules.asserts]  # and for every chapter
 CHAPTER_FILE_RULES = [number, stamped, *term_rules.FILE_RULES]
 BY_PROMISES_RULES = [title, setup, exercise_rules.exercises]  # the first template
-BY_CLASS_RULES = [*chapter_rules.RULES, exercise_rules.ladder]  # the second
+BY_CLASS_RULES = [  # the second
+    *chapter_rules.RULES,
+    exercise_rules.ladder,
+    pencil_page.pencil,
+]
 
 
 def complaints(path: Path) -> list[str]:

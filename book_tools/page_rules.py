@@ -149,6 +149,26 @@ def pictures(page: Page) -> list[str]:
     )
 
 
+def diagrams(page: Page) -> list[str]:
+    """Drawn diagrams lie on the page's own color, and fit into their column."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll("svg.diagram")].flatMap((svg) => {
+          if (!svg.checkVisibility()) return [];
+          const paper = getComputedStyle(document.body).backgroundColor;
+          const column = svg.closest("article").getBoundingClientRect();
+          const seen = new Set([getComputedStyle(svg.querySelector("rect")).fill]);
+          for (let part = svg; !part.matches("article"); part = part.parentElement)
+            seen.add(getComputedStyle(part).backgroundColor);
+          seen.delete("rgba(0, 0, 0, 0)");
+          seen.delete(paper);
+          const wrong = [...seen].map((color) => `${color} behind, the page: ${paper}`);
+          if (svg.getBoundingClientRect().right > column.right + 1)
+            wrong.push("wider than its column");
+          return wrong.map((text) => `${text}: ${svg.ariaLabel ?? ""}`);
+        })"""
+    )
+
+
 def width(page: Page) -> list[str]:
     """The page itself never scrolls sideways."""
     return page.evaluate(
@@ -168,7 +188,15 @@ def width(page: Page) -> list[str]:
     )
 
 
-RULES: list[Rule] = [accessibility, code, mathematics, charts, pictures, width]
+RULES: list[Rule] = [
+    accessibility,
+    code,
+    mathematics,
+    charts,
+    pictures,
+    diagrams,
+    width,
+]
 
 
 def complaints(page: Page, rules: Sequence[Rule] = RULES) -> list[str]:

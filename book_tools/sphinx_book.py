@@ -6,6 +6,7 @@
   an `assert` stands out.
 - A numbered formula of several lines keeps its number.
 - The title of the first page is not written twice in the browser's tab.
+- The page with the whole calculation is printed in small type.
 - A change of these tools builds all pages again, and a file marks the last good build.
 """
 
@@ -19,6 +20,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 from sphinx.util.fileutil import copy_asset
+
+from book_tools.pencil_page import PAGE
 
 STAMP = "built"  # in the folder of the pages; newer than all that they were made from
 
@@ -79,6 +82,8 @@ def correct_page(
         context["body"] = context.get("body", "").replace(found, better)
     if page == app.config.root_doc:
         context["title"] = "Start here"
+    if page == PAGE.with_suffix("").as_posix():
+        app.add_css_file("pencil.css")
 
 
 def stamp(app: Sphinx, error: Exception | None) -> None:

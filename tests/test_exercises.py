@@ -20,10 +20,11 @@ from transformer_lib.exercises import full_model, masks, reading
 from transformer_lib.exercises.attention import check_softmax
 from transformer_lib.exercises.caching import check_cache_size
 from transformer_lib.exercises.dialects import check_table, check_unpack
-from transformer_lib.exercises.embeddings import check_embed
+from transformer_lib.exercises.embeddings import check_segments
 from transformer_lib.exercises.encoder import check_sorting_network
 from transformer_lib.exercises.grading import Feedback, Grader, Seen
 from transformer_lib.exercises.masks import check_diagnosis, mystery_attention
+from transformer_lib.exercises.multi_head import check_grouped_query
 from transformer_lib.exercises.residual import check_connection
 from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.model.attention import (
@@ -31,8 +32,12 @@ from transformer_lib.model.attention import (
     scaled_dot_product_attention,
 )
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.embeddings import sinusoid_table
-from transformer_lib.model.layers import LayerNorm
+from transformer_lib.model.embeddings import (
+    Embeddings,
+    PositionalEncoding,
+    sinusoid_table,
+)
+from transformer_lib.model.layers import DecoderLayer, LayerNorm, SublayerConnection
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.loop import learning_rate
@@ -129,7 +134,7 @@ def test_wrong_shapes_and_numbers_are_named(name):
     else:
         return
     told = "some numbers are off|the entry at .* should be|expected .*, but got|"
-    told += "but so do|must begin with"  # what graders find without an example
+    told += "but so do|must start with"  # what graders find without an example
     assert other.status == "wrong"
     assert re.search(told, other.message), other
 
@@ -230,9 +235,17 @@ def test_a_mistake_is_named_in_the_first_case_where_it_shows(answer, message):
 # Right answers of another kind than the solution.
 
 
-def embed_with_noise_at_padding(ids, weight, pad_id):
-    vectors = check_embed.solution(ids, weight, pad_id)
-    return vectors.masked_fill((ids == pad_id)[..., None], 99.0)
+class SegmentsByTheLibrary(nn.Module):
+    def __init__(self, vocab_size, n_segments, d_model):
+        super().__init__()
+        self.words = Embeddings(vocab_size, PositionalEncoding(9, d_model))
+        self.tokens, self.segments = (
+            self.words.tokens,
+            nn.Embedding(n_segments, d_model),
+        )
+
+    def forward(self, ids, segments):
+        return self.words(ids) + self.segments(segments)
 
 
 def forward_without_target_padding(model, src, tgt_in):
@@ -252,6 +265,35 @@ def attend_by_the_module(query, key, value, matrices, n_heads):
     return attention(query, key, value)
 
 
+class GroupedByTorch(MultiHeadAttention):
+    """Grouped-query attention by PyTorch's own option, without biases."""
+
+    def __init__(self, d_model, n_heads, n_groups):
+        super().__init__(d_model, n_heads, bias=False)
+        self.k_proj = nn.Linear(d_model, n_groups * self.d_head)
+        self.v_proj = nn.Linear(d_model, n_groups * self.d_head)
+        self.kernel = lambda q, k, v, *rest: F.scaled_dot_product_attention(
+            q, k, v, enable_gqa=True
+        )
+
+    def split_heads(self, x):
+        return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
+
+
+class LayerWithAnotherAttention(DecoderLayer):
+    def __init__(self, back, first, second, feed_forward, *options):
+        super().__init__(back, first, feed_forward, *options)
+        self.second = second
+        self.second_connection = SublayerConnection(back.d_model, *options)
+
+    def forward(self, x, first, second, first_mask, second_mask, tgt_mask):
+        a, b = self.cross_attn, self.second
+        x = self.self_attn_connection(x, lambda x: self.self_attn(x, x, x, tgt_mask))
+        x = self.cross_attn_connection(x, lambda x: a(x, first, first, first_mask))
+        x = self.second_connection(x, lambda x: b(x, second, second, second_mask))
+        return self.feed_forward_connection(x, self.feed_forward)
+
+
 @torch.no_grad()
 def prune_by_values(attention, head):
     rows = slice(head * attention.d_head, (head + 1) * attention.d_head)
@@ -261,9 +303,10 @@ def prune_by_values(attention, head):
 @pytest.mark.parametrize(
     ("name", "answer"),
     {
-        "decoder.check_pre_norm_layer": lambda layer, *given: layer(*given),
-        "embeddings.check_embed": embed_with_noise_at_padding,
+        "embeddings.check_segments": SegmentsByTheLibrary,
+        "decoder.check_two_sources": LayerWithAnotherAttention,
         "full_model.check_forward": forward_without_target_padding,
+        "multi_head.check_grouped_query": GroupedByTorch,
         "multi_head.check_multi_head": attend_by_the_module,
         "multi_head.check_parameters": lambda d, h, bias: sum(
             p.numel() for p in MultiHeadAttention(d, h, bias=bias).parameters()
@@ -407,6 +450,49 @@ def test_the_case_that_fails_is_told():
     feedback = check_softmax(lambda scores: scores.exp() / scores.exp().sum(-1, True))
     assert feedback.message.startswith(
         "scores = [[1000.0, 999.0], [998.0, 1000.0]]: exp"
+    )
+
+
+def test_the_width_of_a_projection_is_named():
+    def all_wide(d_model, n_heads, n_groups):
+        return MultiHeadAttention(d_model, n_heads)
+
+    feedback = check_grouped_query(all_wide)
+    told = (
+        "k_proj is nn.Linear(12, 12), but with these sizes it must be nn.Linear(12, 4)"
+    )
+    assert told in feedback.message
+
+
+def test_projections_must_have_the_names_that_were_asked_for():
+    class Unnamed(nn.Module):
+        def forward(self, query, key, value):
+            return query
+
+    feedback = check_grouped_query(lambda *sizes: Unnamed())
+    assert "four nn.Linear: q_proj, k_proj, v_proj, out_proj" in feedback.message
+
+
+def test_a_class_of_segments_needs_its_two_tables():
+    class Stub(nn.Module):
+        pass
+
+    class OneTable(SegmentsByTheLibrary):
+        def __init__(self, vocab_size, n_segments, d_model):
+            super().__init__(vocab_size, n_segments, d_model)
+            self.segments = nn.Embedding(n_segments + 1, d_model)
+
+    class NoTable(SegmentsByTheLibrary):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.segments = nn.Linear(3, 6)
+
+    assert check_segments(Stub).status == "open"
+    assert (
+        "has shape (4, 6), but it should be (3, 6)" in check_segments(OneTable).message
+    )
+    assert (
+        "should be an nn.Embedding, but it is Linear" in check_segments(NoTable).message
     )
 
 

@@ -119,6 +119,16 @@ def tagged(start, **fields):
     return plant
 
 
+def both(*plants):
+    """Several changes, one after the other."""
+
+    def plant(notebook):
+        for one in plants:
+            one(notebook)
+
+    return plant
+
+
 def drawn(old, new, png=PNG):
     """Change the drawing of the first diagram."""
     html = DRAWING.format(alt="Map: the box counting is lit", n=1)
@@ -402,6 +412,17 @@ CHAPTER_MISTAKES = [  # the same for a chapter of the second template
     ("defined", change("def causal", "ones", "zeros"), "causal_mask is not the libr"),
     ("defined", change("def causal", "causal", "cause"), "does not define causal_mask"),
     ("complete", tagged("def causal", defines=None), "'transformer_lib.model.masks.c"),
+    # what goes to the page with the whole calculation
+    ("pencil", change("def causal", "torch.ones", "np.ones"), "it defines 'np'"),
+    (
+        "pencil",
+        add(code("i = [1 for j in k]", pencil=True), after=WORSE),
+        "defines 'k'",
+    ),
+    ("pencil", add(code("x = [y for y in 'ab']", pencil=True), after=WORSE), None),
+    ("pencil", tagged(GOAL, pencil="A sentence."), None),
+    ("pencil", both(tagged(GOAL, pencil=True), change(GOAL, "1", "GOAL")), "es 'GOAL'"),
+    ("pencil", tagged("draw_map(1)", pencil=True), "draws a figure; book/pencil.ipynb"),
     # its terms
     (
         "unlinked_terms",

@@ -24,6 +24,7 @@ from book_tools.page_rules import (
     code,
     code_colors,
     complaints,
+    diagrams,
     mathematics,
     pictures,
     visit,
@@ -263,6 +264,10 @@ def append(html: str) -> str:
 
 
 CHART = "<div class=vega-chart aria-labelledby=c>"
+DIAGRAM = (
+    "<svg class=diagram style='width: 9px'>"
+    "<rect style='fill: var(--diagram-page)'></rect></svg>"
+)
 FIRST_FORMULA = "document.querySelector('mjx-container')"
 BROKEN = [  # rule, what is done to the page, what the rule says
     (accessibility, append("<button></button>"), "button-name"),
@@ -300,6 +305,13 @@ BROKEN = [  # rule, what is done to the page, what the rule says
         " document.body.append(img) })",
         "picture not loaded",
     ),
+    (diagrams, append(f"<p style='background: #eee'>{DIAGRAM}</p>"), "238) behind"),
+    (
+        diagrams,
+        append(DIAGRAM.replace("var(--diagram-page)", "red")),
+        "255, 0, 0) behind",
+    ),
+    (diagrams, append(DIAGRAM.replace("9px", "2000px")), "wider than its column"),
     (width, append("<p style='width: 2000px'>wide</p>"), "pixels wide"),
 ]
 

@@ -10,7 +10,7 @@ from html import escape
 
 from torch import Tensor
 
-from transformer_lib.diagrams.canvas import Canvas, color, mime_bundle
+from transformer_lib.diagrams.canvas import Canvas, color, display_bundle, mime_bundle
 
 ROW, TOP = 34, 40  # height of a word's row; room for the titles
 LEFT, RIGHT, WIDTH = 172, 292, 410  # the columns' inner edges, and the whole
@@ -53,12 +53,10 @@ def show_alignments(sentences: Sequence[Aligned], alt: str) -> None:
         sentences: at least one.
         alt: the picture in words.
     """
-    from IPython.display import display
-
     still = _Drawing(sentences[0])
     bundle = mime_bundle(still.canvas.svg(alt), alt)
     bundle["text/html"] = alignment_page(sentences, alt)
-    display(bundle, raw=True)
+    display_bundle(bundle)
 
 
 def alignment_page(sentences: Sequence[Aligned], alt: str) -> str:

@@ -8,7 +8,6 @@ import base64
 import io
 import math
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -284,14 +283,21 @@ class Canvas:
         """
         if not alt.strip():
             raise ValueError("alt must say what the diagram shows, but it is empty")
-        if "IPython" not in sys.modules:  # a plain script has nowhere to show it
-            return
-        from IPython.display import display
-
-        display(mime_bundle(self.svg(alt), alt), raw=True)
+        display_bundle(mime_bundle(self.svg(alt), alt))
 
     def _add(self, element: str, lit: bool = True) -> None:
         self.parts.append(element if lit else f'<g opacity="0.38">{element}</g>')
+
+
+def display_bundle(bundle: dict[str, str]) -> None:
+    """Display a picture in a notebook; a plain script has nowhere to show it."""
+    try:
+        from IPython import get_ipython
+        from IPython.display import display
+    except ImportError:
+        return
+    if get_ipython() is not None:
+        display(bundle, raw=True)
 
 
 def mime_bundle(svg: str, alt: str) -> dict[str, str]:

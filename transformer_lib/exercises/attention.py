@@ -97,43 +97,55 @@ check_softmax = Grader(
 )  # fmt: skip
 
 
-def _attend(query, key, value, divisor=None, dim=-1):
+def _attend(query, key, value, temperature, divisor=None, dim=-1, heat=lambda t: t):
     scores = query @ key.mT / (divisor or query.size(-1) ** 0.5)
-    return scores.softmax(dim) @ value
+    weights = (scores / heat(temperature)).softmax(dim)
+    return weights @ value, weights
 
 
-_DIVISORS = {  # with 4 heads of width 9, which makes hid_dim 36
-    "": 9**0.5,
-    "the scores are not scaled": 1,
-    "the divisor is still hid_dim / 2, because ** binds tighter than /": 36 / 2,
-    "the divisor is now d_head / 2, because ** binds tighter than /": 9 / 2,
-    "the divisor is sqrt(hid_dim), but a dot product here adds d_head terms": 36**0.5,
-    "the divisor is hid_dim, not sqrt(d_head)": 36,
-    "the divisor is d_head, not its square root": 9,
-}
-_AXES = {
-    "": -1,
-    "softmax runs over the queries (dim=2), so no row of weights sums to 1": -2,
-    "softmax runs over the heads (dim=1), so no row of weights sums to 1": 1,
-}
+def _late(query, key, value, temperature):
+    """Divide the weights instead of the scores."""
+    _, weights = _attend(query, key, value, 1.0)
+    return weights / temperature @ value, weights / temperature
 
-check_repair = Grader(
-    "query (batch, n_heads, q_len, d_head), key and value (batch, n_heads, k_len, "
-    "d_head) -> the output of attention, shaped like query",
-    cases=lambda: [(2 * torch.randn(2, 4, 5, 9), *torch.randn(2, 2, 4, 7, 9))],
+
+check_temperature = Grader(
+    "query (..., q_len, d_head), key (..., k_len, d_head), value (..., k_len, d_value) "
+    "and a temperature -> output (..., q_len, d_value), weights (..., q_len, k_len)",
+    # d_head is 9, and there are 7 keys: all the divisors below differ.
+    cases=lambda: [
+        (2 * torch.randn(5, 9), torch.randn(7, 9), torch.randn(7, 4), temperature)
+        for temperature in (1.0, 0.25, 3.0)
+    ]
+    + [(*torch.randn(2, 2, 3, 7, 9), torch.randn(2, 3, 7, 4), 0.5)],
     solution=_attend,
-    right="Scaled by the width of a head, each row summing to 1.",
+    right="From a dictionary to a plain average, with one knob.",
     mistakes={
-        "return the output only, not a tuple.": lambda q, k, v: (_attend(q, k, v), k),
-        "these are weights; multiply them with the values.":
-            lambda q, k, v: (q @ k.mT / 3).softmax(-1),
-    }
-    | {
-        "; and ".join(filter(None, (scale, axis))) + ".":
-            {"divisor": divisor, "dim": dim}
-        for scale, divisor in _DIVISORS.items()
-        for axis, dim in _AXES.items()
-        if scale or axis
+        "return two things, the output and the weights.":
+            lambda q, k, v, t: _attend(q, k, v, t)[0],
+        "the order is wrong: return the output first, then the weights.":
+            lambda q, k, v, t: _attend(q, k, v, t)[::-1],
+        "these are the raw scores; they need a softmax.":
+            lambda q, k, v, t: (q @ k.mT / 3 / t @ v, q @ k.mT / 3 / t),
+        "the scores are not divided by sqrt(d_head).": {"divisor": 1},
+        "the scores are divided by d_head; divide by its square root.": {"divisor": 9},
+        "the scores are divided by d_head / 2: ** binds tighter than /, so write "
+        "d_head ** 0.5 or math.sqrt(d_head).": {"divisor": 9 / 2},
+        "the scores are divided by the square root of the number of keys; d_head is "
+        "the width of a key.": {"divisor": 7**0.5},
+        "softmax runs down the columns, over the queries; use dim=-1, so that every "
+        "row sums to 1.": {"dim": -2},
+        "the temperature is not used.": {"heat": lambda t: 1.0},
+        "the scores are multiplied by the temperature; divide by it.":
+            {"heat": lambda t: 1 / t},
+        "the temperature divides the weights; divide the scores, before the softmax.":
+            _late,
+        "with a batch in front, the wrong dimensions are transposed; use "
+        "transpose(-2, -1).":
+            lambda q, k, v, t: _attend(q, k if k.dim() == 2 else k.flip(-3), v, t),
+        "softmax runs over the first dimension; use dim=-1, which is the last one of "
+        "any tensor.":
+            lambda q, k, v, t: _attend(q, k, v, t, dim=-1 if q.dim() == 2 else 0),
     },
 )  # fmt: skip
 

@@ -1,14 +1,21 @@
 """Graders of the chapter on the decoder and cross-attention."""
 
+from functools import partial
+
 import torch
 from torch import nn
 
-from transformer_lib.exercises.grading import Grader, Seen
+from transformer_lib.exercises.grading import Grader, Mistake, Seen
 from transformer_lib.model.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
 )
-from transformer_lib.model.layers import DecoderLayer, FeedForward
+from transformer_lib.model.layers import (
+    DecoderLayer,
+    FeedForward,
+    LayerNorm,
+    SublayerConnection,
+)
 from transformer_lib.model.masks import causal_mask
 
 
@@ -17,100 +24,169 @@ def _shift(target, bos_id):
 
 
 check_shift = Grader(
-    "target (batch, length), which ends with the end token and padding, bos_id -> the "
-    "decoder's input (batch, length)",
-    # 2 ends a sentence, 0 is padding.
+    "target (batch, length), each row ended by <eos> and perhaps padded, and bos_id "
+    "-> what the decoder reads, (batch, length)",
+    # 2 is <eos>, 0 is padding.
     cases=lambda: [(torch.tensor([[5, 6, 7, 8, 2], [9, 4, 2, 0, 0]]), 1)],
     solution=_shift,
     right="Every position reads the token before the one it must predict.",
     mistakes={
-        "the shape must stay: a token comes in front, and the last one leaves.":
+        "the shape has changed: put one token in front and drop the last one.":
             [lambda target, bos_id: target[:, :-1],
              lambda target, bos_id: torch.cat([target[:, :1], target], dim=1)],
-        "nothing is shifted: every position would read its own answer.":
+        "nothing is shifted: every position reads its own answer.":
             lambda target, bos_id: target.clone(),
-        "the last column came to the front, as roll does: the padded row now begins "
+        "the last column moved to the front, as roll does, so the padded row starts "
         "with <pad>. Put bos_id there.": lambda target, bos_id: target.roll(1, dims=1),
-        "this is shifted left: every position would read a token after its answer.":
+        "this is shifted left: every position reads the token after its answer.":
             lambda target, bos_id: target.roll(-1, dims=1),
-        "the first word is overwritten, but nothing moved.":
+        "the first word is overwritten, but nothing has moved.":
             lambda target, bos_id: (
                 torch.cat([_shift(target, 1)[:, :1], target[:, 1:]], 1)),
-        "every row must begin with bos_id.":
+        "every row must start with bos_id.":
             Seen(lambda result, target, bos_id: not (result[:, 0] == bos_id).all(),
                  lambda target, bos_id: _shift(target, 7)),
     },
 )  # fmt: skip
 
-SUBLAYERS = ("self_attn", "cross_attn", "feed_forward")
+
+class _TwoSources(nn.Module):
+    """A decoder layer with two memories, or one with a mistake."""
+
+    def __init__(
+        self,
+        self_attn,
+        first_attn,
+        second_attn,
+        feed_forward,
+        dropout=0.1,
+        norm_first=False,
+        connect=None,
+        change=None,
+        order=(0, 1, 2, 3),
+        n_norms=4,
+    ):
+        super().__init__()
+        blocks = self_attn, first_attn, second_attn, feed_forward
+        self.blocks = nn.ModuleList(blocks)
+        links = [
+            SublayerConnection(self_attn.d_model, dropout, norm_first)
+            for _ in range(n_norms)
+        ]
+        self.connections = nn.ModuleList(links)
+        self.norm_first = norm_first
+        self.connect, self.change, self.order = connect, change, order
+
+    def forward(
+        self, x, first, second, first_mask=None, second_mask=None, tgt_mask=None
+    ):
+        looks = [(0, None, tgt_mask), (1, first, first_mask), (2, second, second_mask)]
+        looks = self.change(looks) if self.change else looks
+        steps = [partial(self._look, *look) for look in looks]
+        steps.append(self.blocks[3])
+        for number in self.order:
+            link = self.connections[min(number, len(self.connections) - 1)]
+            if self.connect:
+                x = self.connect(x, steps[number], link.norm)
+            else:
+                x = link(x, steps[number])
+        return x
+
+    def _look(self, block, memory, mask, x):
+        keys = x if memory is None else memory
+        return self.blocks[block](x, keys, keys, mask)
 
 
-def _pre_norm(
-    layer, x, memory, src_mask, tgt_mask, order=SUBLAYERS, connect=None, keys="memory"
-):
-    """The layer from its parts, in another order, or with other connections."""
-    connect = connect or (lambda x, f, norm: x + f(norm(x)))
-    parts = {
-        "self_attn": lambda y: layer.self_attn(y, y, y, tgt_mask),
-        "cross_attn": lambda y: layer.cross_attn(
-            y, *(2 * [memory] if keys == "memory" else [y, y]), src_mask
-        ),
-        "feed_forward": layer.feed_forward,
-    }
-    for name in order:
-        norm = layer.get_submodule(f"{name}_connection").norm
-        x = connect(x, parts[name], norm)
-    return x
+def _at(index, **parts):
+    """A change of one look: its block, its memory or its mask."""
+
+    def change(looks):
+        look = dict(zip(("block", "memory", "mask"), looks[index], strict=True))
+        look |= {name: make(looks) for name, make in parts.items()}
+        return [*looks[:index], tuple(look.values()), *looks[index + 1 :]]
+
+    return change
 
 
-def _draw_layer(norm_first):
-    """A small layer whose norms have gains and biases that can be seen."""
-    blocks = MultiHeadAttention(12, 3), MultiHeadAttention(12, 3)
-    layer = DecoderLayer(*blocks, FeedForward(12, 20), norm_first=norm_first)
-    for name in SUBLAYERS:
-        norm = layer.get_submodule(f"{name}_connection").norm
-        nn.init.normal_(norm.gain, mean=1.0, std=0.3)
-        nn.init.normal_(norm.bias, std=0.3)
-    return layer.eval().requires_grad_(False)
+def _draw_two_sources():
+    # One length for all, so that exchanged memories and masks can be named.
+    x, first, second = torch.randn(3, 2, 5, 12)
+    masks = [
+        (torch.arange(5) < torch.tensor(lengths)[:, None])[:, None, None]
+        for lengths in ([5, 3], [2, 4])
+    ]
+    blocks = *(MultiHeadAttention(12, 3) for _ in range(3)), FeedForward(12, 20)
+    for block in blocks:
+        block.requires_grad_(False)
+    given = x, first + 1, second - 1, *masks, causal_mask(5)
+    return [(blocks, norm_first, given) for norm_first in (False, True)]
 
 
-def _draw_pre_norm():
-    # One length for both sides, so that swapped masks and sequences can be named.
-    x, memory = 2 * torch.randn(2, 2, 5, 12)
-    real = torch.arange(5) < torch.tensor([[5], [3]])
-    masks = real[:, None, None], causal_mask(5)
-    return [(_draw_layer(norm_first=True), x, memory + 1, *masks)]
+def _run_two_sources(answer, blocks, norm_first, given):
+    layer = answer(*blocks, 0.0, norm_first)
+    if layer is None or layer is ...:
+        return None
+    if not isinstance(layer, nn.Module):
+        raise Mistake(f"expected a module, but got {type(layer).__name__}.")
+    n_norms = sum(isinstance(part, LayerNorm) for part in layer.modules())
+    return layer(*given), n_norms
 
 
-check_pre_norm_layer = Grader(
-    "a DecoderLayer, x (batch, tgt_len, d_model), memory (batch, src_len, d_model), "
-    "src_mask, tgt_mask -> what the layer returns, written from its parts",
-    cases=_draw_pre_norm,
-    solution=_pre_norm,
-    right="Only the query passes the norm; the memory had its own.",
+check_two_sources = Grader(
+    "a class: (self_attn, first_attn, second_attn, feed_forward, dropout, norm_first) "
+    "-> a layer whose forward takes x, two memories, their masks, and tgt_mask",
+    cases=_draw_two_sources,
+    run=_run_two_sources,
+    view=lambda result, *case: result[0],
+    solution=_TwoSources,
+    right="Back, across, across again, then think: each with its own add & norm.",
     mistakes={
-        "this is post-norm: the norm must come before each sub-layer.":
-            {"connect": lambda x, f, norm: norm(x + f(x))},
-        "the residual sums are missing: x + sub-layer(norm(x)).":
-            {"connect": lambda x, f, norm: f(norm(x))},
-        "no norm is used; each sub-layer has one.":
-            {"connect": lambda x, f, norm: x + f(x)},
-        "self-attention comes before cross-attention.":
-            {"order": ("cross_attn", "self_attn", "feed_forward")},
-        "the feed-forward network is missing.": {"order": SUBLAYERS[:2]},
-        "cross-attention is missing.": {"order": SUBLAYERS[::2]},
-        "the two masks are swapped: src_mask is for cross-attention.":
-            lambda layer, x, memory, src, tgt: layer(x, memory, tgt, src),
-        "the memory was normalized again; only the query passes the norm.":
-            lambda layer, x, z, *masks: (
-                layer(x, layer.cross_attn_connection.norm(z), *masks)),
+        "the second memory isn't read.": {"order": (0, 1, 3)},
+        "the first memory isn't read.": {"order": (0, 2, 3)},
+        "the second memory is read before the first.": {"order": (0, 2, 1, 3)},
+        "self-attention must come first.": {"order": (1, 2, 0, 3)},
+        "self-attention is missing.": {"order": (1, 2, 3)},
+        "the feed-forward network is missing.": {"order": (0, 1, 2)},
+        "both cross-attentions read the first memory.":
+            [{"change": _at(2, memory=lambda looks: looks[1][1])},
+             {"change": _at(2, memory=lambda looks: looks[1][1],
+                            mask=lambda looks: looks[1][2])}],
+        "both memories are hidden by the first one's mask.":
+            {"change": _at(2, mask=lambda looks: looks[1][2])},
+        "both memories are read by the first cross-attention.":
+            {"change": _at(2, block=lambda looks: 1)},
         "the causal mask is missing in self-attention.":
-            lambda layer, x, memory, src, tgt: layer(x, memory, src, None),
-        "the padding mask is missing in cross-attention.":
-            lambda layer, x, memory, src, tgt: layer(x, memory, None, tgt),
-        "keys and values must come from the memory, not from x.": {"keys": "x"},
+            {"change": _at(0, mask=lambda looks: None)},
+        "the masks of the memories are missing.":
+            {"change": lambda looks: [looks[0], *((*look[:2], None)
+                                                  for look in looks[1:])]},
+        "keys and values must come from the memories, not from x.":
+            {"change": lambda looks: [looks[0], *((look[0], None, look[2])
+                                                  for look in looks[1:])]},
+        "the residual sums are missing: each sub-layer's output is added to its input.":
+            {"connect": lambda x, step, norm: norm(step(x))},
+        "no norm is used; each sub-layer has one.":
+            {"connect": lambda x, step, norm: x + step(x)},
+        "this is always post-norm: hand norm_first on.":
+            {"connect": lambda x, step, norm: norm(x + step(x))},
+        "this is always pre-norm: hand norm_first on.":
+            {"connect": lambda x, step, norm: x + step(norm(x))},
+        "there are {} layer norms, but each of the four sub-layers needs its own.":
+            Seen(lambda result, *case: result[1] != 4 and result[1],
+                 partial(_TwoSources, n_norms=3)),
     },
 )  # fmt: skip
+
+
+def _draw_layer():
+    """A small post-norm layer whose norms have gains and biases that can be seen."""
+    blocks = MultiHeadAttention(12, 3), MultiHeadAttention(12, 3)
+    layer = DecoderLayer(*blocks, FeedForward(12, 20))
+    for part in layer.modules():
+        if isinstance(part, LayerNorm):
+            nn.init.normal_(part.gain, mean=1.0, std=0.3)
+            nn.init.normal_(part.bias, std=0.3)
+    return layer.eval().requires_grad_(False)
 
 
 def _look(maps, layer, n_heads, heads=slice):
@@ -118,29 +194,29 @@ def _look(maps, layer, n_heads, heads=slice):
 
 
 check_alignment = Grader(
-    "one tensor (batch, n_heads, tgt_len, src_len) a layer, the number of a layer, how "
-    "many of its first heads to average -> the source position that each target "
-    "position looks at most, (batch, tgt_len)",
+    "a list with one tensor (batch, n_heads, tgt_len, src_len) per layer, the index of "
+    "a layer, and how many of its first heads to average -> the source position that "
+    "each target position looks at most, (batch, tgt_len)",
     cases=lambda: [([*(3 * torch.randn(3, 2, 4, 5, 7)).softmax(dim=-1)], 1, 3)],
     solution=_look,
-    right="One layer, its first heads, one source word for each position.",
+    right="One layer, its first heads, one source position per target position.",
     mistakes={
-        "these are weights; return the index of the largest.":
+        "these are weights; return the index of the largest one.":
             lambda maps, layer, n: maps[layer][:, :n].mean(dim=1),
-        "the heads are still apart; average over dim 1.":
+        "the heads are still separate; average over dim 1.":
             lambda maps, layer, n: maps[layer].argmax(dim=-1),
-        "the source is kept; take argmax over the last axis.":
+        "the maximum was taken over the target; take it over the last axis.":
             lambda maps, layer, n: maps[layer][:, :n].mean(dim=1).argmax(dim=1),
-        "all heads were averaged; take the first n_heads only.":
+        "all heads were averaged; average only the first n_heads.":
             {"heads": lambda n: slice(None)},
-        "the last heads were taken; fairseq keeps the first.":
+        "the last n_heads heads were averaged; average the first.":
             {"heads": lambda n: slice(-n, None)},
-        "only the head with the number n_heads was taken; average those before it.":
+        "only head number n_heads was used; average the ones before it.":
             {"heads": lambda n: [n]},
-        "only head 0 was taken; average the first n_heads.": {"heads": lambda n: [0]},
-        "this is the last layer; take the one asked for.":
+        "only head 0 was used; average the first n_heads.": {"heads": lambda n: [0]},
+        "this is the last layer; use the one asked for.":
             lambda maps, layer, n: _look(maps, -1, n),
-        "all layers were averaged; take one.":
+        "all layers were averaged; use one.":
             lambda maps, layer, n: _look([sum(maps)], 0, n),
     },
 )  # fmt: skip
@@ -210,19 +286,19 @@ check_incremental = Grader(
     "d_model) -> what the layer returns with a causal mask, computed one position at a "
     "time, with every projection done once",
     cases=lambda: [
-        (_draw_layer(norm_first=False), torch.randn(2, 5, 12), torch.randn(2, 7, 12))
+        (_draw_layer(), torch.randn(2, 5, 12), torch.randn(2, 7, 12))
     ],
     run=_count_positions,
     view=lambda result, layer, x, memory: result[0],
     solution=_incremental,
-    right="One position a step, and nothing is projected twice.",
+    right="One position per step, and nothing is projected twice.",
     mistakes={
-        "earlier positions have seen later ones; look back only.":
+        "earlier positions have seen later ones; each may only look back.":
             lambda layer, x, memory: layer(x, memory),
-        "every position saw itself only; keep the keys of earlier ones.":
+        "every position saw only itself; keep the keys and values of earlier ones.":
             lambda layer, x, memory: (
                 torch.cat([layer(y, memory) for y in x.split(1, dim=1)], dim=1)),
-        "{} saw {} positions at once; pass one at a time.":
+        "{} got {} positions at once; pass one at a time.":
             Seen(_at_once,
                  [lambda layer, x, z: layer(x, z, None, causal_mask(5)),
                   lambda layer, x, z: torch.cat(

@@ -1,116 +1,157 @@
-"""Graders of the chapter on embeddings."""
+"""Graders of the chapter on embeddings and positions."""
 
 import math
 
 import torch
+from torch import nn
 
-from transformer_lib.exercises.grading import Grader, Seen
+from transformer_lib.exercises.grading import Grader, Mistake, Seen
 from transformer_lib.model.embeddings import sinusoid_table
 
 
-def _count(src_vocab, tgt_vocab, d_model, tying, **rows):
-    src, tgt = src_vocab, tgt_vocab
-    usual = {"none": src + 2 * tgt, "decoder": src + tgt, "all": tgt}
-    return (rows[tying](src, tgt) if tying in rows else usual[tying]) * d_model
+def _period(pair, d_model, circle=2 * math.pi, base=10_000, exponent=None):
+    exponent = exponent or (lambda pair, d_model: 2 * pair / d_model)
+    return circle * base ** exponent(pair, d_model)
 
 
-check_count = Grader(
-    "src_vocab, tgt_vocab, d_model, tying -> number of parameters of the embeddings "
-    "and the output layer",
-    cases=lambda: [(13, 11, 6, "none"), (13, 11, 6, "decoder"), (13, 13, 6, "all")],
-    solution=_count,
-    right="Three matrices, two or one: tying removes whole matrices.",
+check_period = Grader(
+    "pair (0, 1, 2, ...), d_model -> how many positions its hand takes for a full "
+    "circle",
+    cases=lambda: [(0, 4), (1, 4), (3, 256), (127, 256)],
+    solution=_period,
+    right="The first pair needs 6.3 positions; the last of 128 pairs, about 58,000.",
     mistakes={
-        "the output layer has no bias here.":
-            lambda src, tgt, d_model, tying: _count(src, tgt, d_model, tying) + tgt,
-        "a shared matrix counts once, not for each of its jobs.":
-            lambda src, tgt, d_model, tying: (src + 2 * tgt) * d_model,
-        "you left out the output layer, which has a matrix of its own.":
-            {"none": lambda src, tgt: src + tgt},
-        "the output layer shares with the target embedding, not source.":
-            {"decoder": lambda src, tgt: 2 * src},
-        "the source embedding keeps a matrix of its own.":
-            [{"decoder": lambda src, tgt: src}, {"decoder": lambda src, tgt: tgt}],
-    },
-)  # fmt: skip
-
-_PAD = 2
-_IDS = [[5, 3, 7, 4], [_PAD, _PAD, 8, 6], [9, 4, _PAD, _PAD]]  # left and right
-
-
-def _embed(ids, weight, pad_id, factor=None, of_sum=1, count=None):
-    d_model, count = weight.size(1), count or (lambda real: real.cumsum(1) - 1)
-    positions = count(ids != pad_id).clamp(min=0)
-    places = sinusoid_table(99, d_model)[positions]
-    return of_sum * ((factor or d_model**0.5) * weight[ids] + places)
-
-
-def _from_the_edge(real):
-    return torch.arange(real.size(1)).expand(real.shape)
-
-
-check_embed = Grader(
-    "ids (batch, length), weight (vocab_size, d_model), pad_id -> (batch, length, "
-    "d_model), equation 1.6. Vectors at padding are not looked at.",
-    cases=lambda: [(torch.tensor(_IDS), torch.randn(13, 6), _PAD)],
-    view=lambda result, ids, weight, pad_id: result[ids != pad_id],
-    solution=_embed,
-    right="Scaled token plus place, wherever the padding stands.",
-    mistakes={
-        "the width is twice d_model: add the positions, don't concatenate them.":
-            lambda *given: torch.cat(2 * [_embed(*given)], dim=-1),
-        "the factor sqrt(d_model) on the token vectors is missing.": {"factor": 1},
-        "the factor belongs to the token vectors only, not to the sum.":
-            {"factor": 1, "of_sum": 6**0.5},
-        "the factor is sqrt(d_model), not d_model.": {"factor": 6},
-        "you divide by sqrt(d_model); multiply.": {"factor": 6**-0.5},
-        "the positions are missing.":
-            lambda ids, weight, pad_id: math.sqrt(weight.size(1)) * weight[ids],
-        "count positions past the padding, not from the left edge.":
-            {"count": _from_the_edge},
-        "positions start at 0, but yours start at 1.":
-            {"count": lambda real: real.cumsum(1)},
-        "positions start at 0, but yours start at pad_id + 1, as fairseq's do.":
-            {"count": lambda real: real.cumsum(1) + _PAD},
-        "positions go on from one sentence to the next; each starts at 0.":
-            {"count": lambda real: real.view(-1).cumsum(0).view_as(real) - 1},
-        "two mistakes: no factor on the tokens, and positions counted from the left "
-        "edge.": {"factor": 1, "count": _from_the_edge},
+        "that is the time for one radian; a full circle has 2 * pi of them.":
+            {"circle": 1},
+        "a full circle has 2 * pi radians, not pi.": {"circle": math.pi},
+        "a full circle has 2 * pi radians, not 360; the angles here aren't degrees.":
+            {"circle": 360},
+        "that is the speed, in radians per position; the slower the hand, the longer "
+        "the circle takes.":
+            lambda pair, d_model: 10_000 ** (-2 * pair / d_model),
+        "you multiply by the speed; divide by it: a slow hand takes long.":
+            {"exponent": lambda pair, d_model: -2 * pair / d_model},
+        "the exponent is 2 * pair / d_model, but yours is pair / d_model.":
+            {"exponent": lambda pair, d_model: pair / d_model},
+        "the base is 10,000, but yours is 1,000.": {"base": 1000},
     },
 )  # fmt: skip
 
 
-def _shift(places, k, frequency=lambda i, d_model: 10_000.0 ** (-2 * i / d_model)):
-    d_model = places.size(1)
+def _shift(vectors, k, frequency=lambda i, d_model: 10_000.0 ** (-2 * i / d_model)):
+    d_model = vectors.size(1)
     angle = k * frequency(torch.arange(d_model // 2), d_model)
-    sin, cos = places[:, 0::2], places[:, 1::2]
+    sin, cos = vectors[:, 0::2], vectors[:, 1::2]
     new_sin = sin * angle.cos() + cos * angle.sin()
     new_cos = cos * angle.cos() - sin * angle.sin()
     return torch.stack([new_sin, new_cos], dim=-1).flatten(1)
 
 
 check_shift = Grader(
-    "places (n_positions, d_model), k -> the vectors k positions further on, of the "
-    "same shape (equation 1.4)",
+    "vectors (n_positions, d_model), k -> the vectors k positions further on, of the "
+    "same shape (equation 1.3)",
     cases=lambda: [(sinusoid_table(20, 8)[7:12], k) for k in (3, -4, 0)],
     solution=_shift,
-    right="One rotation for each frequency moves every position alike.",
+    right="One rotation for each pair moves every position by the same step.",
     mistakes={
-        "you moved in the other direction: check the signs.":
-            lambda places, k: _shift(places, -k),
-        "the rows were moved in the tensor; compute the vectors further on, which need "
-        "not be among the given ones.": lambda places, k: places.roll(-k, dims=0),
+        "you moved in the other direction; check the signs.":
+            lambda vectors, k: _shift(vectors, -k),
+        "you moved the rows of the tensor. The vectors k positions further on need not "
+        "be among its rows; compute them.":
+            lambda vectors, k: vectors.roll(-k, dims=0),
         "sine and cosine are swapped.":
-            lambda places, k: _shift(places, k).view(-1, 4, 2).flip(-1).flatten(1),
-        "all sines come first in yours; here they alternate with the cosines.":
-            lambda places, k: _shift(places, k).view(-1, 4, 2).mT.flatten(1),
-        "the vectors come back unmoved.": lambda places, k: places.clone(),
-        "you count the rows from 0, but the positions of the rows are unknown.":
-            lambda places, k: sinusoid_table(20, 8)[max(k, 0) :][: len(places)],
-        "every pair of columns turns at the same speed; pair i has the frequency "
+            lambda vectors, k: _shift(vectors, k).view(-1, 4, 2).flip(-1).flatten(1),
+        "all your sines come first; sines and cosines should alternate.":
+            lambda vectors, k: _shift(vectors, k).view(-1, 4, 2).mT.flatten(1),
+        "the vectors come back unchanged.": lambda vectors, k: vectors.clone(),
+        "you count the rows from 0, but their positions are unknown.":
+            lambda vectors, k: sinusoid_table(20, 8)[max(k, 0) :][: len(vectors)],
+        "all your pairs turn at the same speed; pair i has the speed "
         "10000^(-2i / d_model).": {"frequency": lambda i, d_model: torch.ones(len(i))},
         "the exponent is 2i / d_model, but yours is i / d_model.":
             {"frequency": lambda i, d_model: 10_000.0 ** (-i / d_model)},
+    },
+)  # fmt: skip
+
+
+class _SegmentEmbeddings(nn.Module):
+    """The sum of three vectors; the keywords make its known mistakes."""
+
+    def __init__(self, vocab_size, n_segments, d_model, factor=None, join=None):
+        super().__init__()
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.segments = nn.Embedding(n_segments, d_model)
+        self.factor = d_model**0.5 if factor is None else factor(d_model)
+        self.join = join or (lambda token, segment, wave: token + segment + wave)
+
+    def forward(self, ids, segments):
+        wave = sinusoid_table(ids.size(1), self.tokens.embedding_dim)
+        token = self.factor * self.tokens(ids)
+        return self.join(token, self.segments(segments), wave)
+
+
+def _run_segments(answer, ids, segments, token_rows, segment_rows):
+    """Build the reader's layer, give it these rows, and call it."""
+    if getattr(answer, "forward", None) is nn.Module.forward:
+        return None  # the class is still a stub
+    sizes = len(token_rows), len(segment_rows), token_rows.size(1)
+    with torch.random.fork_rng(devices=[]):  # leave the reader's numbers alone
+        layer = answer(*sizes)
+    if not isinstance(layer, nn.Module):
+        return layer
+    for name, rows in (("tokens", token_rows), ("segments", segment_rows)):
+        table = getattr(layer, name, None)
+        if not isinstance(table, nn.Embedding):
+            raise Mistake(
+                f"self.{name} should be an nn.Embedding, but it is "
+                f"{type(table).__name__}."
+            )
+        if table.weight.shape != rows.shape:
+            raise Mistake(
+                f"the weight of self.{name} has shape {tuple(table.weight.shape)}, but "
+                f"it should be {tuple(rows.shape)}."
+            )
+        table.weight.data.copy_(rows)
+    return layer.eval()(ids, segments)
+
+
+def _segment_cases():
+    ids = torch.tensor([[5, 3, 7, 4], [2, 8, 8, 6], [9, 4, 1, 0]])
+    segments = torch.tensor([[0, 0, 1, 1], [0, 1, 1, 2], [0, 0, 0, 1]])
+    return [(ids, segments, torch.randn(11, 6), torch.randn(3, 6))]
+
+
+check_segments = Grader(
+    "the class SegmentEmbeddings(vocab_size, n_segments, d_model), called with ids and "
+    "segments, both (batch, length) -> (batch, length, d_model)",
+    cases=_segment_cases,
+    run=_run_segments,
+    solution=_SegmentEmbeddings,
+    right="Three vectors for each token, one sum.",
+    mistakes={
+        "the factor sqrt(d_model) on the token vectors is missing.":
+            {"factor": lambda d_model: 1.0},
+        "the factor is sqrt(d_model), not d_model.":
+            {"factor": lambda d_model: d_model},
+        "you divide the token vectors by sqrt(d_model); multiply.":
+            {"factor": lambda d_model: d_model**-0.5},
+        "the factor belongs to the token vectors; you multiply the segments by it too.":
+            {"join": lambda token, segment, wave: token + 6**0.5 * segment + wave},
+        "the factor belongs to the token vectors, not to the whole sum.":
+            {"join": lambda token, segment, wave: token + 6**0.5 * (segment + wave)},
+        "the positions are missing.":
+            {"join": lambda token, segment, wave: token + segment},
+        "the segments are missing.":
+            {"join": lambda token, segment, wave: token + wave},
+        "positions start at 0, but yours start at 1.":
+            {"join": lambda token, segment, wave: (
+                token + segment + sinusoid_table(5, 6)[1:])},
+        "you count positions along the batch; count along the sentence, ids.size(1).":
+            {"join": lambda token, segment, wave: (
+                token + segment + sinusoid_table(3, 6)[:, None])},
+        "the vectors are too wide: add the three, don't concatenate them.":
+            {"join": lambda token, segment, wave: (
+                torch.cat([token, segment, wave.expand_as(token)], dim=-1))},
     },
 )  # fmt: skip
 
@@ -149,39 +190,39 @@ def _close(x, y):
 
 
 check_positions = Grader(
-    "n_positions, d_model -> a positional encoding of the reader's own, (n_positions, "
+    "n_positions, d_model -> a positional encoding of your own, (n_positions, "
     "d_model), graded by its properties",
     cases=lambda: [(64, 16)],
     run=lambda answer, n, width: tuple(answer(size, width) for size in (n, n, n // 2)),
     solution=_waves(_golden),
     right=lambda results: (
-        f"All five properties: smallest distance {_distance(results[0]):.2f}, and one "
-        "matrix moves every position."
+        f"All five properties. The smallest distance is {_distance(results[0]):.2f}, "
+        "and one matrix carries every position to the next."
     ),
     any_answer=True,
     mistakes={
         "two equal calls give two different tables.":
             Seen(lambda tables, n, width: not torch.equal(tables[0], tables[1]),
                  lambda n, width: torch.rand(n, width)),
-        "position 1 has one vector among 32 positions and another among 64: don't let "
-        "it depend on the length.":
+        "position 1 has one vector in a table of 32 positions and another in a table "
+        "of 64; it must not depend on the length.":
             Seen(lambda tables, n, width: not _close(tables[0][: n // 2], tables[2]),
                  lambda n, width: _waves(_golden)(n, width) / n),
-        "entries must lie between -1 and 1, but one is {:.3g}.":
+        "all numbers must lie between -1 and 1, but one is {:.3g}.":
             Seen(lambda tables, n, width: (
                      x.item() if (x := tables[0].abs().max()) > 1 + 1e-6 else None),
                  lambda n, width: torch.arange(n)[:, None].expand(n, width)),
-        "two positions are only {:.3f} apart; more than 0.1 is needed.":
+        "two positions are only {:.3f} apart; they must be more than 0.1 apart.":
             Seen(lambda tables, n, width: (
                      gap if (gap := _distance(tables)) <= 0.1 else None),
                  [lambda n, width: torch.ones(n, width),
                   _waves(lambda width: torch.full((width // 2,), math.pi / 8))]),
-        "no single matrix carries every position to the next: the best one is off by "
+        "no single matrix carries every position to the next; the best one misses by "
         "{:.3f}.":
             Seen(lambda tables, n, width: (
                      gap if (gap := _shift_error(tables)) > 1e-3 else None),
                  _learned),
-        "these are the paper's own waves; find others.":
+        "these are the paper's sinusoids; find another encoding.":
             Seen(lambda tables, n, width: _close(tables[0], sinusoid_table(n, width)),
                  sinusoid_table),
     },

@@ -14,36 +14,6 @@ def _feed_forward(x, w_1, b_1, w_2, b_2, bend=F.relu):
     return bend(x @ w_1 + b_1) @ w_2 + b_2
 
 
-def _draw_feed_forward():
-    x, *parameters = (torch.randn(size) for size in ((2, 5, 3), (3, 7), 7, (7, 3), 3))
-    return [(x, *parameters), (x[0, 0].clone(), *(p.clone() for p in parameters))]
-
-
-check_feed_forward = Grader(
-    "x (..., d_model), W_1 (d_model, d_ff), b_1 (d_ff,), W_2 (d_ff, d_model) and b_2 "
-    "(d_model,) -> max(0, x W_1 + b_1) W_2 + b_2, (..., d_model)",
-    cases=_draw_feed_forward,
-    solution=_feed_forward,
-    right="Two maps and a bend, at every position alike.",
-    mistakes={
-        "there is no ReLU: two linear maps in a row are one linear map.":
-            lambda x, w, b, v, c: (x @ w + b) @ v + c,
-        "this is GELU; equation (6.1) has max(0, ·), which is ReLU.":
-            lambda *given: _feed_forward(*given, bend=F.gelu),
-        "ReLU stands at the end; it belongs between the two maps.":
-            lambda x, w, b, v, c: ((x @ w + b) @ v + c).relu(),
-        "ReLU stands at the end, too; the output may be negative.":
-            lambda *given: _feed_forward(*given).relu(),
-        "b_1 is missing.": lambda x, w, b, v, c: _feed_forward(x, w, 0, v, c),
-        "b_1 is added after ReLU; it belongs inside.":
-            lambda x, w, b, v, c: ((x @ w).relu() + b) @ v + c,
-        "b_2 is missing.": lambda x, w, b, v, c: _feed_forward(x, w, b, v, 0),
-        "x is added already; the residual connection is not part of it.":
-            lambda x, *given: x + _feed_forward(x, *given),
-    },
-)  # fmt: skip
-
-
 def _layer(x, attention, feed_forward, norm_1, norm_2):
     y = norm_1(x + attention(x))
     return norm_2(y + feed_forward(y))
@@ -70,7 +40,7 @@ check_encoder_layer = Grader(
     solution=_layer,
     right="Gather, add, normalize; think, add, normalize.",
     mistakes={
-        "this is pre-norm; equation (6.2) normalizes after each sum.":
+        "this is pre-norm; equation (6.1) normalizes after each sum.":
             lambda x, a, f, n, m: (y := x + a(n(x))) + f(m(y)),
         "the residual connection around attention is missing: add x.":
             lambda x, a, f, n, m: _layer(x, lambda x: a(x) - x, f, n, m),
@@ -92,6 +62,72 @@ check_encoder_layer = Grader(
         "alone.": lambda x, a, f, n, m: (y := x + n(a(x))) + m(f(y)),
         "the halves are swapped; attention comes first.":
             lambda x, a, f, n, m: _layer(x, f, a, n, m),
+    },
+)  # fmt: skip
+
+
+class _Parallel(nn.Module):
+    """The layer whose two halves read the same normalized input."""
+
+    def __init__(self, self_attn, feed_forward, *, fault=""):
+        super().__init__()
+        self.self_attn, self.feed_forward = self_attn, feed_forward
+        self.norm, self.fault = LayerNorm(self_attn.d_model), fault
+        self.second = LayerNorm(self_attn.d_model)
+
+    def forward(self, x, src_mask=None):
+        n, fault = self.norm(x), self.fault
+        mask = None if fault == "mask" else src_mask
+        gathered = self.self_attn(*[x if fault == "raw attention" else n] * 3, mask)
+        if fault == "in turn":
+            x = x + gathered
+            return x + self.feed_forward(self.norm(x))
+        thought = self.feed_forward(
+            {"raw network": x, "gathered": gathered}.get(fault, n)
+        )
+        if fault == "no residual":
+            return gathered + thought
+        out = (n if fault == "normalized residual" else x) + gathered + thought
+        return self.second(out) if fault == "norm after" else out
+
+
+def _run_parallel(layer_class, attention, feed_forward, x, mask):
+    layer = layer_class(attention, feed_forward)
+    if not isinstance(layer, nn.Module):
+        return layer  # no layer: the grader says what is expected instead
+    return layer.eval()(x, mask)
+
+
+def _draw_parallel():
+    mask = torch.arange(5) < torch.tensor([[5], [3]])
+    parts = _fill(MultiHeadAttention(4, 2)), _fill(FeedForward(4, 7))
+    return [(*parts, 3 * torch.randn(2, 5, 4), mask[:, None, None])]
+
+
+def _with(fault):
+    return lambda *parts: _Parallel(*parts, fault=fault)
+
+
+check_parallel_layer = Grader(
+    "a class: (self_attn, feed_forward) makes a layer, and layer(x, src_mask) returns "
+    "x + self_attn(n) + feed_forward(n), with n = LayerNorm(x)",
+    cases=_draw_parallel,
+    run=_run_parallel,
+    solution=_Parallel,
+    right="One norm, two halves, one sum: the halves no longer wait for each other.",
+    mistakes={
+        "the halves run one after the other; here both read the same n.":
+            _with("in turn"),
+        "the mask isn't passed on to self_attn.": _with("mask"),
+        "self_attn reads x; it should read the normalized n.": _with("raw attention"),
+        "feed_forward reads x; it should read the normalized n.": _with("raw network"),
+        "feed_forward reads what self_attn returns; it should read n.":
+            _with("gathered"),
+        "x is missing from the sum.": _with("no residual"),
+        "the sum starts with n; the residual connection adds the x that came in.":
+            _with("normalized residual"),
+        "the sum is normalized; this layer normalizes its input only.":
+            _with("norm after"),
     },
 )  # fmt: skip
 

@@ -7,7 +7,6 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from transformer_lib.convert.masks import convert_mask
 from transformer_lib.exercises.grading import Grader, Seen
 from transformer_lib.model.masks import causal_mask, padding_mask
 
@@ -21,7 +20,7 @@ def _all_pairs(length):
 def _mistakes_with(solution):
     """Mistakes in any causal mask."""
     return {
-        "an axis for the heads is missing; the batch axis would be taken for it.": (
+        "the axis for the heads is missing, so the batch axis would be taken for it.": (
             lambda *given: solution(*given)[:, 0]
         ),
         "the mask is inverted; True must mean that the query may attend.": (
@@ -54,7 +53,7 @@ check_target_mask = Grader(
     "(batch, 1, length, length), True = may attend",
     cases=lambda: [(torch.tensor(_IDS), 9)],
     solution=_target_mask,
-    right="Columns of padding and the future are hidden, and no query is.",
+    right="Padding and the future are hidden as keys, and every query is left alone.",
     mistakes={
         **_mistakes_with(_target_mask),
         "padding is not hidden; join both masks with &.":
@@ -62,49 +61,42 @@ check_target_mask = Grader(
         "the two masks are joined with | (or); a key must be real and not in the "
         "future, so join them with &.":
             lambda ids, pad_id: padding_mask(ids, pad_id) | causal_mask(5),
-        "the rows of padding queries are hidden too; mask keys only, or rows with no "
-        "key arise.":
+        "the rows of padding queries are hidden too; hide keys only, or you get rows "
+        "with no key left.":
             lambda ids, pad: _target_mask(ids, pad) & padding_mask(ids, pad).mT,
-        "the padding mask covers rows (queries); it belongs to columns (keys).":
+        "the padding mask hides rows (queries); it has to hide columns (keys).":
             lambda ids, pad: padding_mask(ids, pad).mT & causal_mask(5),
     },
 )  # fmt: skip
 
 
-def _translate(key_padding_mask, attn_mask):
-    real = convert_mask(key_padding_mask, "ignore", "attend")[:, None, None]
-    return real & convert_mask(attn_mask, "additive", "attend")
+def _window_mask(length, window):
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    return (j <= i) & (i - j < window)
 
 
-check_translation = Grader(
-    "key_padding_mask (batch, k_len), boolean, True = ignore, and attn_mask "
-    "(q_len, k_len), 0 or -infinity -> boolean (batch, 1, q_len, k_len), "
-    "True = may attend",
-    cases=lambda: [
-        (
-            torch.tensor([[False] * 3 + [True] * 2, [True] + [False] * 4]),
-            torch.full((4, 5), -torch.inf).triu(2),
-        )
-    ],
-    solution=_translate,
-    right="Two dialects in, one mask out: True = may attend.",
+check_window_mask = Grader(
+    "length, window -> boolean (length, length): query i may attend to its own "
+    "position and the window - 1 positions before it",
+    cases=lambda: [(6, 3), (4, 1), (3, 5)],
+    solution=_window_mask,
+    right="Each query sees the last `window` positions, its own included.",
     mistakes={
-        "expected shape (2, 1, 4, 5), but got (2, 4, 5): add an axis for the heads.":
-            lambda pad, attn: _translate(pad, attn)[:, 0],
-        "everything is inverted: this is True = ignore.":
-            lambda pad, attn: ~_translate(pad, attn),
-        "key_padding_mask is taken as it is; there True means ignore.":
-            lambda pad, attn: pad[:, None, None] & (attn == 0),
-        "attn_mask is inverted; 0 means that the query may attend.":
-            lambda pad, attn: ~pad[:, None, None] & (attn != 0),
-        "both masks are inverted one by one; 0 and False mean: may attend.":
-            lambda pad, attn: pad[:, None, None] & (attn != 0),
-        "the two are joined with | (or); a pair must be allowed by both.":
-            lambda pad, attn: ~pad[:, None, None] | (attn == 0),
-        "key_padding_mask is missing.":
-            lambda pad, attn: (attn == 0).expand(2, 1, 4, 5),
-        "attn_mask is missing.":
-            lambda pad, attn: (~pad[:, None, None].expand(2, 1, 4, 5)),
+        "the mask is inverted; True must mean that the query may attend.":
+            lambda length, window: ~_window_mask(length, window),
+        "the window is one position too wide; it counts the query's own position.":
+            lambda length, window: _window_mask(length, window + 1),
+        "the window is one position too narrow; it counts the query's own position.":
+            lambda length, window: _window_mask(length, window - 1),
+        "the window reaches into the future; keep j <= i as well.":
+            lambda length, window:
+                _window_mask(length, window) | _window_mask(length, window).T,
+        "the window looks ahead instead of back; row = query, column = key.":
+            lambda length, window: _window_mask(length, window).T,
+        "there is no window; this is the plain causal mask.":
+            lambda length, window: causal_mask(length),
+        "these are the positions outside the window; keep the ones inside it.":
+            lambda length, window: causal_mask(length) & ~_window_mask(length, window),
     },
 )  # fmt: skip
 
@@ -124,14 +116,14 @@ check_packed_mask = Grader(
         (torch.tensor([[1, 1, 1, 2, 2, 2, 2], [1, 2, 2, 3, 3, 1, 1]]),),
     ],
     solution=_packed_mask,
-    right="One row, several sentences, and none of them sees another.",
+    right="Several sentences share a row, and none of them sees another.",
     mistakes={
         **_mistakes_with(_packed_mask),
         "sentences still see each other; compare the segments of query and key.":
             lambda segments: causal_mask(7).expand(2, 1, 7, 7),
         "the two conditions are joined with | (or); both must hold, so use &.":
             lambda segments: _same_sentence(segments) | causal_mask(7),
-        "a sentence sees those with smaller numbers too; compare with ==.":
+        "a sentence also sees the ones with smaller numbers; compare with ==.":
             lambda s: (s[:, None, :, None] >= s[:, None, None]) & causal_mask(7),
     },
 )  # fmt: skip
@@ -208,15 +200,15 @@ check_diagnosis = Grader(
     cases=lambda: [()],
     run=_diagnose,
     solution=_FLAWS,
-    right="All five: a mask is what the function does, not what it is told.",
+    right="All five are right. What counts is what a function does with a mask.",
     mistakes={
         "{} has no diagnosis yet.":
             Seen(_first(lambda name, given: given[name] == "?"), _FLAWS | {"A": "?"}),
         "the diagnosis of {} is none of " + ", ".join(MISTAKES) + ".":
             Seen(_first(lambda name, given: given[name] not in MISTAKES),
                  _FLAWS | {"A": "broken"}),
-        "{}: in both, every key moves every output. Give a memory of ones: where "
-        "weights sum to 1, the output is 1.":
+        "{}: in both, every key moves every output. Try a memory of ones: if the "
+        "weights sum to 1, every output is 1.":
             Seen(_find_confused, _FLAWS | {"B": "no mask", "D": "after softmax"}),
         "{} is not correct: compare its influence with the mask.":
             Seen(_first(lambda name, given: given[name] == "correct" != _FLAWS[name]),

@@ -3,8 +3,9 @@
 import math
 
 import torch
+from torch import nn
 
-from transformer_lib.exercises.grading import Grader
+from transformer_lib.exercises.grading import Grader, Mistake, is_missing
 from transformer_lib.model.embeddings import sinusoid_table
 
 
@@ -20,7 +21,7 @@ check_split_heads = Grader(
     "x (batch, length, d_model), n_heads -> (batch, n_heads, length, d_head)",
     cases=lambda: [(torch.randn(2, 5, 12), 3)],
     solution=_split,
-    right="Row t of every head holds numbers of word t, and of no other.",
+    right="Row t of every head holds numbers of word t and of no other word.",
     mistakes={
         "the heads stand behind the words: shape (batch, length, n_heads, d_head). "
         "Move them before the words with transpose(1, 2).":
@@ -30,8 +31,8 @@ check_split_heads = Grader(
         "the shape is right, but words and heads are mixed: view reads the same memory "
         "with other line breaks. Split the last axis first, then transpose.":
             _split_by_view,
-        "every head got each third number of a word (with 3 heads); a head owns d_head "
-        "numbers that stand side by side.":
+        "every head got every third number of a word (with 3 heads), but a head owns "
+        "d_head neighboring numbers.":
             lambda x, n_heads: x.unflatten(-1, (-1, n_heads)).permute(0, 3, 1, 2),
     },
 )  # fmt: skip
@@ -135,6 +136,99 @@ check_multi_head = Grader(
 )  # fmt: skip
 
 
+def _share(x, n_groups, group_size):
+    """Split into groups, each used by the heads that stand next to each other."""
+    return _split(x, n_groups).repeat_interleave(group_size, dim=1)
+
+
+class _GroupedQueryAttention(nn.Module):
+    """The solution; keyword arguments put a mistake into it."""
+
+    def __init__(self, d_model, n_heads, n_groups, **change):
+        super().__init__()
+        self.change, self.n_heads, self.n_groups = change, n_heads, n_groups
+        width = n_groups * (d_model // n_heads)
+        self.q_proj = nn.Linear(d_model, d_model)
+        self.k_proj = nn.Linear(d_model, width)
+        self.v_proj = nn.Linear(d_model, width)
+        self.out_proj = nn.Linear(d_model, d_model)
+
+    def forward(self, query, key, value):
+        share, join = self.change.get("share", _share), self.change.get("join", _join)
+        q = _split(self.q_proj(query), self.n_heads)
+        k, v = (
+            share(x, self.n_groups, self.n_heads // self.n_groups)
+            for x in (self.k_proj(key), self.v_proj(value))
+        )
+        root = self.change.get("root", lambda d_model, d_head: d_head)
+        scores = q @ k.mT / root(query.size(-1), q.size(-1)) ** 0.5
+        z = join(scores.softmax(-1) @ v)
+        return self.change.get("last", self.out_proj)(z)
+
+
+def _run_grouped(module, sizes, query, key, value):
+    """Build the layer, give it known weights and run it."""
+    with torch.random.fork_rng(devices=[]):
+        layer = module(*sizes)
+    if not isinstance(layer, nn.Module):
+        return layer
+    d_model, n_heads, n_groups = sizes
+    width = n_groups * (d_model // n_heads)
+    rows = {"q_proj": d_model, "k_proj": width, "v_proj": width, "out_proj": d_model}
+    parts = {name: getattr(layer, name, None) for name in rows}
+    if not all(isinstance(part, nn.Linear) for part in parts.values()):
+        if is_missing(layer(query, key, value)):
+            return None
+        raise Mistake(f"the layer needs four nn.Linear: {', '.join(rows)}.")
+    generator = torch.Generator().manual_seed(0)
+    for name, part in parts.items():
+        if part.weight.shape != (rows[name], d_model):
+            shapes = (d_model, rows[name]), (part.in_features, part.out_features)
+            told = "{} is nn.Linear{}, but with these sizes it must be nn.Linear{}."
+            raise Mistake(told.format(name, shapes[1], shapes[0]))
+        weight = torch.randn(part.weight.shape, generator=generator) / d_model**0.5
+        with torch.no_grad():  # sharp queries, so that every mistake shows
+            part.weight.copy_(3 * weight if name == "q_proj" else weight)
+            if part.bias is not None:
+                part.bias.zero_()
+    return layer(query, key, value)
+
+
+check_grouped_query = Grader(
+    "a class: GroupedQueryAttention(d_model, n_heads, n_groups), with q_proj, k_proj, "
+    "v_proj and out_proj; its forward takes query (batch, q_len, d_model), key and "
+    "value (batch, k_len, d_model) -> (batch, q_len, d_model)",
+    cases=lambda: [
+        (sizes, torch.randn(2, 5, 12), *torch.randn(2, 2, 7, 12))
+        for sizes in ((12, 6, 2), (12, 6, 1), (12, 3, 3))
+    ],
+    run=_run_grouped,
+    solution=_GroupedQueryAttention,
+    right="Neighboring heads share keys and values, and each asks its own question.",
+    mistakes={
+        "return the output only, not a tuple.":
+            {"last": lambda output: (output, None)},
+        "heads and groups are matched in turns (0, 1, 0, 1, ...); neighboring heads "
+        "share a group (0, 0, ..., 1, 1, ...): repeat_interleave.":
+            {"share": lambda x, n, size: _split(x, n).repeat(1, size, 1, 1)},
+        "all heads use the first group's keys and values.":
+            {"share": lambda x, n, size:
+                _split(x, n)[:, :1].expand(-1, n * size, -1, -1)},
+        "the keys and values are split by one view: words and groups are mixed.":
+            {"share": lambda x, n, size:
+                _split_by_view(x, n).repeat_interleave(size, dim=1)},
+        "the scores are not divided by sqrt(d_head).":
+            {"root": lambda d_model, d_head: 1},
+        "the scores are divided by sqrt(d_model); every head's dot product adds only "
+        "d_head terms.": {"root": lambda d_model, d_head: d_model},
+        "the heads are joined without a transpose: words and heads are mixed.":
+            {"join": _join_by_view},
+        "the output projection is missing: pass the joined heads through out_proj.":
+            {"last": lambda z: z},
+    },
+)  # fmt: skip
+
+
 def _turn(d_model, *, steps=1, sharpness=60.0):
     """Turn every pair of sinusoids by so many positions."""
     w_q = torch.zeros(d_model, d_model)
@@ -162,11 +256,11 @@ check_next_word = Grader(
     run=lambda answer, d_model, length: answer(d_model),
     view=_most_attended,
     solution=_turn,
-    right="A turn by one step of every pair makes a query ask for the next word.",
+    right="Rotated by one step, every query matches the key of the next word.",
     mistakes={
-        "every word looks at the previous one: turn back.": {"steps": -1},
-        "every word looks at itself: the queries must turn.": {"steps": 0},
-        "every word likes the next one best, but one gives it less than 0.9 of its "
-        "weight. Make the scores larger.": {"sharpness": 2.0},
+        "every word looks at the previous one: rotate the other way.": {"steps": -1},
+        "every word looks at itself: the queries must be rotated.": {"steps": 0},
+        "every word looks mostly at the next one, but at least one gives it less than "
+        "0.9 of its weight. Make the scores larger.": {"sharpness": 2.0},
     },
 )  # fmt: skip
