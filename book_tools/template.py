@@ -51,7 +51,7 @@ BY_PROMISES = [
 ]
 
 WHERE_WE_ARE = "Where we are"
-PROMISES = "By the end you can"
+PROMISES = "By the end, you'll be able to"
 FROM_THE_SOURCES = "From the sources"
 CLASS = Part(
     ("The class", "The classes", "The function", "The functions", "The model"),

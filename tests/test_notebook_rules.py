@@ -290,7 +290,11 @@ HINT = "<details><summary>Hint 1</summary>"
 CHAPTER_MISTAKES = [  # the same for a chapter of the second template
     # its parts
     ("template", remove("## Where we are", count=5), "'## Where we are' is missing"),
-    ("template", change(PROMISES, PROMISES, "You"), "By the end you can is missing"),
+    (
+        "template",
+        change(PROMISES, PROMISES, "You"),
+        "By the end, you'll be able to is missing",
+    ),
     ("template", change("## The fun", "function", "cell"), "or ## The model' is missi"),
     ("template", change("## The fun", "import", "use"), "function': import is missing"),
     ("template", change("## The fun", "function", "functions"), None),
