@@ -155,8 +155,8 @@ def good_chapter():
         markdown("Here is the goal."),
         code("print(1, 2, 3)", "1 2 3\n"),
         markdown(
-            "By the end, you'll be able to\n\n- count,\n- count a causal mask\n  on, and\n\n"
-            "- count back."
+            "By the end, you'll be able to\n\n- count,\n- count a causal mask\n"
+            "  on, and\n\n- count back."
         ),
         markdown("## One\n\nA first idea."),
         *prompt(1),

@@ -105,7 +105,7 @@ def test_sources_and_lengths_beyond_the_model_are_refused(search) -> None:
         with pytest.raises(ValueError, match="length 0|are empty"):
             search(make_model(), empty, make_config())
     short = make_model(learned_positions=True, max_len=4)
-    with pytest.raises(ValueError, match="5 positions are asked for, but only 4"):
+    with pytest.raises(ValueError, match="5 positions were requested, but only 4"):
         search(short, SRC, make_config(4))
     with pytest.raises(ValueError, match="max_len 9 is above the 4 positions"):
         search(short, SRC[:, :4], make_config())

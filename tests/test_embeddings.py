@@ -57,10 +57,10 @@ def test_sinusoids_are_not_trained_and_not_saved() -> None:
 @pytest.mark.parametrize("ids_shape", [(1, 8), (2, 9)])
 def test_learned_positions_end_at_max_len(ids_shape) -> None:
     embeddings = make_embeddings(learned=True)
-    wanted = f"{ids_shape[1]} positions are asked for, but only 7"
+    wanted = f"{ids_shape[1]} positions were requested, but only 7"
     with pytest.raises(ValueError, match=wanted):
         embeddings(torch.zeros(ids_shape, dtype=torch.long))
-    with pytest.raises(ValueError, match="8 positions are asked for"):
+    with pytest.raises(ValueError, match="8 positions were requested"):
         embeddings(IDS, torch.tensor([0, 1, 7]))
 
 

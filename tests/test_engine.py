@@ -283,7 +283,7 @@ def test_what_cannot_be_read_is_refused() -> None:
         (torch.ones(4, 1), TypeError, "token ids must be integers, not torch.float32"),
         (torch.ones(4, 0).long(), ValueError, r"shape \(4, 0\) are empty"),
         (torch.ones(4).long(), ValueError, "must have 2 dimensions"),
-        (torch.ones(4, 6).long(), ValueError, "6 positions are asked for, but only 5"),
+        (torch.ones(4, 6).long(), ValueError, "6 positions were requested, but only 5"),
     ):
         with pytest.raises(error, match=message):
             engine.step(ids)
@@ -292,7 +292,7 @@ def test_what_cannot_be_read_is_refused() -> None:
         (SRC + 5, ValueError, "id 11 is outside the vocabulary"),
         (SRC[0], ValueError, "must have 2 dimensions"),
         (SRC.double(), TypeError, "must be integers"),
-        (torch.ones(1, 6).long(), ValueError, "6 positions are asked for, but only 5"),
+        (torch.ones(1, 6).long(), ValueError, "6 positions were requested, but only 5"),
     ):
         with pytest.raises(error, match=message):
             engine.prefill(src)

@@ -282,7 +282,7 @@ def test_a_cache_that_cannot_be_made_or_truncated_is_refused() -> None:
 def test_learned_positions_fill_the_cache() -> None:
     decoder = start(make_model(learned_positions=True, max_len=5))
     decoder.read(draw_targets(4, 5))
-    with pytest.raises(ValueError, match="6 positions are asked for, but only 5"):
+    with pytest.raises(ValueError, match="6 positions were requested, but only 5"):
         decoder.read(draw_targets(4, 1))
     assert decoder.length == 5  # and nothing was half read
 

@@ -234,7 +234,7 @@ def test_positions_are_fixed_and_end_with_the_table() -> None:
     positions = model.src_embeddings.positions
     assert not positions.table.requires_grad
     assert model.config.max_len == len(positions.table)
-    with pytest.raises(ValueError, match="positions are asked for, but only"):
+    with pytest.raises(ValueError, match="positions were requested, but only"):
         positions(torch.tensor([len(positions.table)]))
 
 

@@ -213,7 +213,7 @@ check_sorting_network = Grader(
     view=lambda result, pairs: result[0],
     solution=(_W_1, _B_1, _W_2, _B_2),
     right=lambda results: (
-        f"Sorted, with d_ff = {results[0][1]}: one bend compares two numbers."
+        f"Sorted, with d_ff = {results[0][1]}: a single ReLU can compare two numbers."
     ),
     mistakes={
         "the network alone sorts; x is added to its output, so it must compute what is "
