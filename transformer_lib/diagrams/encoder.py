@@ -1,5 +1,7 @@
 """Drawings of the chapter on the encoder."""
 
+from itertools import pairwise
+
 from transformer_lib.diagrams.canvas import Canvas
 
 
@@ -51,4 +53,29 @@ def stack_diagram() -> Canvas:
     canvas.text(
         246, 28, "memory: one vector for each source token", "memory", bold=True
     )
+    return canvas
+
+
+def detour_diagram() -> Canvas:
+    """Two layers: a message that may not go straight goes through a third word."""
+    canvas = Canvas(520, 300)
+    xs = {"Baseball": 126, "mit": 276, "Schläger": 426}
+    rows = [270, 156, 42]  # embedded, after layer 1, after layer 2
+    for x in xs.values():
+        for below, above in pairwise(rows):
+            canvas.arrow((x, below - 18), (x, above + 20), lit=False)
+    for level, y in enumerate(rows):
+        for word, x in xs.items():
+            knows = word == "Baseball" or level > (word == "Schläger")
+            fill = 0.4 if knows else 0.03
+            canvas.box(x - 50, y - 18, 100, 36, word, "source", size=14.5, fill=fill)
+    left, middle, right = xs.values()
+    for number, (below, above) in enumerate(pairwise(rows), start=1):
+        canvas.text(34, (below + above) / 2, f"layer {number}", bold=True)
+        canvas.arrow((left + 50, below - 18), (right - 50, above + 20), dashed=True)
+        crossed = below - 18 + 0.65 * (above - below + 38)
+        canvas.text(left + 50 + 0.65 * 200, crossed, "✕", size=18, bold=True)
+        start = (left, middle)[number - 1]
+        canvas.arrow((start + 22, below - 18), (start + 128, above + 20),
+                     role="source", width=2.6)  # fmt: skip
     return canvas
