@@ -14,10 +14,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help ready book serve test check format notebooks lab repository clean distclean
+.PHONY: help ready book serve test check format notebooks one-file lab repository clean distclean
 
 help:  ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): requirements.txt constraints.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -62,6 +62,9 @@ format: $(READY)  ## Sort imports and format .py files and notebooks
 notebooks: $(READY)  ## Execute all chapters and store them clean
 	$(BIN)/python -m book_tools.notebooks
 	$(BIN)/python -m book_tools.pencil_page
+
+one-file: $(READY)  ## Write chapter 0 as one plain Python file, one_sitting.py
+	$(BIN)/python -m book_tools.one_file
 
 lab: $(READY)  ## Open the chapters in JupyterLab
 	$(BIN)/python -m pip install --quiet jupyterlab ipywidgets -c constraints.txt

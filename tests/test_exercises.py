@@ -25,7 +25,7 @@ from transformer_lib.exercises.encoder import check_sorting_network
 from transformer_lib.exercises.grading import Feedback, Grader, Seen
 from transformer_lib.exercises.masks import check_diagnosis, mystery_attention
 from transformer_lib.exercises.multi_head import check_grouped_query
-from transformer_lib.exercises.residual import check_connection
+from transformer_lib.exercises.residual import check_connection, check_rms_norm
 from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.model.attention import (
     MultiHeadAttention,
@@ -300,6 +300,19 @@ def prune_by_values(attention, head):
     attention.v_proj.weight[rows] = attention.v_proj.bias[rows] = 0.0
 
 
+class NormByLength(nn.Module):
+    """RMS norm: the length of a vector is its root mean square times sqrt(d_model)."""
+
+    def __init__(self, d_model, eps):
+        super().__init__()
+        self.gain = nn.Parameter(torch.zeros(d_model))
+        self.eps = eps
+
+    def forward(self, x):
+        square = torch.linalg.vector_norm(x, dim=2) ** 2 / len(self.gain)
+        return torch.einsum("bld,bl,d->bld", x, (square + self.eps) ** -0.5, self.gain)
+
+
 @pytest.mark.parametrize(
     ("name", "answer"),
     {
@@ -312,9 +325,7 @@ def prune_by_values(attention, head):
             p.numel() for p in MultiHeadAttention(d, h, bias=bias).parameters()
         ),
         "reading.check_pruning": prune_by_values,
-        "residual.check_layer_norm": lambda x, gain, bias, eps: F.layer_norm(
-            x, (7,), gain, bias, eps
-        ),
+        "residual.check_rms_norm": NormByLength,
         "training.check_schedule": learning_rate,
         "training.check_token_loss": lambda logits, tgt_out, pad_id: F.cross_entropy(
             logits.mT, tgt_out, ignore_index=pad_id
@@ -323,6 +334,19 @@ def prune_by_values(attention, head):
 )
 def test_other_right_answers_pass(name, answer):
     assert GRADERS[name](answer).passed, GRADERS[name](answer)
+
+
+def test_a_norm_must_be_a_module_with_a_gain_of_the_right_shape():
+    feedback = check_rms_norm(nn.Identity)
+    assert (
+        feedback.message == "the module has no parameter named gain; use nn.Parameter."
+    )
+    feedback = check_rms_norm(lambda d_model, eps: NormByLength(d_model + 1, eps))
+    assert feedback.message == "expected a gain of shape (7,), but got (8,)."
+
+
+def test_a_class_without_a_forward_is_not_attempted():
+    assert repr(check_rms_norm(nn.Module)) == "… Not attempted yet."
 
 
 def test_a_sorting_network_passes_at_any_width():

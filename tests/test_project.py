@@ -66,9 +66,9 @@ def test_packages_of_the_library_are_on_the_map(package):
 
 
 def test_make_targets_that_the_pages_name_exist():
-    targets = set(re.findall(r"^([a-z]+):", text("Makefile"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", text("Makefile"), re.MULTILINE))
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
-        named = re.findall(r"`make ([a-z]+)|^make ([a-z]+)", text(name), re.MULTILINE)
+        named = re.findall(r"`make ([a-z-]+)|^make ([a-z-]+)", text(name), re.MULTILINE)
         assert {"".join(groups) for groups in named} <= targets, name
 
 

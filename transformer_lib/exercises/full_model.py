@@ -3,16 +3,44 @@
 from dataclasses import replace
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch import nn
 
 from transformer_lib.exercises.grading import Grader, Seen
-from transformer_lib.interpret.recording import record_attention
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.presets import PRESETS
 from transformer_lib.model.transformer import Transformer, count_parameters
 
 BUDGET = 10_000_000  # parameters
 VOCABULARY = 8_000
+
+
+def _predict(features, table):
+    return (features[:, -1] @ table.T).softmax(dim=-1)
+
+
+check_prediction = Grader(
+    "features (batch, length, d_model), table (vocab_size, d_model) -> probabilities "
+    "of the token after the last position, (batch, vocab_size)",
+    cases=lambda: [(torch.randn(3, 5, 4), torch.randn(7, 4))],
+    solution=_predict,
+    right="Dot products with every row, then the softmax.",
+    mistakes={
+        "these are logits; the softmax turns them into probabilities.":
+            lambda features, table: features[:, -1] @ table.T,
+        "every position is predicted; only the last one is asked for here.":
+            lambda features, table: (features @ table.T).softmax(dim=-1),
+        "these are the predictions of the first position; take the last.":
+            lambda features, table: _predict(features[:, :1], table),
+        "these are the predictions of the last sentence; take the last position of "
+        "every sentence: features[:, -1], not features[-1].":
+            lambda features, table: (features[-1] @ table.T).softmax(dim=-1),
+        "each column sums to 1, but each row should: softmax over the last axis.":
+            lambda features, table: (features[:, -1] @ table.T).softmax(dim=0),
+        "there's no factor sqrt(d_model) at this end of the model.":
+            [lambda features, table: _predict(2 * features, table),
+             lambda features, table: _predict(features / 2, table)],
+    },
+)  # fmt: skip
 
 
 def _config(vocab_size, d_model, d_ff, n_layers):
@@ -52,7 +80,8 @@ check_parameter_count = Grader(
     ),
     right="Your formula agrees with the model, number for number.",
     mistakes={
-        "the tied matrix is counted three times; it is one.": _formula(matrices=3),
+        "the tied matrix is counted three times, but it's a single matrix.":
+            _formula(matrices=3),
         "the embedding matrix is missing.": _formula(matrices=0),
         "the decoder's cross-attention is missing.": _formula(cross=0),
         "cross-attention and its norm are missing.": _formula(cross=0, cross_norm=0),
@@ -62,10 +91,10 @@ check_parameter_count = Grader(
         "the biases of the feed-forward network are missing.": _formula(ff_bias=0),
         "the bias of the attention's output projection is missing.":
             _formula(out_bias=0),
-        "query, key and value projections have no bias here.": _formula(in_bias=1),
-        "the output projections of the attentions are missing.":
+        "the query, key and value projections have no bias here.": _formula(in_bias=1),
+        "the output projections of the attention blocks are missing.":
             _formula(squares=3, out_bias=0),
-        "only one side is counted; encoder and decoder have n_layers each.":
+        "only the encoder is counted; the decoder has n_layers, too.":
             _formula(sides=0),
     },
 )  # fmt: skip
@@ -100,83 +129,99 @@ check_forward = Grader(
     # Only positions that hold a token count: nobody reads what padding predicts.
     view=lambda logits, model, src, tgt_in: logits[tgt_in != 0],
     solution=lambda model, src, tgt_in: model(src, tgt_in),
-    right="Six calls, and the logits are the model's.",
+    right="The logits are the model's: every mask is where it belongs.",
     mistakes={
         "these are features; lm_head turns them into logits.": _features,
         "these are probabilities; return logits, before the softmax.":
             lambda *given: _forward()(*given).softmax(dim=-1),
-        "no mask anywhere: the future and the padding are seen.":
+        "there's no mask anywhere, so positions see the future and padding.":
             [_forward(encoder=False, cross=False, causal=False),
              lambda model, src, tgt_in: (
                  model.lm_head(model.decode(tgt_in, model.encode(src))))],
-        "the decoder sees the future; its self-attention needs the causal mask.":
+        "the decoder sees the future: its self-attention needs the causal mask.":
             _forward(causal=False),
-        "the encoder sees padding; its attention needs the source mask.":
+        "the encoder sees padding: its self-attention needs the source's mask.":
             _forward(encoder=False),
-        "cross-attention sees padding; it needs the source mask.":
+        "cross-attention sees padding: it needs the source's mask.":
             _forward(cross=False),
-        "the source's padding is seen in both places; build its mask.":
+        "the encoder and cross-attention see padding: both need the source's mask.":
             _forward(encoder=False, cross=False),
-        "token vectors are not scaled; call src_embeddings itself.":
+        "the token vectors aren't scaled: call src_embeddings(src) itself.":
             _forward(scaled=False),
     },
 )  # fmt: skip
 
 
-def _count_writing(src_len, tgt_len, d_model, d_ff, n_layers, vocab_size):
-    """Let a model write under a counter."""
-    with torch.device("meta"):
-        model = Transformer(_config(vocab_size, d_model, d_ff, n_layers))
-        ids = torch.ones(1, max(src_len, tgt_len), dtype=torch.long)
-    with record_attention(model), FlopCounterMode(display=False) as counter:
-        memory = model.encode(ids[:, :src_len])
-        for t in range(1, tgt_len + 1):
-            model.lm_head(model.decode(ids[:, :t], memory)[:, -1])
-    return counter.get_total_flops()
+class _LanguageModel(nn.Module):
+    """Embeddings, a causal stack and a tied output layer; or one with a mistake."""
+
+    def __init__(self, embeddings, encoder, fault=""):
+        super().__init__()
+        self.embeddings, self.encoder, self.fault = embeddings, encoder, fault
+        d_model, vocab_size = embeddings.positions.d_model, embeddings.vocab_size
+        self.lm_head = nn.Linear(d_model, vocab_size, bias=fault == "bias")
+        if fault == "copied":
+            self.lm_head.weight.data = embeddings.tokens.weight.data.clone()
+        elif fault != "own matrix":
+            self.lm_head.weight = embeddings.tokens.weight
+
+    def forward(self, ids):
+        mask = None if self.fault == "no mask" else causal_mask(ids.size(1))
+        x = self.embeddings(ids)
+        if self.fault == "no positions":
+            x = self.embeddings.scale * self.embeddings.tokens(ids)
+        features = self.encoder(x, mask)
+        if self.fault == "features":
+            return features
+        if self.fault == "scaled":
+            features = self.embeddings.scale * features
+        logits = self.lm_head(features)
+        return logits.softmax(dim=-1) if self.fault == "probabilities" else logits
 
 
-def _write(
-    encoders=1, cross=1, lengths=lambda m: range(1, m + 1), heads=lambda t, m: 1
-):
-    """The formula, with one of its terms changed."""
-
-    def attention(q_len, k_len, d):
-        return 4 * (q_len + k_len) * d * d + 4 * q_len * k_len * d
-
-    def answer(n, m, d, d_ff, n_layers, vocab_size):
-        runs = encoders(m) if callable(encoders) else encoders
-        total = runs * n_layers * (attention(n, n, d) + 4 * n * d * d_ff)
-        for t in lengths(m):
-            layer = attention(t, t, d) + cross * attention(t, n, d) + 4 * t * d * d_ff
-            total += n_layers * layer + heads(t, m) * 2 * d * vocab_size
-        return total
-
-    return answer
+def _draw_language_model():
+    model = Transformer(_config(13, 12, 20, 2)).eval().requires_grad_(False)
+    ids = torch.tensor([[1, 5, 7, 9, 4], [1, 8, 6, 3, 2]])
+    return [(model.src_embeddings, model.encoder, ids)]
 
 
-check_writing_flops = Grader(
-    "src_len, tgt_len, d_model, d_ff, n_layers (on each side), vocab_size -> "
-    "floating-point operations of writing a translation, 2 for each multiplication and "
-    "addition. The encoder runs once; for every token to be written the decoder "
-    "reads all target tokens so far, and lm_head reads the last one.",
-    cases=lambda: [(3, 4, 8, 12, 1, 11), (5, 7, 12, 20, 2, 17)],
-    solution=_count_writing,
-    right="Your formula agrees with a model that writes, under a counter.",
+def _run_language_model(model_class, embeddings, encoder, ids):
+    """Return the logits and how many parameters are neither embeddings nor encoder."""
+    with torch.random.fork_rng(devices=[]):
+        model = model_class(embeddings, encoder)
+    if not isinstance(model, nn.Module):
+        return model  # no model: the grader says what is expected instead
+    logits = model.eval()(ids)
+    given = {id(p) for part in (embeddings, encoder) for p in part.parameters()}
+    new = sum(p.numel() for p in model.parameters() if id(p) not in given)
+    return None if logits is None else (logits, new)
+
+
+def _model_with(fault):
+    return lambda *parts: _LanguageModel(*parts, fault=fault)
+
+
+check_language_model = Grader(
+    "a class: (embeddings, encoder) makes a model, and model(ids) returns logits of "
+    "the next token, (batch, length, vocab_size)",
+    cases=_draw_language_model,
+    run=_run_language_model,
+    solution=_LanguageModel,
+    right="A language model: each position predicts its next token from those before.",
     mistakes={
-        "each multiplication comes with an addition: twice as many.":
-            lambda *sizes: _write()(*sizes) // 2,
-        "this is one pass over all tokens, as in training; when writing, the decoder "
-        "runs once for every token.":
-            _write(lengths=lambda m: [m], heads=lambda t, m: m),
-        "the encoder runs only once; its memory is kept.": _write(encoders=lambda m: m),
-        "lm_head is needed at the last position only.": _write(heads=lambda t, m: t),
-        "the decoder reads all tokens so far, not only the newest.":
-            _write(lengths=lambda m: [1] * m),
-        "the first step reads 1 token and the last one reads tgt_len.":
-            _write(lengths=range),
-        "the encoder is missing.": _write(encoders=0),
-        "lm_head is missing.": _write(heads=lambda t, m: 0),
-        "the decoder's cross-attention is missing.": _write(cross=0),
+        "positions see the tokens that they should predict: give the stack a causal "
+        "mask.": _model_with("no mask"),
+        "these are features; lm_head turns them into logits.": _model_with("features"),
+        "these are probabilities; return logits, before the softmax.":
+            _model_with("probabilities"),
+        "the factor sqrt(d_model) belongs to the way in, and embeddings(ids) applies "
+        "it already.": _model_with("scaled"),
+        "the positions are missing: call embeddings(ids) itself.":
+            _model_with("no positions"),
+        "{} parameters are new here; a tied lm_head without a bias adds none. Assign "
+        "the matrix itself: self.lm_head.weight = embeddings.tokens.weight.":
+            Seen(lambda result, *parts: result[1] or None,
+                 [_model_with(f) for f in ("own matrix", "copied", "bias")]),
     },
 )  # fmt: skip
 
@@ -197,23 +242,23 @@ check_design = Grader(
     ),
     any_answer=True,
     mistakes={
-        f"both vocabularies must have {VOCABULARY} tokens.":
+        f"both vocabularies must have {VOCABULARY:,} tokens.":
             Seen(lambda it: {it.src_vocab_size, it.tgt_vocab_size} != {VOCABULARY},
                  replace(_DESIGN, tgt_vocab_size=100, tie_embeddings="decoder")),
-        "at least 2 layers a side are asked for.":
+        "each side needs at least 2 layers.":
             Seen(lambda it: min(it.n_encoder_layers, it.n_decoder_layers) < 2,
                  replace(_DESIGN, n_encoder_layers=1)),
-        "heads are less than 32 wide: take fewer heads.":
+        "the heads are narrower than 32: take fewer heads.":
             Seen(lambda it: it.d_model < 32 * it.n_heads, replace(_DESIGN, n_heads=16)),
         "d_ff is below d_model.":
             Seen(lambda it: it.d_ff < it.d_model, replace(_DESIGN, d_ff=128)),
-        "the parameters are over the budget. Are the embeddings tied?":
+        "the model is over the budget. Are the embeddings tied?":
             Seen(lambda it: _size(it) > BUDGET and it.tie_embeddings != "all",
                  replace(_DESIGN, tie_embeddings="none")),
-        "{:,} parameters are over the budget.":
+        "{:,} parameters: that's over the budget.":
             Seen(lambda it: _size(it) if _size(it) > BUDGET else None,
                  replace(_DESIGN, d_model=512)),
-        "{:,} parameters leave more than a tenth of the budget.":
+        "{:,} parameters: more than a tenth of the budget is left.":
             Seen(lambda it: _size(it) if _size(it) < 0.9 * BUDGET else None,
                  replace(_DESIGN, n_encoder_layers=2, n_decoder_layers=2)),
     },

@@ -1,4 +1,4 @@
-"""Graders of the chapter on layer norm, residual connections and dropout."""
+"""Graders of the chapter on residual connections, layer norm and dropout."""
 
 import copy
 from types import SimpleNamespace
@@ -7,49 +7,70 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer_lib.exercises.grading import Grader, Seen
+from transformer_lib.exercises.grading import Grader, Mistake, Seen, is_missing
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.layers import EncoderLayer, FeedForward
 
 
-def _layer_norm(x, gain, bias, eps, *, dim=-1, unbiased=False, spread=None):
-    centered = x - x.mean(dim, keepdim=True)
-    variance = x.var(dim, unbiased=unbiased, keepdim=True)
-    spread = spread or (lambda variance, eps: (variance + eps).sqrt())
-    return centered / spread(variance, eps) * gain + bias
+class _RMSNorm(nn.Module):
+    """Right as it is; each argument after eps makes one mistake."""
+
+    def __init__(
+        self, d_model, eps=1e-5, *, dim=-1, center=0, n=1, mend=None, gain=True
+    ):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(d_model))
+        self.eps, self.dim, self.center, self.n = eps, dim, center, n
+        self.mend = mend or (lambda square, eps: (square + eps).sqrt())
+        self.scaled = gain
+
+    def forward(self, x):
+        x = x - self.center * x.mean(-1, keepdim=True)
+        square = x.square().mean(self.dim, keepdim=True) * self.n
+        x = x / self.mend(square, self.eps)
+        return x * self.gain if self.scaled else x
 
 
-check_layer_norm = Grader(
-    "x (batch, length, d_model), gain and bias (d_model,), eps "
-    "-> (batch, length, d_model)",
-    cases=lambda: [(3 * torch.randn(2, 5, 7) + 2, *(torch.randn(2, 7) + 1), 0.5)],
-    solution=_layer_norm,
-    right="Mean 0 and variance 1 at each position, then gain and bias.",
+def _normalize(answer, x, gain, eps):
+    """Build the reader's module, give it the gain, and run it; None if it's a stub."""
+    if getattr(answer, "forward", None) is nn.Module.forward:
+        return None
+    module = answer(x.size(-1), eps)
+    if is_missing(module):
+        return None
+    if not isinstance(module, nn.Module):
+        raise Mistake(f"expected a module, but got {type(module).__name__}.")
+    if "gain" not in dict(module.named_parameters()):
+        raise Mistake("the module has no parameter named gain; use nn.Parameter.")
+    if module.gain.shape != gain.shape:
+        shapes = tuple(gain.shape), tuple(module.gain.shape)
+        raise Mistake(f"expected a gain of shape {shapes[0]}, but got {shapes[1]}.")
+    with torch.no_grad():
+        module.gain.copy_(gain)
+        return module(x)
+
+
+check_rms_norm = Grader(
+    "a class: RMSNorm(d_model, eps), with a parameter gain (d_model,); its forward "
+    "takes x (batch, length, d_model) -> (batch, length, d_model)",
+    cases=lambda: [(3 * torch.randn(2, 5, 7) + 2, torch.randn(7) + 1, 0.5)],
+    run=_normalize,
+    solution=_RMSNorm,
+    right="Every position has a mean square of 1 before the gain, and no mean is "
+    "subtracted.",
     mistakes={
-        "the variance is unbiased; layer norm divides by N, not by N - 1.":
-            {"unbiased": True},
-        "epsilon stands outside the root; it is added to the variance.":
-            {"spread": lambda variance, eps: variance.sqrt() + eps},
-        "the deviation is unbiased and epsilon stands outside the root.":
-            {"unbiased": True, "spread": lambda variance, eps: variance.sqrt() + eps},
-        "epsilon is missing.": lambda x, gain, bias, eps: _layer_norm(x, gain, bias, 0),
-        "the root is missing; divide by the deviation, not by the variance.":
-            {"spread": lambda variance, eps: variance + eps},
-        "the mean is not subtracted.": lambda x, gain, bias, eps: (
-            x / (x.var(-1, unbiased=False, keepdim=True) + eps).sqrt() * gain + bias
-        ),
-        "mean and variance run over the positions; they belong to the features.":
-            {"dim": 1},
-        "mean and variance run over positions and features; each position has its "
-        "own.": {"dim": (1, 2)},
-        "gain and bias are missing.":
-            lambda x, gain, bias, eps: _layer_norm(x, 1, 0, eps),
-        "the gain is missing.": lambda x, gain, bias, eps: _layer_norm(x, 1, bias, eps),
-        "the bias is missing.": lambda x, gain, bias, eps: _layer_norm(x, gain, 0, eps),
-        "gain and bias are swapped.":
-            lambda x, gain, bias, eps: _layer_norm(x, bias, gain, eps),
-        "the bias is added before the gain; the gain comes first.":
-            lambda x, gain, bias, eps: gain * _layer_norm(x, 1, bias, eps),
+        "the mean is subtracted; that is a layer norm without its bias.":
+            {"center": 1},
+        "epsilon stands outside the root; add it to the mean square.":
+            {"mend": lambda square, eps: square.sqrt() + eps},
+        "epsilon is missing.": {"mend": lambda square, eps: square.sqrt()},
+        "the root is missing; divide by the root of the mean square.":
+            {"mend": lambda square, eps: square + eps},
+        "the squares are summed; take their mean.": {"n": 7},
+        "the mean runs over the positions; it belongs to the features.": {"dim": 1},
+        "the mean runs over positions and features; each position has its own.":
+            {"dim": (1, 2)},
+        "the gain is missing.": {"gain": False},
     },
 )  # fmt: skip
 
@@ -95,7 +116,7 @@ check_connection = Grader(
         "the residual is missing; add x.": _post(lambda x, f, norm, drop: drop(f(x))),
         "the residual is missing; add x before the norm.":
             _post(lambda x, f, norm, drop: norm(drop(f(x)))),
-        "the residual is missing; pre-norm adds x too.":
+        "the residual is missing; pre-norm adds x, too.":
             _pre(lambda x, f, norm, drop: drop(f(norm(x)))),
         "the residual is taken after the norm; the sum needs x as it came.":
             _pre(lambda x, f, norm, drop: norm(x) + drop(f(norm(x)))),
@@ -152,12 +173,23 @@ _ENDS = ("self_attn.out_proj", "feed_forward.contract")
 def _zero(*kinds, ends=_ENDS):
     """A start that zeroes the weights or biases of the last map of each sub-layer."""
 
-    def start(layer):
+    def start(attention, network):
+        lasts = dict(zip(_ENDS, (attention.out_proj, network.contract), strict=True))
         for end in ends:
             for kind in kinds:
-                nn.init.zeros_(layer.get_parameter(f"{end}.{kind}"))
+                nn.init.zeros_(lasts[end].get_parameter(kind))
 
     return start
+
+
+def _zero_everything(attention, network):
+    for parameter in (*attention.parameters(), *network.parameters()):
+        nn.init.zeros_(parameter)
+
+
+def _zero_too_much(attention, network):
+    _zero("weight", "bias")(attention, network)
+    nn.init.zeros_(network.expand.bias)
 
 
 def _draw_layer():
@@ -172,7 +204,7 @@ def _draw_layer():
 def _start(answer, layer, x):
     """Start the layer, and look at what it does then; None if it is unchanged."""
     before = copy.deepcopy(layer.state_dict())
-    answer(layer)
+    answer(layer.self_attn, layer.feed_forward)
     changed = [n for n, p in layer.named_parameters() if not torch.equal(p, before[n])]
     output, added = layer(x), (layer.self_attn(x, x, x), layer.feed_forward(x))
     (output * torch.linspace(-1, 1, 8)).sum().backward()
@@ -188,30 +220,35 @@ def _start(answer, layer, x):
     return seen if changed else None
 
 
+def _name(ends):
+    """Parameters or layers, as a reader's function knows them."""
+    names = {"self_attn": "attention", "feed_forward": "network"}
+    return [
+        ".".join([names[part], *rest])
+        for part, *rest in (end.split(".") for end in ends)
+    ]
+
+
 check_identity_start = Grader(
-    "an EncoderLayer with norm_first=True, whose parameters are changed in place: it "
-    "must return x at first, and be able to learn",
+    "a MultiHeadAttention and a FeedForward, whose parameters are changed in place: "
+    "both must return 0 at first, and be able to learn",
     cases=_draw_layer,
     run=_start,
     solution=_zero("weight", "bias"),
-    right="The layer starts as nothing at all, and can become anything.",
+    right="Both write nothing at first, and can learn to write anything.",
     any_answer=True,
     mistakes={
         "a sub-layer still adds the bias of {}.":
-            Seen(lambda seen, *case: seen.biased,
+            Seen(lambda seen, *case: _name(seen.biased),
                  [_zero("weight"), _zero("weight", ends=["feed_forward.contract"])]),
         "a sub-layer still adds something; look at {}.":
-            Seen(lambda seen, *case: seen.adding,
+            Seen(lambda seen, *case: _name(seen.adding),
                  [_zero("bias"),
                   _zero("weight", "bias", ends=["self_attn.out_proj"]),
                   _zero("weight", "bias", ends=["feed_forward.contract"])]),
-        "the layer is the identity for ever: no gradient reaches {}.weight.":
-            Seen(lambda seen, *case: seen.stuck,
-                 lambda layer: [nn.init.zeros_(p) for p in layer.parameters()]),
-        "{} was changed, which is not needed.":
-            Seen(lambda seen, *case: seen.spare,
-                 lambda layer: (
-                     _zero("weight", "bias")(layer),
-                     nn.init.zeros_(layer.self_attn_connection.norm.gain))),
+        "the sub-layer returns 0 forever: no gradient reaches {}.weight.":
+            Seen(lambda seen, *case: _name(seen.stuck), _zero_everything),
+        "you changed {}, which isn't needed.":
+            Seen(lambda seen, *case: _name(seen.spare), _zero_too_much),
     },
 )  # fmt: skip

@@ -127,8 +127,8 @@ def check_positions(positions: Tensor, n_learned: int | None = None) -> None:
         raise ValueError(f"positions start at 0, but one of them is {lowest}")
     if n_learned is not None and highest >= n_learned:
         raise ValueError(
-            f"{highest + 1} positions were requested, but only {n_learned} were learned "
-            f"(max_len {n_learned})"
+            f"{highest + 1} positions were requested, but only {n_learned} were "
+            f"learned (max_len {n_learned})"
         )
 
 
