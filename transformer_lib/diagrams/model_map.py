@@ -102,7 +102,7 @@ class _Map:
             dashed=True,
         )  # fmt: skip
         corner = (left - 16, y - height + 12)
-        canvas.text(*corner, "N ×", size=12, anchor="start", lit=whole)
+        canvas.text(*corner, f"{side}: N layers", size=13, anchor="start", lit=whole)
         for step in steps:
             y = self._step(left, y - 8, step, role, whole)
         return y - 20
