@@ -14,11 +14,12 @@ from nbformat import NotebookNode
 
 from book_tools.notebook_parts import code_cells, outputs, printed_text
 from book_tools.notebooks import stored_text
+from transformer_lib.diagrams.canvas import MIME as DIAGRAM
 
 MAX_BYTES = 500_000
 
 VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
-MIMES = {"text/plain", "text/html", "text/latex", "text/markdown", "image/png"}
+MIMES = {"text/plain", "text/html", "text/latex", "text/markdown", "image/png", DIAGRAM}
 REMOTE = re.compile(
     r"<script\b[^>]*>|<(?:link|iframe)\b[^>]*>|\bsrc\s*=\s*[\"']?(?:https?:)?//[^\s\"'>]+"
     r"|url\(\s*[\"']?(?:https?:)?//[^)]*\)|@import[^;]*|\bimport\([^)]*\)"
@@ -52,7 +53,7 @@ def errors(notebook: NotebookNode) -> Iterator[str]:
 
 def drawings(output: NotebookNode) -> list[Tag]:
     """The drawings in an output's HTML: svg elements, or what stands around them."""
-    html = "".join(output.get("data", {}).get("text/html", ""))
+    html = "".join(output.get("data", {}).get(DIAGRAM, ""))
     if "<svg" not in html:
         return []
     outermost = BeautifulSoup(html, "html.parser").find_all(recursive=False)
@@ -127,7 +128,7 @@ def remote(notebook: NotebookNode) -> Iterator[str]:
     """No output fetches anything when it is read."""
     for index, output in outputs(notebook):
         for mime, value in output.get("data", {}).items():
-            if mime == "text/html":
+            if mime in ("text/html", DIAGRAM):
                 for match in REMOTE.finditer("".join(value)):
                     yield (
                         f"cell {index}: output needs a script or the network: "

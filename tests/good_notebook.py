@@ -5,6 +5,7 @@ import nbformat
 from book_tools.notebooks import clean
 from book_tools.repository import bootstrap, colab_link
 from book_tools.template import CHECKS_METADATA, SOLUTION_METADATA
+from transformer_lib.diagrams.canvas import MIME as DIAGRAM
 
 ADDRESS = "https://github.com/owner/name"
 FILE_NAME = "01_counting.ipynb"  # of the first template
@@ -87,7 +88,7 @@ def drawing(number, alt):
     metadata = {"tags": ["hide-input"], "mystnb": {"image": {"alt": alt}}}
     cell = code(f"draw_map({number})", **metadata)
     html = DRAWING.format(alt=alt, n=number)
-    cell.outputs = [figure({"text/html": html, "image/png": PNG})]
+    cell.outputs = [figure({DIAGRAM: html, "image/png": PNG})]
     return cell
 
 

@@ -19,6 +19,7 @@ from good_notebook import (
 from book_tools import definitions, notebook_rules
 from book_tools.link_rules import anchors, repeated_labels
 from book_tools.notebooks import clean
+from transformer_lib.diagrams.canvas import MIME as DIAGRAM
 
 GLOSSARY = """# Glossary
 
@@ -133,7 +134,7 @@ def drawn(old, new, png=PNG):
     """Change the drawing of the first diagram."""
     html = DRAWING.format(alt="Map: the box counting is lit", n=1)
     assert old in html
-    data = {"text/html": html.replace(old, new), "image/png": png}
+    data = {DIAGRAM: html.replace(old, new), "image/png": png}
     return put("draw_map(1)", outputs=[figure({k: v for k, v in data.items() if v})])
 
 

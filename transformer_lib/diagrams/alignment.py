@@ -10,7 +10,13 @@ from html import escape
 
 from torch import Tensor
 
-from transformer_lib.diagrams.canvas import Canvas, color, display_bundle, mime_bundle
+from transformer_lib.diagrams.canvas import (
+    MIME,
+    Canvas,
+    color,
+    display_bundle,
+    mime_bundle,
+)
 
 ROW, TOP = 34, 40  # height of a word's row; room for the titles
 LEFT, RIGHT, WIDTH = 172, 292, 410  # the columns' inner edges, and the whole
@@ -55,7 +61,7 @@ def show_alignments(sentences: Sequence[Aligned], alt: str) -> None:
     """
     still = _Drawing(sentences[0])
     bundle = mime_bundle(still.canvas.svg(alt), alt)
-    bundle["text/html"] = alignment_page(sentences, alt)
+    bundle[MIME] = alignment_page(sentences, alt)
     display_bundle(bundle)
 
 

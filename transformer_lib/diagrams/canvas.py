@@ -8,6 +8,7 @@ import base64
 import io
 import math
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -16,6 +17,10 @@ from typing import Literal
 import matplotlib
 
 from transformer_lib.palette import HIGHLIGHT, LIGHT
+
+# Frontends that don't know this type, such as JupyterLab, show the PNG beside it; the
+# pages of the book (book_tools.sphinx_diagrams) put the drawing into the page.
+MIME = "application/vnd.transformer-book.diagram+html"
 
 Point = tuple[float, float]
 Anchor = Literal["start", "middle", "end"]
@@ -296,13 +301,15 @@ def display_bundle(bundle: dict[str, str]) -> None:
         from IPython.display import display
     except ImportError:
         return
+    if "google.colab" in sys.modules:  # shows any HTML, in a frame of its own
+        bundle = {**bundle, "text/html": bundle[MIME]}
     if get_ipython() is not None:
         display(bundle, raw=True)
 
 
 def mime_bundle(svg: str, alt: str) -> dict[str, str]:
-    """Return an SVG as HTML, as its alt text, and as a PNG where one can be made."""
-    bundle = {"text/html": svg, "text/plain": alt}
+    """Return an SVG for the book, its alt text, and a PNG where one can be made."""
+    bundle = {MIME: svg, "text/plain": alt}
     try:
         import vl_convert
         from PIL import Image
