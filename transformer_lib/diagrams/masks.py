@@ -87,7 +87,7 @@ def joined() -> Canvas:
 
 
 def shifted(reads: Sequence[str], predicts: Sequence[str]) -> Canvas:
-    """Draw what each position reads and predicts, and where it could copy from."""
+    """Draw what each position reads and predicts, and who reads its answer."""
     canvas = Canvas(520, 196)
     width, left = 60.0, 97.0
     for name, y in (("must predict", 45), ("reads", 131)):
@@ -100,7 +100,7 @@ def shifted(reads: Sequence[str], predicts: Sequence[str]) -> Canvas:
         canvas.arrow((x + width / 2, 116), (x + width / 2, 60))
         canvas.text(x + width / 2, 176, str(position), size=13)
         if position:  # its input is the answer of the position to its left
-            ends = (x + width / 2 - 8, 116), (x - width / 2 + 8, 60)
+            ends = (x - width / 2 + 8, 60), (x + width / 2 - 8, 116)
             canvas.arrow(*ends, role="highlight", dashed=True)
     canvas.text(left, 12, "dashed: the answer is the next position's input",
                 "highlight", size=14, anchor="start")  # fmt: skip

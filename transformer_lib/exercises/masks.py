@@ -200,7 +200,7 @@ check_diagnosis = Grader(
     cases=lambda: [()],
     run=_diagnose,
     solution=_FLAWS,
-    right="You got all five. What counts is what a function does with a mask.",
+    right="You got all five by testing what each function does with its mask.",
     mistakes={
         "{} has no diagnosis yet.":
             Seen(_first(lambda name, given: given[name] == "?"), _FLAWS | {"A": "?"}),
