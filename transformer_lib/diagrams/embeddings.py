@@ -73,8 +73,8 @@ def clocks(n_positions: int, d_model: int) -> Canvas:
             canvas.circle(x, y, radius, fill=0.04)
             tip = (x + radius * sin, y - radius * cos)
             canvas.arrow((x, y), tip, width=2.6)
-            canvas.text(x, y + radius + 14, f"sin {_text(sin, 2)}", size=14)
-            canvas.text(x, y + radius + 32, f"cos {_text(cos, 2)}", size=14)
+            canvas.text(x, y + radius + 14, f"sin = {_text(sin, 2)}", size=14)
+            canvas.text(x, y + radius + 32, f"cos = {_text(cos, 2)}", size=14)
     return canvas
 
 
