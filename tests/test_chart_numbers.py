@@ -121,6 +121,14 @@ class TestAttention:
         assert bound == ["head", "row"]
         assert_shows(drawn(chart, head=4), MAPS[0][4])
 
+    @pytest.mark.parametrize("head", [0, 3])
+    def test_the_chart_opens_with_the_head_asked_for(self, head: int) -> None:
+        chart = charts.attention_explorer(MAPS[0], TARGET, SOURCE, head=head)
+        assert param(chart, "head")["value"] == head
+        assert_shows(drawn(chart), MAPS[0][head])
+        default = charts.attention_explorer(MAPS[0], TARGET, SOURCE)
+        assert param(default, "head")["value"] == 0
+
     def test_weights_keep_the_scale_from_0_to_1(self) -> None:
         faint = charts.attention_explorer(MAPS[0] / 100, TARGET, SOURCE)
         assert "with values from 0.0 to 1.0" in drawn(faint)

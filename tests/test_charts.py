@@ -237,6 +237,8 @@ BAD_INPUT = [
     ("attention_explorer", (MAPS, K, Q), "2 rows .queries., but 3 q_tokens"),
     ("attention_explorer", (MAPS + 1, Q, K), r"0\.\.1, but go from 1"),
     ("attention_explorer", ({"a": MAPS, "b": MAPS[:2]}, Q, K), "5 heads.* 'b' has 2"),
+    ("attention_explorer", (MAPS, Q, K, 5), r"head must be in 0\.\.4, not 5"),
+    ("attention_explorer", (MAPS, Q, K, -1), r"head must be in 0\.\.4, not -1"),
     ("batch_explorer", ({}, LENGTHS), "at least 1 plan"),
     ("batch_explorer", (PLANS, LENGTHS), "8 batches, but plan 'file' has 2"),
     ("beam_tree", ([],), "at least 1 step"),

@@ -43,9 +43,8 @@ class MultiHeadAttention(nn.Module):
         self, d_model, n_heads, d_inputs=None, bias=True, dropout=0.0
     ):
         super().__init__()
-        self.d_model, self.n_heads, self.d_head = (
-            d_model, n_heads, d_model // n_heads
-        )
+        self.d_model, self.n_heads = d_model, n_heads
+        self.d_head = d_model // n_heads
         self.d_inputs = d_inputs or (d_model, d_model, d_model)
         self.dropout = dropout
         d_query, d_key, d_value = self.d_inputs

@@ -494,7 +494,7 @@ def test_projections_must_have_the_names_that_were_asked_for():
             return query
 
     feedback = check_grouped_query(lambda *sizes: Unnamed())
-    assert "four nn.Linear: q_proj, k_proj, v_proj, out_proj" in feedback.message
+    assert "four nn.Linear layers: q_proj, k_proj, v_proj, out_proj" in feedback.message
 
 
 def test_a_class_of_segments_needs_its_two_tables():

@@ -28,6 +28,7 @@ def attention_explorer(
     maps: ArrayLike | Mapping[str, ArrayLike],
     q_tokens: Sequence[str],
     k_tokens: Sequence[str],
+    head: int = 0,
 ) -> altair.Chart:
     """Browse attention maps by layer and head; hover for a weight, pick a query.
 
@@ -36,10 +37,11 @@ def attention_explorer(
             name a layer.
         q_tokens: q_len names for the rows.
         k_tokens: k_len names for the columns.
+        head: number of the head that is shown first.
 
     Raises:
-        ValueError: wrong rank, other counts of heads or tokens, or a weight outside
-            0..1.
+        ValueError: wrong rank, other counts of heads or tokens, a weight outside 0..1,
+            or no head of that number.
     """
     layers = maps if isinstance(maps, Mapping) else {"attention": maps}
     arrays = {name: as_array(m, 3, f"maps {name!r}") for name, m in layers.items()}
@@ -50,10 +52,12 @@ def attention_explorer(
         check_weights(array)
         if len(array) != n_heads:
             raise ValueError(f"{n_heads} heads, but maps {name!r} has {len(array)}")
-        for head, lines in enumerate(array):
+        for number, lines in enumerate(array):
             for q, line in enumerate(lines):
-                row = {"layer": name, "head": head, "q": q, "query": q_tokens[q]}
+                row = {"layer": name, "head": number, "q": q, "query": q_tokens[q]}
                 rows.append({**row, "weights": parts.join_numbers(line)})
+    if not 0 <= head < n_heads:
+        raise ValueError(f"head must be in 0..{n_heads - 1}, not {head}")
 
     chosen = altair.selection_point(
         name="row", fields=["q"], on="click", bind=_token_list("query", q_tokens, "all")
@@ -62,7 +66,7 @@ def attention_explorer(
         parts.fixed("q_tokens", list(q_tokens)),
         parts.fixed("k_tokens", list(k_tokens)),
         parts.select("layer", list(arrays)),
-        parts.slider("head", "head", 0, n_heads - 1),
+        parts.slider("head", "head", 0, n_heads - 1, head),
         chosen,
     ]
     step = parts.step_size(k_tokens)

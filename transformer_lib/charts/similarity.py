@@ -47,7 +47,9 @@ def similarity_explorer(
     chart = chart.mark_rect(style="tile").encode(
         x=parts.key_columns("tokens[datum.value]", "other position"),
         y=parts.query_rows("tokens[datum.value]", "position"),
-        color=parts.shade("cosine", "cosine similarity (0: 0 or less)", titleLimit=230),
+        color=parts.shade(
+            "cosine", "cosine similarity (negative values shown as 0)", titleLimit=300
+        ),
         tooltip=parts.tooltip("token", "other", cosine=".3f"),
     )
     cosines = ("cosines", "cosine similarity with " + ", ".join(tokens))

@@ -35,7 +35,7 @@ def lookups(
                        lit=soft)  # fmt: skip
             if soft:
                 canvas.text(left + 222, y, f"{weight:.2f}", size=14, anchor="start")
-        told = f"blend: {answer:.2f} legs" if soft else "nothing equal: KeyError"
+        told = f"blend: {answer:.2f} legs" if soft else "no matching key: KeyError"
         canvas.text(left + 108, 196, told, size=15)
     return canvas
 
@@ -137,7 +137,7 @@ def all_queries(words: Sequence[str], chosen: str, weights: Tensor) -> Canvas:
     matrix(360, y, n, 2, "value", "output", f"({n}, 2)")
     frame(82, y, n)
     frame(360, y, 2)
-    canvas.text(272, y + side + 22, f"framed: what belongs to {chosen}", "highlight")
+    canvas.text(272, y + side + 22, f"framed: the row of {chosen}", "highlight")
     return canvas
 
 

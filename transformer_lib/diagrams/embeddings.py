@@ -1,4 +1,4 @@
-"""Diagrams of the chapter on embeddings: the look-up, the clocks, the sum."""
+"""Diagrams of the chapter on embeddings: the lookup, the clocks, the sum."""
 
 import math
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ def lookup(
     roles = [
         ["source" if i in ids else "ink"] * len(row) for i, row in enumerate(table)
     ]
-    values = [[f"{number:.1f}" for number in row] for row in table]
+    values = [[_text(number, 1) for number in row] for row in table]
     rows = [str(i) for i in range(len(table))]
     size = (width, height)
     canvas.grid(left, top, values, roles, cell=size, shades=shades, rows=rows, size=14)
     right = left + width * len(table[0])
-    canvas.text((left + right) / 2, 20, "the table: one row for each word", bold=True)
+    canvas.text((left + right) / 2, 20, "the table: one row for each token", bold=True)
     for i, name in enumerate(names):
         middle = top + (i + 0.5) * height
         role, lit = ("source", True) if i in ids else ("ink", False)
@@ -73,8 +73,8 @@ def clocks(n_positions: int, d_model: int) -> Canvas:
             canvas.circle(x, y, radius, fill=0.04)
             tip = (x + radius * sin, y - radius * cos)
             canvas.arrow((x, y), tip, width=2.6)
-            canvas.text(x, y + radius + 14, f"sin {sin:.2f}", size=14)
-            canvas.text(x, y + radius + 32, f"cos {cos:.2f}", size=14)
+            canvas.text(x, y + radius + 14, f"sin = {_text(sin, 2)}", size=14)
+            canvas.text(x, y + radius + 32, f"cos = {_text(cos, 2)}", size=14)
     return canvas
 
 
@@ -94,7 +94,7 @@ def token_plus_position(word: str, row: Row, position: int, wave: Row) -> Canvas
         (f"row of “{word}”", row, "source", ""),
         ("times √d_model", scaled, "source", f"× {scale:g}"),
         (f"position {position}", wave, "ink", "+"),
-        ("the vector that leaves", total, "source", "="),
+        (f"vector of “{word}”", total, "source", "="),
     ]
     left, width, height, gap = 232, 68, 32, 18
     canvas = Canvas(520, 20 + len(lines) * (height + gap))
@@ -103,8 +103,13 @@ def token_plus_position(word: str, row: Row, position: int, wave: Row) -> Canvas
         last = i == len(lines) - 1
         canvas.text(8, y + height / 2, name, role, size=15, anchor="start", bold=last)
         canvas.text(left - 14, y + height / 2, sign, size=17, anchor="end", bold=True)
-        values = [[f"{number:.2f}" for number in numbers]]
+        values = [[_text(number, 2) for number in numbers]]
         shades = [[0.3 if last else 0.12] * len(row)]
         cell = (width, height)
         canvas.grid(left, y, values, role, cell=cell, shades=shades, size=15)
     return canvas
+
+
+def _text(number: float, decimals: int) -> str:
+    """Write a number with a real minus sign."""
+    return f"{number:.{decimals}f}".replace("-", "−")

@@ -48,18 +48,17 @@ def broadcast() -> Canvas:
         canvas.arrow((142, top + 83), (312, top + 83))
         canvas.text(227, top + 68, "the same row for")
         canvas.text(227, top + 100, "all queries, all heads")
-        for head, shift in ((2, 14), (1, 0)):  # head 2 behind head 1
+        for head, shift in (("second", 14), ("first", 0)):  # the first in front
             x, y = 332 + shift, top + 28 - shift
             canvas.box(x, y, 110, 110, "", "page", fill=1)
             _cells(canvas, (x, y), [row] * 5, "source")
-            side = (x + 116, y + 11) if head == 2 else (x - 8, y + 11)
-            anchor = "start" if head == 2 else "end"
-            canvas.text(*side, f"head {head}", size=13, anchor=anchor)
+            side = (x + 110, y - 10) if shift else (x - 8, y + 11)
+            canvas.text(*side, f"{head} head", size=13, anchor="end")
     return canvas
 
 
 def joined() -> Canvas:
-    """Draw a padding mask, a causal mask, and what & makes of the two."""
+    """Draw a padding mask, a causal mask, and the two joined by &."""
     canvas = Canvas(520, 226)
     n, step, top = len(TARGET), 17.0, 90.0
     middle = top + n * step / 2
@@ -84,6 +83,27 @@ def joined() -> Canvas:
         canvas.text(*place, word, "target", size=13, anchor="end")
     canvas.text(146, middle, "&", size=20, bold=True)
     canvas.text(355, middle, "=", size=20, bold=True)
+    return canvas
+
+
+def shifted(reads: Sequence[str], predicts: Sequence[str]) -> Canvas:
+    """Draw what each position reads and predicts, and who reads its answer."""
+    canvas = Canvas(520, 196)
+    width, left = 60.0, 97.0
+    for name, y in (("must predict", 45), ("reads", 131)):
+        canvas.text(left - 8, y, name, size=13, anchor="end")
+    canvas.text(left - 8, 176, "position", size=13, anchor="end")
+    for position, (word, answer) in enumerate(zip(reads, predicts, strict=True)):
+        x = left + width * position
+        canvas.box(x + 3, 30, width - 6, 30, answer, "target", fill=0.25)
+        canvas.box(x + 3, 116, width - 6, 30, word, "target")
+        canvas.arrow((x + width / 2, 116), (x + width / 2, 60))
+        canvas.text(x + width / 2, 176, str(position), size=13)
+        if position:  # its input is the answer of the position to its left
+            ends = (x - width / 2 + 8, 60), (x + width / 2 - 8, 116)
+            canvas.arrow(*ends, role="highlight", dashed=True)
+    canvas.text(left, 12, "dashed: the answer is the next position's input",
+                "highlight", size=14, anchor="start")  # fmt: skip
     return canvas
 
 

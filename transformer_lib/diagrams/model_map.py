@@ -101,8 +101,10 @@ class _Map:
             left - 22, y - height, width + 44, height, "", "ink", fill=0.03, lit=whole,
             dashed=True,
         )  # fmt: skip
-        corner = (left - 16, y - height + 12)
-        canvas.text(*corner, "N ×", size=12, anchor="start", lit=whole)
+        top = y - height + 13
+        canvas.text(left - 15, top, side, size=13, anchor="start", lit=whole)
+        right = left + width + 15
+        canvas.text(right, top, "N layers", size=13, anchor="end", lit=whole)
         for step in steps:
             y = self._step(left, y - 8, step, role, whole)
         return y - 20

@@ -45,7 +45,7 @@ def multi_head_layer() -> Canvas:
 
 
 def head_split() -> Canvas:
-    """Draw which numbers of q belong to which head: rightly, and by one view."""
+    """Draw which numbers of q belong to which head: split right, and by one view."""
     canvas = Canvas(520, 392)
     numbers = [[f"{word}{feature}" for feature in range(4)] for word in range(5)]
     cell, top = (34, 22), 50
@@ -72,7 +72,7 @@ def head_split() -> Canvas:
         (222, "in memory: 20 numbers, word after word", right[0] * 5),
         (
             332,
-            "one view cuts this row in the middle: two and a half words each",
+            "a single view cuts this row in half: two and a half words each",
             by_view,
         ),
     ):

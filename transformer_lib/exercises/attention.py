@@ -42,11 +42,11 @@ check_weights = Grader(
     # d_head is 9, and there are 5 keys: all the divisors below differ.
     cases=lambda: [(2 * torch.randn(9), torch.randn(5, 9))],
     solution=_weights,
-    right="One weight for each key, and together they make 1.",
+    right="One weight for each key, and together they add up to 1.",
     mistakes={
         "these are the raw scores; divide by sqrt(d_head), then apply softmax.":
             lambda query, keys: keys @ query,
-        "these are scaled scores; apply softmax to make weights of them.":
+        "these are scaled scores; apply softmax to turn them into weights.":
             lambda query, keys: keys @ query / 3,
         "the scores are not divided by sqrt(d_head).": {"divisor": 1},
         "the scores are divided by d_head; divide by its square root.": {"divisor": 9},
@@ -91,7 +91,7 @@ check_softmax = Grader(
             {"largest": lambda scores: 0.0},
         "one row's maximum is subtracted from another row, whose exponentials all "
         "become 0; subtract each row's own maximum.": {"largest": torch.max},
-        "large scores get other weights than small ones that differ by as much.":
+        "large scores get different weights than small ones that differ by as much.":
             lambda scores: _softmax(scores.clamp(max=50)),
     },
 )  # fmt: skip
@@ -210,7 +210,7 @@ check_streaming = Grader(
         "must sum to 1 over all blocks together.": _per_block(lambda z: z.mean(0)),
         "each block has its own softmax here, and the results are added; weights must "
         "sum to 1 over all blocks together.": _per_block(lambda z: z.sum(0)),
-        "only the last block counts; add up what came before.":
+        "only the last block counts; add up all of them.":
             _per_block(lambda z: z[-1]),
         "only the first block counts; go on to the others.": _per_block(lambda z: z[0]),
         "the scores are not divided by sqrt(d_head).": {"divisor": 1},

@@ -21,12 +21,12 @@ check_period = Grader(
     solution=_period,
     right="The first pair needs 6.3 positions; the last of 128 pairs, about 58,000.",
     mistakes={
-        "that is the time for one radian; a full circle has 2 * pi of them.":
+        "that's the time for one radian; a full circle has 2 * pi of them.":
             {"circle": 1},
         "a full circle has 2 * pi radians, not pi.": {"circle": math.pi},
         "a full circle has 2 * pi radians, not 360; the angles here aren't degrees.":
             {"circle": 360},
-        "that is the speed, in radians per position; the slower the hand, the longer "
+        "that's the speed, in radians per position; the slower the hand, the longer "
         "the circle takes.":
             lambda pair, d_model: 10_000 ** (-2 * pair / d_model),
         "you multiply by the speed; divide by it: a slow hand takes long.":
@@ -64,9 +64,9 @@ check_shift = Grader(
         "all your sines come first; sines and cosines should alternate.":
             lambda vectors, k: _shift(vectors, k).view(-1, 4, 2).mT.flatten(1),
         "the vectors come back unchanged.": lambda vectors, k: vectors.clone(),
-        "you count the rows from 0, but their positions are unknown.":
+        "you count the rows from position 0, but you don't know their positions.":
             lambda vectors, k: sinusoid_table(20, 8)[max(k, 0) :][: len(vectors)],
-        "all your pairs turn at the same speed; pair i has the speed "
+        "all your pairs turn at the same speed; pair i turns at speed "
         "10000^(-2i / d_model).": {"frequency": lambda i, d_model: torch.ones(len(i))},
         "the exponent is 2i / d_model, but yours is i / d_model.":
             {"frequency": lambda i, d_model: 10_000.0 ** (-i / d_model)},
@@ -135,7 +135,7 @@ check_segments = Grader(
             {"factor": lambda d_model: d_model},
         "you divide the token vectors by sqrt(d_model); multiply.":
             {"factor": lambda d_model: d_model**-0.5},
-        "the factor belongs to the token vectors; you multiply the segments by it too.":
+        "the factor belongs to the token vectors; you multiply the segments, too.":
             {"join": lambda token, segment, wave: token + 6**0.5 * segment + wave},
         "the factor belongs to the token vectors, not to the whole sum.":
             {"join": lambda token, segment, wave: token + 6**0.5 * (segment + wave)},
@@ -164,9 +164,10 @@ def _waves(frequency):
     return answer
 
 
-def _golden(d_model):
-    """Multiples of the golden ratio: waves that are never in step."""
-    return torch.arange(1, d_model // 2 + 1) * (1 + 5**0.5) / 2
+def _primes(d_model):
+    """Square roots of primes: hands that never all come back together."""
+    primes = torch.tensor([2.0, 3, 5, 7, 11, 13, 17, 19])
+    return primes[: d_model // 2].sqrt()
 
 
 def _learned(n_positions, d_model):
@@ -194,20 +195,20 @@ check_positions = Grader(
     "d_model), graded by its properties",
     cases=lambda: [(64, 16)],
     run=lambda answer, n, width: tuple(answer(size, width) for size in (n, n, n // 2)),
-    solution=_waves(_golden),
+    solution=_waves(_primes),
     right=lambda results: (
         f"All five properties. The smallest distance is {_distance(results[0]):.2f}, "
         "and one matrix carries every position to the next."
     ),
     any_answer=True,
     mistakes={
-        "two equal calls give two different tables.":
+        "the same arguments gave two different tables.":
             Seen(lambda tables, n, width: not torch.equal(tables[0], tables[1]),
                  lambda n, width: torch.rand(n, width)),
-        "position 1 has one vector in a table of 32 positions and another in a table "
-        "of 64; it must not depend on the length.":
+        "position 1 has one vector in a table of 32 positions and a different one in a "
+        "table of 64; it must not depend on the length.":
             Seen(lambda tables, n, width: not _close(tables[0][: n // 2], tables[2]),
-                 lambda n, width: _waves(_golden)(n, width) / n),
+                 lambda n, width: _waves(_primes)(n, width) / n),
         "all numbers must lie between -1 and 1, but one is {:.3g}.":
             Seen(lambda tables, n, width: (
                      x.item() if (x := tables[0].abs().max()) > 1 + 1e-6 else None),
@@ -222,7 +223,7 @@ check_positions = Grader(
             Seen(lambda tables, n, width: (
                      gap if (gap := _shift_error(tables)) > 1e-3 else None),
                  _learned),
-        "these are the paper's sinusoids; find another encoding.":
+        "these are the paper's sinusoids; find a different encoding.":
             Seen(lambda tables, n, width: _close(tables[0], sinusoid_table(n, width)),
                  sinusoid_table),
     },

@@ -72,13 +72,13 @@ def _formula(cross=1, cross_norm=1, norms=1, matrices=1, out_bias=1, sides=1, **
 
 check_parameter_count = Grader(
     "vocab_size, d_model, d_ff, n_layers (on each side) -> number of parameters of a "
-    "model as in the paper: one tied matrix, no bias in the query, key and value "
-    "projections, no positions to learn",
+    'model like PRESETS["paper-base"]: one tied matrix, no bias in the query, key, and '
+    "value projections, no positions to learn",
     cases=lambda: [(11, 6, 10, 1), (23, 12, 40, 3)],
     solution=lambda vocab_size, d_model, d_ff, n_layers: (
         _size(_config(vocab_size, d_model, d_ff, n_layers))
     ),
-    right="Your formula agrees with the model, number for number.",
+    right="Your formula agrees with the model exactly.",
     mistakes={
         "the tied matrix is counted three times, but it's a single matrix.":
             _formula(matrices=3),
@@ -91,10 +91,10 @@ check_parameter_count = Grader(
         "the biases of the feed-forward network are missing.": _formula(ff_bias=0),
         "the bias of the attention's output projection is missing.":
             _formula(out_bias=0),
-        "the query, key and value projections have no bias here.": _formula(in_bias=1),
+        "the query, key, and value projections have no bias here.": _formula(in_bias=1),
         "the output projections of the attention blocks are missing.":
             _formula(squares=3, out_bias=0),
-        "only the encoder is counted; the decoder has n_layers, too.":
+        "only the encoder is counted; the decoder has n_layers too.":
             _formula(sides=0),
     },
 )  # fmt: skip
@@ -207,7 +207,8 @@ check_language_model = Grader(
     cases=_draw_language_model,
     run=_run_language_model,
     solution=_LanguageModel,
-    right="A language model: each position predicts its next token from those before.",
+    right="A language model: each position predicts the next token from the tokens "
+    "so far.",
     mistakes={
         "positions see the tokens that they should predict: give the stack a causal "
         "mask.": _model_with("no mask"),

@@ -20,7 +20,7 @@ def _all_pairs(length):
 def _mistakes_with(solution):
     """Mistakes in any causal mask."""
     return {
-        "the axis for the heads is missing, so the batch axis would be taken for it.": (
+        "the axis for the heads is missing; the batch axis would be mistaken for it.": (
             lambda *given: solution(*given)[:, 0]
         ),
         "the mask is inverted; True must mean that the query may attend.": (
@@ -35,7 +35,7 @@ def _mistakes_with(solution):
         "each query also sees the next position; keep j <= i only.": (
             partial(solution, causal=lambda length: _all_pairs(length).tril(1))
         ),
-        "queries see the future and not the past; row = query, column = key.": (
+        "queries see the future, not the past; rows are queries, columns are keys.": (
             partial(solution, causal=lambda length: causal_mask(length).T)
         ),
     }
@@ -45,7 +45,7 @@ def _target_mask(ids, pad_id, causal=causal_mask):
     return padding_mask(ids, pad_id) & causal(ids.size(1))
 
 
-# Padding stands on the left once, so that the causal mask can't stand in for it.
+# One row has its padding on the left, where the causal mask doesn't hide it.
 _IDS = [[4, 9, 6, 8, 5], [9, 9, 4, 6, 7], [4, 6, 5, 9, 9]]
 
 check_target_mask = Grader(
@@ -123,7 +123,7 @@ check_packed_mask = Grader(
             lambda segments: causal_mask(7).expand(2, 1, 7, 7),
         "the two conditions are joined with | (or); both must hold, so use &.":
             lambda segments: _same_sentence(segments) | causal_mask(7),
-        "a sentence also sees the ones with smaller numbers; compare with ==.":
+        "a sentence also sees sentences with smaller numbers; compare with ==.":
             lambda s: (s[:, None, :, None] >= s[:, None, None]) & causal_mask(7),
     },
 )  # fmt: skip
@@ -148,7 +148,7 @@ def mystery_attention(name: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
         values, and mask (q_len, k_len), True = may attend. It returns (q_len, d).
 
     Raises:
-        ValueError: there is no attention of that name.
+        ValueError: there is no function with that name.
     """
     if name not in _FLAWS:
         raise ValueError(f"name must be one of {', '.join(_FLAWS)}, not {name!r}")
@@ -179,7 +179,7 @@ def _diagnose(given):
 
 
 def _first(condition):
-    """Name the first attention of whose diagnosis this is true."""
+    """Name the first function whose diagnosis meets the condition."""
     return lambda given: next((name for name in _FLAWS if condition(name, given)), None)
 
 
@@ -188,7 +188,7 @@ def _missed(given):
 
 
 def _find_confused(given):
-    """Two that are taken for each other: no mask, and a mask after softmax."""
+    """Two functions mistaken for each other: no mask, and a mask after softmax."""
     found = {given[name] for name in _missed(given)}
     return (
         " and ".join(_missed(given)) if found == {"no mask", "after softmax"} else None
@@ -196,24 +196,24 @@ def _find_confused(given):
 
 
 check_diagnosis = Grader(
-    '"A" to "E" -> one of MISTAKES, what the reader found out about each attention',
+    '"A" to "E" -> one of MISTAKES, what the reader found out about each function',
     cases=lambda: [()],
     run=_diagnose,
     solution=_FLAWS,
-    right="All five are right. What counts is what a function does with a mask.",
+    right="You got all five by testing what each function does with its mask.",
     mistakes={
         "{} has no diagnosis yet.":
             Seen(_first(lambda name, given: given[name] == "?"), _FLAWS | {"A": "?"}),
-        "the diagnosis of {} is none of " + ", ".join(MISTAKES) + ".":
+        "the diagnosis of {} must be one of: " + ", ".join(MISTAKES) + ".":
             Seen(_first(lambda name, given: given[name] not in MISTAKES),
                  _FLAWS | {"A": "broken"}),
-        "{}: in both, every key moves every output. Try a memory of ones: if the "
+        "{}: in both, every key changes every output. Try a memory of ones: if the "
         "weights sum to 1, every output is 1.":
             Seen(_find_confused, _FLAWS | {"B": "no mask", "D": "after softmax"}),
         "{} is not correct: compare its influence with the mask.":
             Seen(_first(lambda name, given: given[name] == "correct" != _FLAWS[name]),
                  _FLAWS | {"B": "no mask", "D": "after softmax", "A": "correct"}),
-        "{}: look again at which keys move which outputs.":
+        "{}: look again at which keys change which outputs.":
             Seen(lambda given: ", ".join(_missed(given)) or None,
                  _FLAWS | {"E": "off by one"}),
     },

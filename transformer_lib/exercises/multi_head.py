@@ -21,15 +21,15 @@ check_split_heads = Grader(
     "x (batch, length, d_model), n_heads -> (batch, n_heads, length, d_head)",
     cases=lambda: [(torch.randn(2, 5, 12), 3)],
     solution=_split,
-    right="Row t of every head holds numbers of word t and of no other word.",
+    right="Row t of every head holds the numbers for word t and for no other word.",
     mistakes={
-        "the heads stand behind the words: shape (batch, length, n_heads, d_head). "
-        "Move them before the words with transpose(1, 2).":
+        "the heads come after the words: shape (batch, length, n_heads, d_head). "
+        "Put them in front of the words with transpose(1, 2).":
             lambda x, n_heads: x.unflatten(-1, (n_heads, -1)),
         "the last two axes are swapped: a head needs one row of d_head numbers for "
         "each word.": lambda x, n_heads: _split(x, n_heads).mT,
         "the shape is right, but words and heads are mixed: view reads the same memory "
-        "with other line breaks. Split the last axis first, then transpose.":
+        "with different line breaks. Split the last axis first, then transpose.":
             _split_by_view,
         "every head got every third number of a word (with 3 heads), but a head owns "
         "d_head neighboring numbers.":
@@ -47,13 +47,13 @@ check_parameters = Grader(
     "always has one) -> number of parameters",
     cases=lambda: [(12, 3, False), (12, 3, True), (20, 5, True)],
     solution=_count,
-    right="Four square matrices and their biases; the heads do not matter.",
+    right="Four square matrices and their biases; the number of heads doesn't matter.",
     mistakes={
         "the output projection is missing: there are four matrices.":
             [lambda d, h, bias: 3 * d**2 + d * (4 if bias else 1),
              lambda d, h, bias: 3 * d**2 + d * 3 * bias],
         "the biases are missing.": lambda d, h, bias: 4 * d**2,
-        "the bias of the output projection is missing; it is always there.":
+        "the bias of the output projection is missing; the layer always has it.":
             lambda d, h, bias: 4 * d**2 + 3 * d * bias,
         "the input projections have a bias of d_model numbers each if bias is True.":
             lambda d, h, bias: 4 * d**2 + d,
@@ -89,7 +89,7 @@ def _join_by_view(z):
 
 
 def _on_matrices(change):
-    """The layer with other matrices."""
+    """The layer with different matrices."""
     return lambda q, k, v, matrices, h: _attend(q, k, v, change(*matrices), h)
 
 
@@ -118,11 +118,11 @@ check_multi_head = Grader(
             {"dim": -2},
         "the output projection is missing: multiply the joined heads by w_o.":
             _on_matrices(lambda q, k, v, o: (q, k, v, torch.eye(len(o)))),
-        "the matrices are transposed: multiply by them from the right, as they are.":
+        "the matrices are transposed: apply them from the right, as they are (x @ w).":
             _on_matrices(lambda *matrices: [matrix.T for matrix in matrices]),
         "the heads are joined without a transpose: words and heads are mixed.":
             {"join": _join_by_view},
-        "the heads are split by one view: words and heads are mixed.":
+        "the heads are split by a single view: words and heads are mixed.":
             {"split": _split_by_view},
         "the heads are split and joined by view alone: words and heads are mixed.":
             {"split": _split_by_view, "join": _join_by_view},
@@ -137,7 +137,7 @@ check_multi_head = Grader(
 
 
 def _share(x, n_groups, group_size):
-    """Split into groups, each used by the heads that stand next to each other."""
+    """Split into groups, each used by heads that are next to each other."""
     return _split(x, n_groups).repeat_interleave(group_size, dim=1)
 
 
@@ -179,7 +179,7 @@ def _run_grouped(module, sizes, query, key, value):
     if not all(isinstance(part, nn.Linear) for part in parts.values()):
         if is_missing(layer(query, key, value)):
             return None
-        raise Mistake(f"the layer needs four nn.Linear: {', '.join(rows)}.")
+        raise Mistake(f"the layer needs four nn.Linear layers: {', '.join(rows)}.")
     generator = torch.Generator().manual_seed(0)
     for name, part in parts.items():
         if part.weight.shape != (rows[name], d_model):
@@ -196,8 +196,8 @@ def _run_grouped(module, sizes, query, key, value):
 
 check_grouped_query = Grader(
     "a class: GroupedQueryAttention(d_model, n_heads, n_groups), with q_proj, k_proj, "
-    "v_proj and out_proj; its forward takes query (batch, q_len, d_model), key and "
-    "value (batch, k_len, d_model) -> (batch, q_len, d_model)",
+    "v_proj, and out_proj; its forward takes query (batch, q_len, d_model) plus key "
+    "and value (batch, k_len, d_model) -> (batch, q_len, d_model)",
     cases=lambda: [
         (sizes, torch.randn(2, 5, 12), *torch.randn(2, 2, 7, 12))
         for sizes in ((12, 6, 2), (12, 6, 1), (12, 3, 3))
@@ -208,13 +208,13 @@ check_grouped_query = Grader(
     mistakes={
         "return the output only, not a tuple.":
             {"last": lambda output: (output, None)},
-        "heads and groups are matched in turns (0, 1, 0, 1, ...); neighboring heads "
-        "share a group (0, 0, ..., 1, 1, ...): repeat_interleave.":
+        "heads and groups are matched in turn (0, 1, 0, 1, ...), but neighboring heads "
+        "share a group (0, 0, ..., 1, 1, ...). Use repeat_interleave.":
             {"share": lambda x, n, size: _split(x, n).repeat(1, size, 1, 1)},
         "all heads use the first group's keys and values.":
             {"share": lambda x, n, size:
                 _split(x, n)[:, :1].expand(-1, n * size, -1, -1)},
-        "the keys and values are split by one view: words and groups are mixed.":
+        "the keys and values are split by a single view: words and groups are mixed.":
             {"share": lambda x, n, size:
                 _split_by_view(x, n).repeat_interleave(size, dim=1)},
         "the scores are not divided by sqrt(d_head).":
@@ -260,7 +260,7 @@ check_next_word = Grader(
     mistakes={
         "every word looks at the previous one: rotate the other way.": {"steps": -1},
         "every word looks at itself: the queries must be rotated.": {"steps": 0},
-        "every word looks mostly at the next one, but at least one gives it less than "
-        "0.9 of its weight. Make the scores larger.": {"sharpness": 2.0},
+        "every word looks mostly at the next one, but at least one word gives it less "
+        "than 0.9 of its weight. Make the scores larger.": {"sharpness": 2.0},
     },
 )  # fmt: skip

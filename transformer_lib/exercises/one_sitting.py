@@ -52,16 +52,17 @@ def _count(
 
 
 check_count = Grader(
-    "vocab_size, d_model, d_ff, n_layers -> the trainable numbers of a post-norm "
+    "vocab_size, d_model, d_ff, n_layers -> the number of parameters of a post-norm "
     "Transformer with n_layers on each side and one tied table",
     cases=lambda: [(410, 128, 256, 2), (37_000, 512, 2048, 6)],
     solution=_count,
-    right="Every number is counted, and the tied table once.",
+    right="Every number is counted, and the tied table only once.",
     mistakes={
-        "the table is tied: count it once, not for source, target and lm_head.":
+        "the table is tied: count it once, not for source, target, and lm_head.":
             [{"tables": 3}, {"tables": 2}],
         "the table of token vectors is missing.": {"tables": 0},
-        "the decoder layer has a second attention, to the memory.": {"crossed": 1},
+        "the decoder layer has a second attention block, for the memory.":
+            {"crossed": 1},
         "linear layers have biases, too.": {"bias": 0},
         "the layer norms are missing: each has a gain and a bias.": {"norms": (0, 0)},
         "a layer norm has a gain and a bias, so 2 * d_model numbers.":
@@ -149,7 +150,7 @@ check_one_head = Grader(
             _with(forward=lambda self, query, key, value, mask=None: (
                 self.weigh(self.compare(self.q_proj(query), self.k_proj(key)), mask)
                 @ self.v_proj(value))),
-        "key and value are other vectors than the query, as in cross-attention.":
+        "key and value can differ from the query, as in cross-attention.":
             _with(forward=lambda self, query, key, value, mask=None: (
                 _OneHead.forward(self, query, query, query, mask))),
     },

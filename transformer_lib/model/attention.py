@@ -134,7 +134,8 @@ class MultiHeadAttention(nn.Module):
     ) -> None:
         super().__init__()
         check_heads(d_model, n_heads)
-        self.d_model, self.n_heads, self.d_head = d_model, n_heads, d_model // n_heads
+        self.d_model, self.n_heads = d_model, n_heads
+        self.d_head = d_model // n_heads
         self.d_inputs = d_inputs or (d_model, d_model, d_model)
         self.dropout = dropout
         d_query, d_key, d_value = self.d_inputs
