@@ -1,6 +1,6 @@
 """Diagrams of the decoder: shifting right, cross-attention, the layer, the stack."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from transformer_lib.diagrams.canvas import Canvas
 
@@ -70,7 +70,7 @@ def look_across(weights: Sequence[float] = DOG) -> Canvas:
 
 
 def decoder_layer() -> Canvas:
-    """Draw the three sub-layers of a decoder layer, and the memory that enters one."""
+    """Draw the three sub-layers of a decoder layer, their masks, and the memory."""
     canvas = Canvas(520, 470)
     left, width = 214.0, 200.0
     middle, right = left + width / 2, left + width + 24
@@ -88,8 +88,10 @@ def decoder_layer() -> Canvas:
         if attends:
             canvas.text(middle + 12, top + 56, "q", "query", bold=True)
         if number == 0:
+            _mask(canvas, "tgt_mask", top, left, lambda i, j: j <= i)
             _fork(canvas, middle, bottom - 14, top + 42, (-44, 58))
         if number == 1:
+            _mask(canvas, "src_mask", top, left, lambda i, j: j < 4)
             y = bottom - 14
             canvas.arrow((8, y), (middle - 80, y), role="memory", head=False, width=2.4)
             canvas.text(8, y - 13, "memory", "memory", bold=True, anchor="start")
@@ -107,10 +109,22 @@ def decoder_layer() -> Canvas:
     return canvas
 
 
+def _mask(
+    canvas: Canvas, name: str, top: float, right: float, open_: Callable[..., bool]
+) -> None:
+    """Draw a small mask with its name, and an arrow from it to the box at right."""
+    n, cell = 5, 9.0
+    x, y = right - 20 - n * cell, top - 5
+    shades = [[0.6 if open_(i, j) else 0.04 for j in range(n)] for i in range(n)]
+    canvas.grid(x, y, [[""] * n] * n, "highlight", cell=(cell, cell), shades=shades)
+    canvas.text(x + n * cell / 2, y - 13, name, mono=True)
+    canvas.arrow((x + n * cell + 3, top + 20), (right - 1, top + 20))
+
+
 def _fork(
     canvas: Canvas, x: float, y: float, top: float, offsets: tuple[float, float]
 ) -> None:
-    """Draw a key and a value that leave one line and enter a box above it."""
+    """Draw a key and a value that lead from one line to a box above it."""
     for dx, name, role in zip(offsets, "kv", ("key", "value"), strict=True):
         canvas.arrow((x, y), (x + dx, y), (x + dx, top), role=role)
         canvas.text(x + dx + 11, top + 14, name, role, bold=True)

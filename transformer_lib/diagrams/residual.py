@@ -46,7 +46,7 @@ def layer_and_batch_norm(
     rows = [[f"{number:.2f}" for number in row] for row in values]
     for left, title, reason, chosen in (
         (62, "layer norm", "one word, all its features", (len(rows) - 1, None)),
-        (326, "batch norm", "one feature, all the words", (None, 0)),
+        (326, "batch norm", "one feature, all words", (None, 0)),
     ):
         middle = left + 2 * cell[0]
         canvas.text(middle, 16, title, size=16, bold=True)
@@ -61,7 +61,7 @@ def layer_and_batch_norm(
 
 
 def position_wise(words: Sequence[str]) -> Canvas:
-    """Attention connects every word with every word, the network none with another.
+    """Attention connects every word with every word; the network connects none.
 
     Args:
         words: five of them, at most six letters long.
@@ -69,7 +69,7 @@ def position_wise(words: Sequence[str]) -> Canvas:
     canvas = Canvas(520, 236)
     for left, title, reason in (
         (12, "attention", "every word with every word"),
-        (274, "feed-forward", "every word by itself"),
+        (274, "feed-forward", "each word by itself"),
     ):
         xs = [left + x for x in (10, 58, 122, 172, 216)]
         canvas.text(left + 117, 14, title, size=16, bold=True)
@@ -111,7 +111,7 @@ def two_orders() -> Canvas:
 def _sublayer(
     canvas: Canvas, x: float, bottom: float, name: str, norm_first: bool
 ) -> None:
-    """Draw one way around the stream at x, and where its norm stands."""
+    """Draw one way around the stream at x, and where its norm sits."""
     side = x + 106  # the middle of the sub-layer's box
     box = bottom - (90 if norm_first else 62)
     join = box - 22

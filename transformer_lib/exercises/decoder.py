@@ -36,11 +36,12 @@ check_shift = Grader(
              lambda target, bos_id: torch.cat([target[:, :1], target], dim=1)],
         "nothing is shifted: every position reads its own answer.":
             lambda target, bos_id: target.clone(),
-        "the last column moved to the front, as roll does, so the padded row starts "
-        "with <pad>. Put bos_id there.": lambda target, bos_id: target.roll(1, dims=1),
+        "the last column was moved to the front, as roll does, so the padded row "
+        "starts with <pad>. Put bos_id there.":
+            lambda target, bos_id: target.roll(1, dims=1),
         "this is shifted left: every position reads the token after its answer.":
             lambda target, bos_id: target.roll(-1, dims=1),
-        "the first word is overwritten, but nothing has moved.":
+        "the first word is overwritten, but nothing is shifted.":
             lambda target, bos_id: (
                 torch.cat([_shift(target, 1)[:, :1], target[:, 1:]], 1)),
         "every row must start with bos_id.":
@@ -139,7 +140,7 @@ check_two_sources = Grader(
     run=_run_two_sources,
     view=lambda result, *case: result[0],
     solution=_TwoSources,
-    right="Back, across, across again, then think: each with its own add & norm.",
+    right="Back, across, across again, and think, each with its own add & norm.",
     mistakes={
         "the second memory isn't read.": {"order": (0, 1, 3)},
         "the first memory isn't read.": {"order": (0, 2, 3)},
@@ -147,13 +148,13 @@ check_two_sources = Grader(
         "self-attention must come first.": {"order": (1, 2, 0, 3)},
         "self-attention is missing.": {"order": (1, 2, 3)},
         "the feed-forward network is missing.": {"order": (0, 1, 2)},
-        "both cross-attentions read the first memory.":
+        "both cross-attention blocks read the first memory.":
             [{"change": _at(2, memory=lambda looks: looks[1][1])},
              {"change": _at(2, memory=lambda looks: looks[1][1],
                             mask=lambda looks: looks[1][2])}],
-        "both memories are hidden by the first one's mask.":
+        "both memories get the first one's mask.":
             {"change": _at(2, mask=lambda looks: looks[1][2])},
-        "both memories are read by the first cross-attention.":
+        "both memories are read by the first cross-attention block.":
             {"change": _at(2, block=lambda looks: 1)},
         "the causal mask is missing in self-attention.":
             {"change": _at(0, mask=lambda looks: None)},
@@ -163,13 +164,13 @@ check_two_sources = Grader(
         "keys and values must come from the memories, not from x.":
             {"change": lambda looks: [looks[0], *((look[0], None, look[2])
                                                   for look in looks[1:])]},
-        "the residual sums are missing: each sub-layer's output is added to its input.":
+        "the residuals are missing: add each sub-layer's input to its output.":
             {"connect": lambda x, step, norm: norm(step(x))},
-        "no norm is used; each sub-layer has one.":
+        "no norm is used; each sub-layer needs one.":
             {"connect": lambda x, step, norm: x + step(x)},
-        "this is always post-norm: hand norm_first on.":
+        "this is always post-norm: pass norm_first on.":
             {"connect": lambda x, step, norm: norm(x + step(x))},
-        "this is always pre-norm: hand norm_first on.":
+        "this is always pre-norm: pass norm_first on.":
             {"connect": lambda x, step, norm: x + step(norm(x))},
         "there are {} layer norms, but each of the four sub-layers needs its own.":
             Seen(lambda result, *case: result[1] != 4 and result[1],
@@ -196,7 +197,7 @@ def _look(maps, layer, n_heads, heads=slice):
 check_alignment = Grader(
     "a list with one tensor (batch, n_heads, tgt_len, src_len) per layer, the index of "
     "a layer, and how many of its first heads to average -> the source position that "
-    "each target position looks at most, (batch, tgt_len)",
+    "gets the most weight from each target position, (batch, tgt_len)",
     cases=lambda: [([*(3 * torch.randn(3, 2, 4, 5, 7)).softmax(dim=-1)], 1, 3)],
     solution=_look,
     right="One layer, its first heads, one source position per target position.",
@@ -211,7 +212,7 @@ check_alignment = Grader(
             {"heads": lambda n: slice(None)},
         "the last n_heads heads were averaged; average the first.":
             {"heads": lambda n: slice(-n, None)},
-        "only head number n_heads was used; average the ones before it.":
+        "only the head with index n_heads was used; average the ones before it.":
             {"heads": lambda n: [n]},
         "only head 0 was used; average the first n_heads.": {"heads": lambda n: [0]},
         "this is the last layer; use the one asked for.":
@@ -293,7 +294,7 @@ check_incremental = Grader(
     solution=_incremental,
     right="One position per step, and nothing is projected twice.",
     mistakes={
-        "earlier positions have seen later ones; each may only look back.":
+        "earlier positions saw later ones; each may only look back.":
             lambda layer, x, memory: layer(x, memory),
         "every position saw only itself; keep the keys and values of earlier ones.":
             lambda layer, x, memory: (

@@ -51,7 +51,7 @@ def _normalize(answer, x, gain, eps):
 
 
 check_rms_norm = Grader(
-    "a class: RMSNorm(d_model, eps), with a parameter gain (d_model,); its forward "
+    "a class: RMSNorm(d_model, eps), with a parameter gain (d_model,), whose forward "
     "takes x (batch, length, d_model) -> (batch, length, d_model)",
     cases=lambda: [(3 * torch.randn(2, 5, 7) + 2, torch.randn(7) + 1, 0.5)],
     run=_normalize,
@@ -61,14 +61,14 @@ check_rms_norm = Grader(
     mistakes={
         "the mean is subtracted; that is a layer norm without its bias.":
             {"center": 1},
-        "epsilon stands outside the root; add it to the mean square.":
+        "epsilon is outside the square root; add it to the mean square.":
             {"mend": lambda square, eps: square.sqrt() + eps},
         "epsilon is missing.": {"mend": lambda square, eps: square.sqrt()},
-        "the root is missing; divide by the root of the mean square.":
+        "the square root is missing; divide by the root mean square.":
             {"mend": lambda square, eps: square + eps},
         "the squares are summed; take their mean.": {"n": 7},
-        "the mean runs over the positions; it belongs to the features.": {"dim": 1},
-        "the mean runs over positions and features; each position has its own.":
+        "the mean is taken over the positions; take it over the features.": {"dim": 1},
+        "the mean is taken over positions and features; take one for each position.":
             {"dim": (1, 2)},
         "the gain is missing.": {"gain": False},
     },
@@ -102,13 +102,13 @@ def _draw_connection():
 
 
 check_connection = Grader(
-    "x (batch, length, d_model), the functions sublayer, norm and dropout, and "
+    "x (batch, length, d_model), the functions sublayer, norm, and dropout, and "
     "norm_first -> (batch, length, d_model)",
     cases=_draw_connection,
     solution=_connect,
-    right="Both orders, and the stream itself is never dropped.",
+    right="Both orders are right, and dropout never touches the stream itself.",
     mistakes={
-        "this is the other order; norm_first=True means x + f(norm(x)).":
+        "the order is wrong; norm_first=True means x + f(norm(x)).":
             [lambda x, f, norm, drop, norm_first: (
                  _connect(x, f, norm, drop, not norm_first)),
              _post(lambda x, f, norm, drop: x + drop(f(norm(x)))),
@@ -116,22 +116,22 @@ check_connection = Grader(
         "the residual is missing; add x.": _post(lambda x, f, norm, drop: drop(f(x))),
         "the residual is missing; add x before the norm.":
             _post(lambda x, f, norm, drop: norm(drop(f(x)))),
-        "the residual is missing; pre-norm adds x, too.":
+        "the residual is missing; pre-norm adds x too.":
             _pre(lambda x, f, norm, drop: drop(f(norm(x)))),
-        "the residual is taken after the norm; the sum needs x as it came.":
+        "x was normalized before it was added; add x exactly as it came in.":
             _pre(lambda x, f, norm, drop: norm(x) + drop(f(norm(x)))),
         "the norm is missing.":
             [_post(lambda x, f, norm, drop: x + drop(f(x))),
              _pre(lambda x, f, norm, drop: x + drop(f(x)))],
-        "only the sub-layer's output is normalized; the sum should be.":
+        "only the sub-layer's output is normalized; normalize the sum.":
             [_post(lambda x, f, norm, drop: x + drop(norm(f(x)))),
              _post(lambda x, f, norm, drop: x + norm(drop(f(x))))],
-        "dropout stands after the norm, so the residual stream is dropped.":
+        "dropout comes after the norm, so it drops numbers from the stream itself.":
             _post(lambda x, f, norm, drop: drop(norm(x + f(x)))),
-        "dropout acts on the sum; it belongs to the sub-layer's output.":
+        "dropout is applied to the sum; apply it to the sub-layer's output.":
             [_post(lambda x, f, norm, drop: norm(drop(x + f(x)))),
              _pre(lambda x, f, norm, drop: drop(x + f(norm(x))))],
-        "dropout acts on the sub-layer's input; it belongs to its output.":
+        "dropout is applied to the sub-layer's input; apply it to the output.":
             [_post(lambda x, f, norm, drop: norm(x + f(drop(x)))),
              _pre(lambda x, f, norm, drop: x + f(drop(norm(x))))],
         "dropout is missing.":
@@ -150,18 +150,18 @@ check_copied_gain = Grader(
     "-> the gain (d_model,) with which `nn.LayerNorm` does the same",
     cases=lambda: [(1 + torch.randn(width).abs(),) for width in (2, 5, 64)],
     solution=_copied_gain,
-    right="The same outputs as before, from another norm.",
+    right="The same outputs as before, from a different norm.",
     mistakes={
         "the gain is unchanged; the outputs still differ.": lambda gain: gain.clone(),
         "the factor is upside down: the unbiased norm's outputs are smaller.":
             {"factor": lambda n: (n / (n - 1)) ** 0.5},
-        "the root is missing: (N - 1) / N is the factor of the variances.":
+        "the square root is missing: (n - 1) / n is the factor of the variances.":
             {"factor": lambda n: (n - 1) / n},
-        "the root is missing, and the factor is upside down.":
+        "the square root is missing, and the factor is upside down.":
             {"factor": lambda n: n / (n - 1)},
-        "N counts the features, but the factor holds N + 1.":
+        "the factor contains n + 1, but no variance here divides by that.":
             {"factor": lambda n: (n / (n + 1)) ** 0.5},
-        "this factor is right for 2 features only; it depends on their number.":
+        "this factor is right for 2 features only; it depends on how many there are.":
             {"factor": lambda n: 0.5**0.5},
     },
 )  # fmt: skip
@@ -231,11 +231,11 @@ def _name(ends):
 
 check_identity_start = Grader(
     "a MultiHeadAttention and a FeedForward, whose parameters are changed in place: "
-    "both must return 0 at first, and be able to learn",
+    "both must return 0 at first, but be able to learn",
     cases=_draw_layer,
     run=_start,
     solution=_zero("weight", "bias"),
-    right="Both write nothing at first, and can learn to write anything.",
+    right="Both write nothing at first, but can learn to write anything.",
     any_answer=True,
     mistakes={
         "a sub-layer still adds the bias of {}.":
@@ -246,7 +246,7 @@ check_identity_start = Grader(
                  [_zero("bias"),
                   _zero("weight", "bias", ends=["self_attn.out_proj"]),
                   _zero("weight", "bias", ends=["feed_forward.contract"])]),
-        "the sub-layer returns 0 forever: no gradient reaches {}.weight.":
+        "the sub-layer can't learn: no gradient reaches {}.weight.":
             Seen(lambda seen, *case: _name(seen.stuck), _zero_everything),
         "you changed {}, which isn't needed.":
             Seen(lambda seen, *case: _name(seen.spare), _zero_too_much),
