@@ -235,7 +235,7 @@ check_identity_start = Grader(
     cases=_draw_layer,
     run=_start,
     solution=_zero("weight", "bias"),
-    right="Both write nothing at first, but can learn to write anything.",
+    right="Both write nothing at first, but can still learn.",
     any_answer=True,
     mistakes={
         "a sub-layer still adds the bias of {}.":
