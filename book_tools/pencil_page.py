@@ -25,7 +25,7 @@ from book_tools.notebook_parts import code_cells, headings, printed_text
 from book_tools.notebooks import execute, stored_text
 from book_tools.output_rules import figure_alt
 from book_tools.repository import address, bootstrap
-from book_tools.template import chapter_of, is_new_form
+from book_tools.template import chapter_of
 from book_tools.toc import ROOT
 
 PAGE = Path("book/pencil.ipynb")
@@ -50,6 +50,7 @@ from transformer_lib import pencil
 
 torch.set_printoptions(precision=2, sci_mode=False)
 _ = torch.set_grad_enabled(False)  # nothing is trained here"""
+FOLDS = ("cellView", "jupyter", "mystnb", "tags")  # how a cell is shown
 KNOWN = {*dir(builtins), "math", "torch", "pencil"}
 
 
@@ -67,8 +68,8 @@ def pencil_cells(notebook: NotebookNode) -> list[tuple[int, NotebookNode]]:
     return [pair for pair in code_cells(notebook) if "pencil" in pair[1].metadata]
 
 
-def page(root: Path = ROOT) -> NotebookNode | None:
-    """The page as the chapters have it now, not yet run; None if they have no cells."""
+def page(root: Path = ROOT) -> NotebookNode:
+    """The page as the chapters have it now, not yet run."""
     cells = []
     for path, notebook in chapters(root):
         [(_, title), *_] = headings(notebook.cells[0].source)
@@ -76,9 +77,8 @@ def page(root: Path = ROOT) -> NotebookNode | None:
         for _, cell in pencil_cells(notebook):
             if isinstance(cell.metadata["pencil"], str):
                 cells.append(new_markdown_cell(cell.metadata["pencil"]))
-            cells.append(new_code_cell(cell.source))
-    if not cells:
-        return None
+            kept = {key: cell.metadata[key] for key in FOLDS if key in cell.metadata}
+            cells.append(new_code_cell(cell.source, metadata=kept))
     start = [
         new_markdown_cell(INTRODUCTION),
         new_code_cell(bootstrap(address(root)), metadata={"tags": ["remove-cell"]}),
@@ -87,25 +87,13 @@ def page(root: Path = ROOT) -> NotebookNode | None:
     return new_notebook(cells=[*start, *cells])
 
 
-def is_due(root: Path = ROOT) -> bool:
-    """Whether all chapters have the form in which they carry such cells."""
-    paths = {chapter_of(path): path for path in (root / PAGE.parent).glob("*_*.ipynb")}
-    return all(
-        number in paths and is_new_form(nbformat.read(paths[number], as_version=4))
-        for number in CHAPTERS
-    )
-
-
 def differences(root: Path = ROOT) -> Iterator[str]:
     """What the stored page shows otherwise than the chapters do."""
     path = root / PAGE
     if not path.exists():
-        if is_due(root):
-            yield f"{PAGE} is missing: python -m book_tools.pencil_page"
+        yield f"{PAGE} is missing: python -m book_tools.pencil_page"
         return
-    if (made := page(root)) is None:
-        yield f"{PAGE} is there, but no chapter has cells for it"
-        return
+    made = page(root)
     stored = nbformat.read(path, as_version=4)
     if [cell.source for cell in stored.cells] != [cell.source for cell in made.cells]:
         yield f"{PAGE} is not made of these chapters: python -m book_tools.pencil_page"
@@ -170,9 +158,6 @@ RULES = [pencil]
 def main(root: Path = ROOT) -> int:
     """Write the page and run it; return the exit status."""
     made, path = page(root), root / PAGE
-    if made is None:
-        print(f"no chapter has cells for {PAGE}: nothing is written")
-        return 0
     before = path.read_text(encoding="utf-8") if path.exists() else None
     path.write_text(stored_text(made), encoding="utf-8", newline="\n")
     try:

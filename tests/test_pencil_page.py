@@ -114,27 +114,9 @@ def test_a_cell_that_fails_leaves_the_page_as_it_was(root, capsys, there):
     assert (path.read_bytes() if path.exists() else None) == stored
 
 
-def test_without_such_cells_there_is_no_page(root, capsys):
-    for name in ("01_a", "02_b"):
-        write(root, f"{name}.ipynb", "1. Empty", new_code_cell("print(1)"))
-    assert "no chapter has cells for it" in "".join(differences(root))
+def test_a_missing_page_is_seen(root):
     (root / "book/pencil.ipynb").unlink()
-    assert pencil_page.main(root) == 0
-    assert "nothing is written" in capsys.readouterr().out
-    assert not (root / "book/pencil.ipynb").exists()
-    assert list(differences(root)) == []
-
-
-def test_the_page_is_due_once_all_chapters_can_have_such_cells(tmp_path):
-    (tmp_path / "book").mkdir()
-    for number in range(1, 8):
-        write(tmp_path, f"0{number}_a.ipynb", f"{number}. A")
-    assert list(differences(tmp_path)) == []
-    old = new_markdown_cell("## What you will build")
-    write(tmp_path, "08_a.ipynb", "8. A", old)
-    assert list(differences(tmp_path)) == []
-    write(tmp_path, "08_a.ipynb", "8. A")
-    assert "is missing" in "".join(differences(tmp_path))
+    assert "is missing" in "".join(differences(root))
 
 
 @pytest.mark.parametrize(
