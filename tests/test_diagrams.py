@@ -6,9 +6,11 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+import torch
 from PIL import Image
 
 from transformer_lib.diagrams import Canvas, model_map
+from transformer_lib.diagrams.alignment import Aligned, alignment_page
 from transformer_lib.diagrams.canvas import COLORS, mime_bundle
 from transformer_lib.diagrams.model_map import PARTS
 from transformer_lib.palette import LIGHT
@@ -83,3 +85,31 @@ def test_lighting_a_part_lights_that_part_and_not_all(part: str) -> None:
 
 def test_the_map_is_the_same_on_every_run() -> None:
     assert model_map(["masks"]).svg("x") == model_map(["masks"]).svg("x")
+
+
+def aligned(**changes) -> Aligned:
+    parts = {"source": ["im", "<x>"], "gloss": ["in", ""], "target": ["a", "b"]}
+    weights = torch.tensor([[0.9, 0.1], [0.25, 0.75]])
+    return Aligned(**{**parts, "weights": weights, **changes})
+
+
+def test_each_target_word_says_where_it_looked() -> None:
+    page = alignment_page([aligned(), aligned(target=["c", "d"])], "two pairs")
+    labels = re.findall(r'aria-label="(\w looks at [^"]*)"', page)
+    assert labels[0] == "a looks at im 90%, &lt;x&gt; 10%"
+    assert [label[0] for label in labels] == list("abcd")
+    assert page.count('type="radio"') == page.count("<label") == 2
+    assert page.count(" checked>") == 1
+    assert "<x>" not in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"weights": torch.ones(2, 3)}, r"shape \(2, 2\).*not \(2, 3\)"),
+        ({"gloss": ["in"]}, "2 source tokens, but 1 glosses"),
+    ],
+)
+def test_an_alignment_that_does_not_fit_is_refused(changes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        aligned(**changes)
