@@ -28,18 +28,45 @@ from book_tools.toc import ROOT
 CACHE = "cache"
 CACHE_CHAPTER = 12  # explains the argument; chapters before it leave it out
 
-MODEL = "transformer_lib.model"
+LIBRARY = "transformer_lib"
 PARTS = {  # chapter: what a reader has written by its end
-    1: ["embeddings.Embeddings", "embeddings.PositionalEncoding"],
-    2: ["attention.scaled_dot_product_attention"],
-    3: ["attention.MultiHeadAttention"],
-    4: ["masks.padding_mask", "masks.causal_mask"],
-    5: ["layers.LayerNorm", "layers.SublayerConnection", "layers.FeedForward"],
-    6: ["layers.EncoderLayer", "transformer.Encoder"],
-    7: ["layers.DecoderLayer", "transformer.Decoder"],
-    8: ["transformer.Transformer"],
+    1: ["model.embeddings.Embeddings", "model.embeddings.PositionalEncoding"],
+    2: ["model.attention.scaled_dot_product_attention"],
+    3: ["model.attention.MultiHeadAttention"],
+    4: ["model.masks.padding_mask", "model.masks.causal_mask"],
+    5: [
+        "model.layers.LayerNorm",
+        "model.layers.SublayerConnection",
+        "model.layers.FeedForward",
+    ],
+    6: ["model.layers.EncoderLayer", "model.transformer.Encoder"],
+    7: ["model.layers.DecoderLayer", "model.transformer.Decoder"],
+    8: ["model.transformer.Transformer"],
 }
 PARTS[0] = [part for parts in PARTS.values() for part in parts]
+PARTS |= {
+    9: ["data.batches.pad_batch", "data.batches.make_batch", "data.batches.batch_plan"],
+    10: [
+        "training.loss.split_target",
+        "training.loss.label_smoothed_loss",
+        "training.schedule.learning_rate",
+        "training.loop.train_step",
+    ],
+    11: [
+        "generation.incremental.RecomputingDecoder",
+        "generation.greedy.greedy_decode",
+        "generation.beam_search.BeamHypotheses",
+        "generation.beam_search.beam_search",
+        "generation.sampling.SamplingConfig",
+        "generation.sampling.sample",
+    ],
+    12: [
+        "generation.incremental.KeyValueCache",
+        "generation.incremental.SourceCache",
+        "generation.incremental.IncrementalDecoder",
+    ],
+    15: ["model.classifier.Pool", "model.classifier.EncoderClassifier"],
+}
 
 Definition = ast.ClassDef | ast.FunctionDef
 
@@ -296,8 +323,8 @@ def complete(notebook: NotebookNode, path: Path) -> Iterator[str]:
         return
     held = {name for _, cell in code_cells(notebook) for name in claims(cell)}
     for part in PARTS.get(chapter_of(path), []):
-        if f"{MODEL}.{part}" not in held:
-            yield f"no cell with the metadata 'defines': '{MODEL}.{part}'"
+        if f"{LIBRARY}.{part}" not in held:
+            yield f"no cell with the metadata 'defines': '{LIBRARY}.{part}'"
 
 
 FILE_RULES = [defined, complete]

@@ -56,7 +56,7 @@ FROM_THE_SOURCES = "From the sources"
 CLASS = Part(
     ("The class", "The classes", "The function", "The functions", "The model"),
     ("import",),
-    needed=range(1, 9),
+    needed=range(1, 13),
     allowed=range(1, 100),
 )
 BY_CLASS = [

@@ -10,7 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from book_tools.definitions import (
-    MODEL,
+    LIBRARY,
     PARTS,
     complete,
     defined,
@@ -21,7 +21,7 @@ from book_tools.definitions import (
 # --- the library's code as a chapter writes it ----------------------------------------
 
 CELLS = {
-    "attention.scaled_dot_product_attention": '''
+    "model.attention.scaled_dot_product_attention": '''
 def scaled_dot_product_attention(
     query, key, value, mask=None, dropout=0.0
 ):
@@ -37,7 +37,7 @@ def scaled_dot_product_attention(
         return F.dropout(weights, dropout) @ value, weights
     return weights @ value, weights
 ''',
-    "attention.MultiHeadAttention": """
+    "model.attention.MultiHeadAttention": """
 class MultiHeadAttention(nn.Module):
     def __init__(
         self, d_model, n_heads, d_inputs=None, bias=True, dropout=0.0
@@ -69,11 +69,11 @@ class MultiHeadAttention(nn.Module):
     def join_heads(self, x):
         return x.transpose(1, 2).flatten(-2)
 """,
-    "masks.padding_mask": """
+    "model.masks.padding_mask": """
 def padding_mask(ids, pad_id):
     return (ids != pad_id)[:, None, None, :]
 """,
-    "layers.FeedForward": """
+    "model.layers.FeedForward": """
 class FeedForward(nn.Module):
     def __init__(self, d_model, d_ff, activation="relu", dropout=0.0):
         super().__init__()
@@ -85,7 +85,7 @@ class FeedForward(nn.Module):
     def forward(self, x):
         return self.contract(self.dropout(self.activation(self.expand(x))))
 """,
-    "layers.DecoderLayer": """
+    "model.layers.DecoderLayer": """
 class DecoderLayer(nn.Module):
     def __init__(self, self_attn, cross_attn, feed_forward,
                  dropout=0.1, norm_first=False, eps=1e-5):
@@ -109,7 +109,7 @@ class DecoderLayer(nn.Module):
         x = self.cross_attn_connection(x, look_across)
         return self.feed_forward_connection(x, self.feed_forward)
 """,
-    "transformer.Decoder": """
+    "model.transformer.Decoder": """
 class Decoder(nn.Module):
     def __init__(self, layers, norm=None):
         super().__init__()
@@ -121,7 +121,7 @@ class Decoder(nn.Module):
             x = layer(x, memory, src_mask, tgt_mask)
         return x if self.norm is None else self.norm(x)
 """,
-    "transformer.Transformer": """
+    "model.transformer.Transformer": """
 class Transformer(nn.Module):
     def __init__(self, config):
         super().__init__()
@@ -155,13 +155,13 @@ class Transformer(nn.Module):
         return self.decoder(x, memory, src_mask, tgt_mask)
 """,
 }
-HEADS, MASK = "attention.MultiHeadAttention", "masks.padding_mask"
+HEADS, MASK = "model.attention.MultiHeadAttention", "model.masks.padding_mask"
 CHAPTER, CACHE_CHAPTER = Path("03_heads.ipynb"), Path("12_cache.ipynb")
 
 
 def messages(source, *parts, path=CHAPTER):
     """What the rule says about a cell that claims to define these parts."""
-    names = [f"{MODEL}.{part}" for part in parts]
+    names = [f"{LIBRARY}.{part}" for part in parts]
     cell = new_code_cell(source, metadata={"defines": names})
     return list(defined(new_notebook(cells=[cell]), path))
 
@@ -173,7 +173,7 @@ def test_the_librarys_code_stripped_by_hand_is_the_same(part):
 
 @pytest.mark.parametrize("part", PARTS[0])
 def test_the_librarys_own_code_is_the_same_where_the_cache_is_known(part):
-    source = ast.unparse(library_definition(f"{MODEL}.{part}"))
+    source = ast.unparse(library_definition(f"{LIBRARY}.{part}"))
     assert messages(source, part, path=CACHE_CHAPTER) == []
     found = messages(source, part)
     assert bool(found) == ("cache" in source), "no cache before its chapter"
@@ -181,7 +181,7 @@ def test_the_librarys_own_code_is_the_same_where_the_cache_is_known(part):
 
 @pytest.mark.parametrize("part", PARTS[0])
 def test_what_a_chapter_shows_has_no_check_and_no_cache(part):
-    shown = ast.unparse(plain(library_definition(f"{MODEL}.{part}"), cached=False))
+    shown = ast.unparse(plain(library_definition(f"{LIBRARY}.{part}"), cached=False))
     assert not any(word in shown for word in ("check_", "cache", '"""', "Tensor"))
 
 
@@ -195,8 +195,8 @@ CHANGES = [  # part, what is replaced, by what
     (HEADS, "bias=True", "bias=False"),
     (HEADS, "dropout=0.0\n    ):", "dropout=0.1\n    ):"),
     (HEADS, "mask=None", "mask"),
-    ("layers.DecoderLayer", "eps=1e-5", "eps=1e-6"),
-    ("layers.FeedForward", '"relu"', '"gelu"'),
+    ("model.layers.DecoderLayer", "eps=1e-5", "eps=1e-6"),
+    ("model.layers.FeedForward", '"relu"', '"gelu"'),
     # lines that are swapped, missing, or too many
     (
         HEADS,
@@ -207,8 +207,8 @@ CHANGES = [  # part, what is replaced, by what
     ),
     (HEADS, "        self.dropout = dropout\n", ""),
     (HEADS, "        super().__init__()\n", ""),
-    ("transformer.Transformer", "        initialize(self)\n", ""),
-    ("transformer.Transformer", "        tgt_mask[..., 0] = True\n", ""),
+    ("model.transformer.Transformer", "        initialize(self)\n", ""),
+    ("model.transformer.Transformer", "        tgt_mask[..., 0] = True\n", ""),
     (HEADS, "        output =", "        print(q)\n        output ="),
     # other names
     (HEADS, "def forward(self, query, key", "def forward(self, key, query"),
@@ -223,16 +223,24 @@ CHANGES = [  # part, what is replaced, by what
     (HEADS, "if self.training else", "if not self.training else"),
     (MASK, "!=", "=="),
     (MASK, "None, None, :", "None, :, None"),
-    ("attention.scaled_dot_product_attention", "~mask, 0.0", "mask, 0.0"),
-    ("attention.scaled_dot_product_attention", "math.sqrt", "torch.sqrt"),
-    ("layers.DecoderLayer", "x, memory, memory, src_mask", "x, memory, x, src_mask"),
-    ("layers.DecoderLayer", "look_across)", "look_back)"),
-    ("transformer.Transformer", "tgt_mask & causal", "tgt_mask | causal"),
-    ("transformer.Transformer", '!= "none"', '== "all"'),
+    ("model.attention.scaled_dot_product_attention", "~mask, 0.0", "mask, 0.0"),
+    ("model.attention.scaled_dot_product_attention", "math.sqrt", "torch.sqrt"),
+    (
+        "model.layers.DecoderLayer",
+        "x, memory, memory, src_mask",
+        "x, memory, x, src_mask",
+    ),
+    ("model.layers.DecoderLayer", "look_across)", "look_back)"),
+    ("model.transformer.Transformer", "tgt_mask & causal", "tgt_mask | causal"),
+    ("model.transformer.Transformer", '!= "none"', '== "all"'),
     # arguments that hang on the cache, and others beside them
-    ("transformer.Transformer", "embeddings(tgt_in)", "embeddings(tgt_in, positions)"),
-    ("transformer.Decoder", "tgt_mask)\n        return", ")\n        return"),
-    ("transformer.Decoder", "tgt_mask=None", "tgt_mask=None, cache=None"),
+    (
+        "model.transformer.Transformer",
+        "embeddings(tgt_in)",
+        "embeddings(tgt_in, positions)",
+    ),
+    ("model.transformer.Decoder", "tgt_mask)\n        return", ")\n        return"),
+    ("model.transformer.Decoder", "tgt_mask=None", "tgt_mask=None, cache=None"),
 ]
 
 
@@ -281,7 +289,7 @@ OTHERS = [  # a cell, what it claims, what the rule says
     (f"{CELLS[MASK]}\ndef helper(): pass", [MASK], "defines helper, but its metadata"),
     (CELLS[MASK], [MASK, HEADS], "does not define MultiHeadAttention"),
     ("if x:" + CELLS[MASK].replace("\n", "\n  "), [MASK], "does not define padding_m"),
-    (CELLS[MASK], ["masks.other_mask"], "the library defines no such thing"),
+    (CELLS[MASK], ["model.masks.other_mask"], "the library defines no such thing"),
     (CELLS[MASK], ["other.padding_mask"], "the library defines no such thing"),
     ("def padding_mask(", [MASK], "cannot be compared with the library"),
 ]
@@ -294,13 +302,15 @@ def test_a_cell_defines_what_it_claims_and_nothing_else(source, claimed, message
 
 
 def test_one_cell_may_define_several():
-    both = CELLS[MASK] + CELLS["layers.FeedForward"]
-    assert messages(both, MASK, "layers.FeedForward") == []
-    assert len(messages(both.replace("!=", "=="), MASK, "layers.FeedForward")) == 1
+    both = CELLS[MASK] + CELLS["model.layers.FeedForward"]
+    assert messages(both, MASK, "model.layers.FeedForward") == []
+    assert (
+        len(messages(both.replace("!=", "=="), MASK, "model.layers.FeedForward")) == 1
+    )
 
 
 def test_the_names_may_be_one_string():
-    cell = new_code_cell("x = 1", metadata={"defines": f"{MODEL}.{MASK}"})
+    cell = new_code_cell("x = 1", metadata={"defines": f"{LIBRARY}.{MASK}"})
     [message] = defined(new_notebook(cells=[cell]), CHAPTER)
     assert "does not define padding_mask" in message
 
@@ -313,10 +323,10 @@ def test_a_chapter_of_the_new_form_has_its_classes():
         new_markdown_cell("## Where we are"),
         new_markdown_cell("## What you will build"),
     )
-    held = new_code_cell("", metadata={"defines": f"{MODEL}.masks.causal_mask"})
+    held = new_code_cell("", metadata={"defines": f"{LIBRARY}.model.masks.causal_mask"})
     [message] = missing("04_masks.ipynb", new, held)
-    assert f"'defines': '{MODEL}.{MASK}'" in message
+    assert f"'defines': '{LIBRARY}.{MASK}'" in message
     assert len(missing("04_masks.ipynb", new)) == 2
     assert missing("04_masks.ipynb", old) == []
-    assert missing("09_data.ipynb", new) == missing("performance.ipynb", new) == []
+    assert missing("16_code.ipynb", new) == missing("performance.ipynb", new) == []
     assert len(missing("00_one_sitting.ipynb", new)) == len(PARTS[0]) == 14

@@ -482,7 +482,9 @@ def test_every_rule_has_a_planted_mistake():
     }
 
 
-@pytest.mark.parametrize(("chapter", "needed"), [("00", 0), ("08", 2), ("09", 0)])
+@pytest.mark.parametrize(
+    ("chapter", "needed"), [("00", 0), ("08", 2), ("12", 1), ("13", 0)]
+)
 def test_only_the_chapters_about_the_parts_must_have_a_class(book, chapter, needed):
     notebook = good_chapter()
     change("# 4.", "# 4.", f"# {int(chapter)}.")(notebook)
