@@ -10,7 +10,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from transformer_lib.experiments.ablation_runs import (
 )
 from transformer_lib.experiments.ablations import SIZES, VARIANTS, Plan, Variant
 from transformer_lib.fast.allocator import keep_freed_memory
-from transformer_lib.training.recipe import read_recipe
+from transformer_lib.training.recipe import Recipe, read_recipe
 from transformer_lib.training.translation import prepare
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -54,6 +54,12 @@ def begin(path: Path, plan: Plan) -> dict[str, Any]:
                 "away to begin anew"
             )
     return old
+
+
+def recipe() -> Recipe:
+    """Return the recipe of the record: English to German."""
+    shipped = read_recipe("grammar")
+    return replace(shipped, data=replace(shipped.data, reverse=False))
 
 
 def missing(runs: Sequence[dict[str, Any]], n_seeds: int) -> Iterator[tuple]:
@@ -102,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ValueError as error:
         sys.exit(f"error: {error}")
     todo = list(missing(record["runs"], options.seeds))
-    data = prepare(read_recipe("grammar")) if todo else None
+    data = prepare(recipe()) if todo else None
     for seed, variant in tqdm(todo, unit="run", disable=not sys.stderr.isatty()):
         record["runs"].append(measure(variant, seed, data, plan))
         write_results(record, options.out)

@@ -384,7 +384,7 @@ sys.meta_path = [each for each in sys.meta_path if "editable" not in repr(each).
 import transformer_lib
 assert transformer_lib.__file__.startswith(sys.argv[1]), transformer_lib.__file__
 text = ["Zwei Kinder spielen im Schnee."]
-print(transformer_lib.load("grammar").translate(["the cat sleeps"], n_beams=4))
+print(transformer_lib.load("grammar").translate(["die Katze schläft"], n_beams=4))
 from transformer_lib.cli import train
 from transformer_lib.acceleration import make_engine
 assert make_engine.__module__ == "transformer_lib.acceleration"
@@ -402,4 +402,4 @@ def test_without_the_folder_fast_everything_works(tmp_path) -> None:
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == str(load("grammar").translate(["the cat sleeps"], 4))
+    assert done.stdout.strip() == str(load("grammar").translate(["die Katze schläft"], 4))

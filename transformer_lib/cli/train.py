@@ -1,9 +1,9 @@
 """The command that trains: `python -m transformer_lib train --config grammar`.
 
 Without an argument it trains on the sentences inside the package. It needs no network
-and no accelerator, and uses one where there is one. With `--resume` it resumes a run
-that was interrupted. `torchrun --nproc-per-node 4 -m transformer_lib train ...` shares
-the work.
+and no accelerator, and uses one where there is one. With `--source` and `--target` it
+trains on two text files of yours. With `--resume` it resumes a run that was
+interrupted. `torchrun --nproc-per-node 4 -m transformer_lib train ...` shares the work.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from transformer_lib.acceleration import keep_freed_memory
@@ -18,7 +19,12 @@ from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import SCORES
 from transformer_lib.training import classification
 from transformer_lib.training.evaluate import describe, evaluate
-from transformer_lib.training.recipe import ClassifierTraining, Recipe, read_recipe
+from transformer_lib.training.recipe import (
+    ClassifierTraining,
+    DataRecipe,
+    Recipe,
+    read_recipe,
+)
 from transformer_lib.training.run import is_first_process
 from transformer_lib.training.translation import prepare, train
 
@@ -26,11 +32,14 @@ from transformer_lib.training.translation import prepare, train
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line, train, and print the scores."""
     options = _parser().parse_args(arguments)
-    folder = Path(options.out or f"runs/{Path(options.config).stem}")
+    name = Path(options.source or options.config).stem
+    folder = Path(options.out or f"runs/{name}")
     progress = sys.stderr.isatty() and not options.quiet and is_first_process()
     keep_freed_memory()
     try:
         recipe = read_recipe(options.config)
+        if options.source or options.target:
+            recipe = replace(recipe, data=_own_files(recipe, options))
         classify = isinstance(recipe.training, ClassifierTraining)
         run = _train_classifier if classify else _train_translator
         seconds, scores = run(recipe, folder, options.resume, progress)
@@ -38,6 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(f"error: {error}")
     if is_first_process():
         sys.stdout.write(f"{folder}: trained in {seconds:.0f} seconds\n{scores}")
+
+
+def _own_files(recipe: Recipe, options: argparse.Namespace) -> DataRecipe:
+    """Return what a recipe says of data, with two files in place of its corpus."""
+    paths = [str(Path(file).resolve()) if file else ""
+             for file in (options.source, options.target)]  # fmt: skip
+    own = {"corpus": "", "source": paths[0], "target": paths[1], "reverse": False}
+    return replace(recipe.data, **own)
 
 
 def _train_translator(
@@ -72,6 +89,14 @@ def _parser() -> argparse.ArgumentParser:
         "--config",
         default="home-assistant",
         help="name of a shipped recipe, or a TOML file (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--source",
+        metavar="FILE",
+        help="train on sentences of your own, one a line, in place of the recipe's",
+    )
+    parser.add_argument(
+        "--target", metavar="FILE", help="their translations, in the same lines"
     )
     parser.add_argument("--out", help="folder of the run (default: runs/NAME)")
     parser.add_argument(

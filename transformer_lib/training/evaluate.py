@@ -18,8 +18,12 @@ SEARCHES = (1, 4)  # numbers of beams
 
 def load_corpus(recipe: Recipe) -> ParallelCorpus:
     """Load the sentences of a recipe, in its direction."""
-    corpus = corpora.load(recipe.data.corpus)
-    return corpus.reversed() if recipe.data.reverse else corpus
+    data = recipe.data
+    if data.corpus:
+        corpus = corpora.load(data.corpus)
+    else:
+        corpus = ParallelCorpus.from_files(data.source, data.target)
+    return corpus.reversed() if data.reverse else corpus
 
 
 def evaluate(

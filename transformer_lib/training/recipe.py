@@ -36,19 +36,38 @@ class DataRecipe:
     """Which sentences, which tokens.
 
     Attributes:
-        corpus: its name for `corpora.load`.
-        reverse: translate from German to English instead.
+        corpus: its name for `corpora.load`; "" for two files of your own.
+        source, target: these files, one sentence a line, the translation of each in
+            the same line of the other.
+        reverse: translate in the other direction: a corpus of the package from German
+            to English, two files from target to source.
         tokens: "subwords", or "words" for a corpus with a closed vocabulary.
         vocab_size: number of subwords, both languages together.
         max_len: most tokens of a sentence, eos counted; longer pairs are left out of
             training.
     """
 
-    corpus: str
+    corpus: str = ""
+    source: str = ""
+    target: str = ""
     reverse: bool = False
     tokens: Tokens = "subwords"
     vocab_size: Count = 4000
     max_len: Count = 100
+
+    def __post_init__(self) -> None:
+        """Refuse no sentences, and sentences from two places."""
+        files = [name for name in (self.source, self.target) if name]
+        if not self.corpus and len(files) < 2:
+            raise ValueError(
+                "corpus is missing: name one, or give both source and target, two "
+                "text files"
+            )
+        if self.corpus and files:
+            raise ValueError(
+                f"corpus {self.corpus!r} and the file {files[0]!r} are two sources of "
+                "sentences; give one"
+            )
 
 
 @checked_dataclass(frozen=True, kw_only=True, config=STRICT)

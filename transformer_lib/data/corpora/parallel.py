@@ -1,6 +1,7 @@
 """Sentence pairs in three parts, read from files and checked."""
 
 import gzip
+import random
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +9,8 @@ from pathlib import Path
 
 Pair = tuple[str, str]
 PARTS = ("train", "valid", "test")
+_FEWEST = 20  # one pair in so many is held out
+_MOST_HELD = 1000
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,51 @@ class ParallelCorpus:
         read = [_read_part(Path(folder), part, languages) for part in parts]
         return cls(name, *languages, *read)
 
+    @classmethod
+    def from_files(
+        cls, source: str | Path, target: str | Path, seed: int = 0
+    ) -> "ParallelCorpus":
+        """Read two files, one sentence a line, and hold some of the pairs out.
+
+        A twentieth of the different source sentences, 1,000 at most, is for validation
+        and as many for the test. All pairs with the same source stay together, so that
+        no test sentence is in the training part.
+
+        Args:
+            source: file of the sentences; the end of its name, as in `mine.fr`, is
+                the language.
+            target: file with the translation of each in the same line.
+            seed: of the choice.
+
+        Raises:
+            FileNotFoundError: a file is missing; which one.
+            ValueError: the files differ in their number of lines, one of them is no
+                UTF-8, a line is empty, or there are fewer than 20 different sources.
+        """
+        paths = Path(source), Path(target)
+        for path in paths:
+            if not path.is_file():
+                raise FileNotFoundError(f"there is no file {path}")
+        pairs = _read_pairs(*paths)
+        for line, pair in enumerate(pairs, start=1):
+            if not all(pair):
+                raise ValueError(f"{paths[not pair[1]]}, line {line} is empty")
+        sources = sorted({src for src, _ in pairs})
+        if len(sources) < _FEWEST:
+            raise ValueError(
+                f"{paths[0]} has {len(sources)} different sentences, but at least "
+                f"{_FEWEST} are needed to hold some out"
+            )
+        random.Random(seed).shuffle(sources)
+        n_held = min(len(sources) // _FEWEST, _MOST_HELD)
+        held = {src: ("test", "valid")[n // n_held]
+                for n, src in enumerate(sources[: 2 * n_held])}  # fmt: skip
+        parts = {part: [] for part in PARTS}
+        for pair in pairs:
+            parts[held.get(pair[0], "train")].append(pair)
+        languages = [path.name.removesuffix(".gz").rpartition(".")[2] for path in paths]
+        return cls(paths[0].stem, *languages, **{k: tuple(v) for k, v in parts.items()})
+
     def reversed(self) -> "ParallelCorpus":
         """Return the corpus in the other direction."""
         turned = {
@@ -99,11 +147,14 @@ def read_lines(path: Path) -> list[str]:
 
 
 def _read_part(folder: Path, part: str, languages: tuple[str, str]) -> tuple[Pair, ...]:
-    paths = [_find(folder, f"{part}.{language}") for language in languages]
-    src, tgt = (read_lines(path) for path in paths)
+    return _read_pairs(*(_find(folder, f"{part}.{language}") for language in languages))
+
+
+def _read_pairs(source: Path, target: Path) -> tuple[Pair, ...]:
+    src, tgt = read_lines(source), read_lines(target)
     if len(src) != len(tgt):
         raise ValueError(
-            f"{paths[0]} has {len(src)} lines, but {paths[1].name} has {len(tgt)}"
+            f"{source} has {len(src)} lines, but {target.name} has {len(tgt)}"
         )
     return tuple(zip(src, tgt, strict=True))
 
