@@ -81,20 +81,21 @@ def batch_tensors(tensors: dict[str, Sequence[Sequence[str]]]) -> Canvas:
     return canvas
 
 
-def shifted_rows(pairs: Sequence[tuple[str, str]], asked: Sequence[bool]) -> Canvas:
+def shifted_rows(pairs: Sequence[tuple[str, str]], new: Sequence[bool]) -> Canvas:
     """Draw what each position reads and, above it, what it must predict.
 
     Args:
         pairs: what a position reads and what it must predict.
-        asked: whether the loss counts the prediction.
+        new: which of them are highlighted.
     """
     canvas = Canvas(520, 128)
     width = min(78.0, 410 / len(pairs))
     for name, y in (("predicts", 32), ("reads", 98)):
         canvas.text(94, y, name, anchor="end")
-    for number, ((read, answer), counts) in enumerate(zip(pairs, asked, strict=True)):
-        x = 102 + width * number
-        canvas.box(x + 2, 17, width - 4, 30, answer, "target", size=13.5, lit=counts)
-        canvas.box(x + 2, 83, width - 4, 30, read, "target", size=13.5, lit=counts)
-        canvas.arrow((x + width / 2, 83), (x + width / 2, 49), lit=counts)
+    for number, ((read, answer), lit) in enumerate(zip(pairs, new, strict=True)):
+        x, role = 102 + width * number, "highlight" if lit else "target"
+        canvas.box(x + 2, 17, width - 4, 30, answer, role, size=13.5)
+        canvas.box(x + 2, 83, width - 4, 30, read, role, size=13.5)
+        ends = (x + width / 2, 83), (x + width / 2, 49)
+        canvas.arrow(*ends, role=role, width=2.4 if lit else 1.6)
     return canvas
