@@ -94,8 +94,9 @@ def shifted_rows(pairs: Sequence[tuple[str, str]], new: Sequence[bool]) -> Canva
         canvas.text(94, y, name, anchor="end")
     for number, ((read, answer), lit) in enumerate(zip(pairs, new, strict=True)):
         x, role = 102 + width * number, "highlight" if lit else "target"
-        canvas.box(x + 2, 17, width - 4, 30, answer, role, size=13.5)
-        canvas.box(x + 2, 83, width - 4, 30, read, role, size=13.5)
+        fill = 0.4 if lit else 0.05
+        canvas.box(x + 2, 17, width - 4, 30, answer, role, size=13.5, fill=fill)
+        canvas.box(x + 2, 83, width - 4, 30, read, role, size=13.5, fill=fill)
         ends = (x + width / 2, 83), (x + width / 2, 49)
         canvas.arrow(*ends, role=role, width=2.4 if lit else 1.6)
     return canvas
