@@ -54,9 +54,7 @@ def teacher_forcing() -> Canvas:
     return canvas
 
 
-def smoothed_label(
-    words: Sequence[str], right: str, smoothing: float = 0.1
-) -> Canvas:
+def smoothed_label(words: Sequence[str], right: str, smoothing: float = 0.1) -> Canvas:
     """What the model is asked for at one position, without and with smoothing.
 
     Args:
