@@ -290,7 +290,8 @@ class IncrementalDecoder:
         rows = row_numbers(beams.expand(len(sentences), -1), sentences)
         self.cache.reorder(rows)
         self.cache.source.select(sentences)
-        self.new_memory, self.src_mask = self.new_memory[rows], self.src_mask[rows]
+        self.new_memory = self.new_memory[rows]
+        self.src_mask = self.src_mask[rows]
 
     def truncate(self, length: int) -> None:
         """Forget all tokens but the first; see `KeyValueCache.truncate`."""
