@@ -71,6 +71,7 @@ PARTS |= {
         "generation.incremental.IncrementalDecoder",
     ],
     15: ["model.classifier.Pool", "model.classifier.EncoderClassifier"],
+    16: ["convert.masks.convert_mask"],
 }
 
 Definition = ast.ClassDef | ast.FunctionDef
