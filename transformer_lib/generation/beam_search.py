@@ -73,15 +73,18 @@ def beam_search(  # noqa: PLR0913
         position = ids.size(1)  # of the new token
         while searching:
             logits = decoder.step(ids).unflatten(0, (-1, n_beams))
-            advance_all(searching, processor.log_probs(logits, position), position)
-            left = [row for row, search in enumerate(searching) if not search.done]
+            log_probs = processor.log_probs(logits, position)
+            advance_all(searching, log_probs, position)
+            left = [i for i, s in enumerate(searching) if not s.done]
             if 0 < len(left) < len(searching):
                 processor.select(ids.new_tensor(left))
                 decoder.select(ids.new_tensor(left))
-            searching = [searching[row] for row in left]
+            searching = [searching[i] for i in left]
             if searching:
-                decoder.reorder(ids.new_tensor([s.parents() for s in searching]))
-                ids = ids.new_tensor([s.newest() for s in searching]).view(-1, 1)
+                parents = [s.parents() for s in searching]
+                decoder.reorder(ids.new_tensor(parents))
+                newest = [s.newest() for s in searching]
+                ids = ids.new_tensor(newest).view(-1, 1)  # (n_rows, 1)
             position += 1
     return [search.hypotheses for search in searches]
 
@@ -90,8 +93,9 @@ def begin(processor: LogitsProcessor, options: BeamOptions) -> list[BeamHypothes
     """Begin the search of each sentence."""
     starts = processor.start()[:, 0].tolist()
     n_forced, max_lens = processor.n_forced, processor.max_lens
+    eos_id = processor.config.eos_id
     return [
-        BeamHypotheses(start, n, processor.config.eos_id, max_len, options)
+        BeamHypotheses(start, n, eos_id, max_len, options)
         for start, n, max_len in zip(starts, n_forced, max_lens, strict=True)
     ]
 
@@ -106,9 +110,10 @@ def advance_all(
         next_log_probs: (n_sentences, n_beams, vocab_size), of the new token.
         position: of the new token, from 1.
     """
-    beams = [[beam.log_prob for beam in search.beams] for search in searches]
+    beams = [[beam.log_prob for beam in s.beams] for s in searches]
     log_probs = next_log_probs.new_tensor(beams)  # (n_sentences, n_beams)
-    best = best_candidates(next_log_probs, log_probs, 2 * log_probs.size(1))
+    n_candidates = 2 * log_probs.size(1)
+    best = best_candidates(next_log_probs, log_probs, n_candidates)
     rows = zip(*(part.tolist() for part in best), strict=True)
     for search, row in zip(searches, rows, strict=True):
         search.advance(zip(*row, strict=True), position)
@@ -145,7 +150,8 @@ def best_candidates(
     best, tokens = top_tokens(next_log_probs, n_each)  # (batch, n_beams, n_each)
     totals = (best + log_probs[..., None]).flatten(1)
     totals, order = totals.topk(n_candidates)
-    return Candidates(totals, order // n_each, tokens.flatten(1).gather(1, order))
+    tokens = tokens.flatten(1).gather(1, order)
+    return Candidates(totals, order // n_each, tokens)
 
 
 def check_options(
@@ -210,7 +216,8 @@ class BeamHypotheses:
         max_len: int,
         options: BeamOptions,
     ) -> None:
-        self.n_forced, self.eos_id, self.max_len = n_forced, eos_id, max_len
+        self.n_forced, self.eos_id = n_forced, eos_id
+        self.max_len = max_len
         self.n_beams, self.length_penalty, self.early_stopping = options
         # All beams start alike. One counts, or they would stay alike.
         self.beams = [
@@ -268,7 +275,8 @@ class BeamHypotheses:
 
     def score(self, log_prob: float, length: int) -> float:
         """Return the log-probability per length ** length_penalty."""
-        return log_prob / max(length - self.n_forced, 1) ** self.length_penalty
+        n_free = max(length - self.n_forced, 1)
+        return log_prob / n_free**self.length_penalty
 
     def parents(self) -> list[int]:
         """Return the beam that each beam continues."""

@@ -77,7 +77,8 @@ def decode(
         while len(targets.ids):  # those that have not ended
             logits = decoder.step(targets.ids[:, decoder.length :])
             position = targets.ids.size(1)  # of the new token
-            log_probs = processor.log_probs(logits[:, None], position)[:, 0]
+            log_probs = processor.log_probs(logits[:, None], position)
+            log_probs = log_probs[:, 0]  # (n_rows, vocab_size)
             targets.append(choose(log_probs), log_probs)
             ended = targets.ended()
             if ended.any():
@@ -128,11 +129,13 @@ class Targets:
     def put_aside(self, ended: Tensor) -> Tensor:
         """Move targets that have ended to `found`; return the rows that are left."""
         for row in ended.nonzero()[:, 0].tolist():
-            ids, log_prob = self.ids[row, 1:].tolist(), self.log_prob[row].item()
+            ids = self.ids[row, 1:].tolist()
+            log_prob = self.log_prob[row].item()
             finished = ids[-1] == self.eos_id
             hypothesis = Hypothesis(ids, log_prob, log_prob, finished)
             self.found[int(self.sentences[row])] = hypothesis
         left = (~ended).nonzero()[:, 0]
         self.ids, self.log_prob = self.ids[left], self.log_prob[left]
-        self.max_len, self.sentences = self.max_len[left], self.sentences[left]
+        self.max_len = self.max_len[left]
+        self.sentences = self.sentences[left]
         return left

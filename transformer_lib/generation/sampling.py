@@ -103,6 +103,7 @@ def sample(
 
     def draw(log_probs: Tensor) -> Tensor:  # which are logits too, minus a constant
         probabilities = sampling.probabilities(log_probs)
-        return torch.multinomial(probabilities, 1, generator=generator)[:, 0]
+        draws = torch.multinomial(probabilities, 1, generator=generator)
+        return draws[:, 0]
 
     return decode(model, src, config, draw)
