@@ -323,7 +323,8 @@ class RecomputingDecoder:
     def step(self, ids: Tensor) -> Tensor:
         """Read all tokens again, and score the next one; see `Decoding`."""
         self.ids = torch.cat([self.ids, ids], dim=1)
-        return at_least_float32(self.model(self.src, self.ids)[:, -1])
+        logits = self.model(self.src, self.ids)[:, -1]
+        return at_least_float32(logits)
 
     def reorder(self, parents: Tensor) -> None:
         """Let every beam go on from what its parent read; see `Decoding`."""
@@ -332,7 +333,8 @@ class RecomputingDecoder:
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences only, with all their beams; see `Decoding`."""
         beams = torch.arange(self.n_beams, device=sentences.device)
-        rows = row_numbers(beams.expand(len(sentences), -1), sentences)
+        beams = beams.expand(len(sentences), -1)
+        rows = row_numbers(beams, sentences)
         self.src, self.ids = self.src[rows], self.ids[rows]
 
 
