@@ -94,16 +94,19 @@ def answering_cells(
     """
     name = page.rpartition("/")[2].lstrip("0123456789_").replace("_", "-")
     titles: list[str] = []
+    taken = Counter[str]()
     for index, cell in enumerate(cells):
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             titles += [text for _, text in headings(source)]
         elif ids := cell["metadata"].get("answers"):
+            taken[ids[0]] += 1
+            number = f"-{taken[ids[0]]}" if taken[ids[0]] > 1 else ""
             yield AnsweringCell(
                 page=page,
                 index=index,
                 ids=tuple(ids),
-                anchor=f"{name}-answers-{ids[0]}",
+                anchor=f"{name}-answers-{ids[0]}{number}",
                 title=titles[0] if titles else page,
                 heading=titles[-1] if titles else page,
                 executed=cell["execution_count"] is not None
