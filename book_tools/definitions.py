@@ -45,7 +45,12 @@ PARTS = {  # chapter: what a reader has written by its end
 }
 PARTS[0] = [part for parts in PARTS.values() for part in parts]
 PARTS |= {
-    9: ["data.batches.pad_batch", "data.batches.make_batch", "data.batches.batch_plan"],
+    9: [
+        "data.batches.pad_batch",
+        "data.batches.make_batch",
+        "data.batches.fill_batches",
+        "data.batches.batch_plan",
+    ],
     10: [
         "training.loss.split_target",
         "training.loss.label_smoothed_loss",
