@@ -18,13 +18,13 @@ REFERENCES = [
     "A dog is playing in the snow.",
     "Two children are sitting on a bench in the park.",
     "The man, who is old, doesn't read the newspaper.",
-    "He said: \"It's cold\" (at 3.5 degrees).",
+    'He said: "It\'s cold" (at 3.5 degrees).',
 ] * 5
 FIRST = [
     "The snow is playing a dog in the snow.",
     "Two children are sitting on a bench.",
     "The man, who is old, reads no newspaper.",
-    "He said: \"It's cold\" (at 3.5 degrees).",
+    'He said: "It\'s cold" (at 3.5 degrees).',
 ] * 5
 SECOND = [
     "A dog is playing in the snow.",

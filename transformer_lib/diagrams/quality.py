@@ -6,7 +6,7 @@ from transformer_lib.diagrams.canvas import Canvas
 
 
 def comparison_diagram() -> Canvas:
-    """Two systems translate the same test; what they write is compared with people's."""
+    """Two systems translate the same test; references score what they write."""
     canvas = Canvas(520, 270)
     canvas.box(10, 100, 84, 70, "test", "source", sub="German")
     for y, name in ((10, "system A"), (194, "system B")):

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.random import default_rng
 from numpy.typing import ArrayLike, NDArray
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
@@ -56,8 +57,8 @@ def bleu_from_counts(counts: NDArray) -> NDArray | float:
 
 def draw(n_sentences: int, n_draws: int = 1000, seed: int = SEED) -> NDArray[np.int64]:
     """Return (n_draws, n_sentences) sentence numbers, drawn with replacement."""
-    rng = np.random.default_rng(seed)
-    return rng.choice(n_sentences, size=(n_draws, n_sentences))
+    size = n_draws, n_sentences
+    return default_rng(seed).choice(n_sentences, size=size)
 
 
 def bootstrap(counts: NDArray, n_draws: int = 1000, seed: int = SEED) -> NDArray:
