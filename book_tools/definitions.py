@@ -59,8 +59,12 @@ PARTS |= {
     ],
     11: [
         "generation.incremental.RecomputingDecoder",
+        "generation.greedy.Targets",
+        "generation.greedy.decode",
         "generation.greedy.greedy_decode",
+        "generation.beam_search.best_candidates",
         "generation.beam_search.BeamHypotheses",
+        "generation.beam_search.advance_all",
         "generation.beam_search.beam_search",
         "generation.sampling.SamplingConfig",
         "generation.sampling.sample",
@@ -71,6 +75,7 @@ PARTS |= {
         "generation.incremental.IncrementalDecoder",
     ],
     15: ["model.classifier.Pool", "model.classifier.EncoderClassifier"],
+    16: ["convert.masks.convert_mask"],
 }
 
 Definition = ast.ClassDef | ast.FunctionDef
