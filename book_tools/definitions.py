@@ -74,6 +74,15 @@ PARTS |= {
         "generation.incremental.SourceCache",
         "generation.incremental.IncrementalDecoder",
     ],
+    13: [
+        "evaluation.resampling.ngrams",
+        "evaluation.resampling.bleu_counts",
+        "evaluation.resampling.bleu_from_counts",
+        "evaluation.resampling.draw",
+        "evaluation.resampling.bootstrap",
+        "evaluation.resampling.paired_bootstrap",
+        "evaluation.resampling.interval",
+    ],
     15: ["model.classifier.Pool", "model.classifier.EncoderClassifier"],
     16: ["convert.masks.convert_mask"],
 }
