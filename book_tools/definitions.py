@@ -65,6 +65,10 @@ PARTS |= {
         "generation.incremental.SourceCache",
         "generation.incremental.IncrementalDecoder",
     ],
+    14: [
+        "evaluation.alignment.links_from_weights",
+        "evaluation.alignment.alignment_error_rate",
+    ],
     15: ["model.classifier.Pool", "model.classifier.EncoderClassifier"],
 }
 
