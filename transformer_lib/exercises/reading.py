@@ -17,7 +17,7 @@ from transformer_lib.interpret.recording import record_attention
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.pretrained.translator import load
 
-GOAL = 0.13  # error rate that exercise 4 asks for
+GOAL = 0.11  # error rate that exercise 4 asks for
 
 _FOUND = [{(0, 0), (1, 1), (2, 2), (3, 4)}, {(0, 1), (2, 0)}]
 _SURE = [{(0, 0), (1, 1)}, {(1, 0), (0, 1), (2, 2)}]
@@ -159,7 +159,7 @@ def _sentences():
     """Weights and gold links of held-out sentences."""
     translator = load("grammar")
     tokenizer, model = translator.tokenizer, translator.model
-    examples = [explain(english) for english, _ in load_grammar().test[200:260]]
+    examples = [explain(english) for english, _ in load_grammar().test[300:360]]
     pairs = [
         (tokenizer.encode(e.german), tokenizer.encode(e.english)) for e in examples
     ]
@@ -190,8 +190,11 @@ def _best_head():
 
 
 def _joint_links(weights):
-    """Links of two good heads, one of each layer."""
-    return links_from_weights((weights[0, 2] + weights[1, 0]) / 2)
+    """Links of three heads; a German word chooses as well, where it is clear."""
+    joint = (weights[0, 1] + weights[0, 2] + weights[1, 0]) / 3
+    largest, target = joint.max(dim=0)
+    clear = {(i, int(j)) for i, j in enumerate(target) if largest[i] > 0.3}
+    return links_from_weights(joint) | clear
 
 
 def _impossible(found, weights):
