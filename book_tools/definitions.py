@@ -83,6 +83,10 @@ PARTS |= {
         "evaluation.resampling.paired_bootstrap",
         "evaluation.resampling.interval",
     ],
+    14: [
+        "evaluation.alignment.links_from_weights",
+        "evaluation.alignment.alignment_error_rate",
+    ],
     15: ["model.classifier.Pool", "model.classifier.EncoderClassifier"],
     16: ["convert.masks.convert_mask"],
 }

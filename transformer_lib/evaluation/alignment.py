@@ -61,11 +61,7 @@ def alignment_error_rate(
         ValueError: another number of sentences, or no link found, or none sure.
     """
     possible = sure if possible is None else possible
-    if not len(found) == len(sure) == len(possible):
-        raise ValueError(
-            f"links of {len(found)} sentences, but sure ones of {len(sure)} and "
-            f"possible ones of {len(possible)}"
-        )
+    check_sentences(found, sure, possible)
     n_found = n_sure = hits_sure = hits_possible = 0
     for each in zip(found, sure, possible, strict=True):
         a, s, p = map(set, each)
@@ -73,8 +69,7 @@ def alignment_error_rate(
         n_sure += len(s)
         hits_sure += len(a & s)
         hits_possible += len(a & (p | s))
-    if not n_found or not n_sure:
-        raise ValueError(f"{n_found} links found, {n_sure} sure: at least 1 each")
+    check_counts(n_found, n_sure)
     return AlignmentScore(
         precision=hits_possible / n_found,
         recall=hits_sure / n_sure,
@@ -93,10 +88,7 @@ def links_from_weights(weights: Tensor) -> set[Link]:
     Raises:
         ValueError: weights have no two axes, or an empty one.
     """
-    if weights.dim() != 2 or 0 in weights.shape:
-        raise ValueError(
-            f"weights must be (tgt_len, src_len), not {tuple(weights.shape)}"
-        )
+    check_word_weights(weights)
     return {(i, j) for j, i in enumerate(weights.argmax(dim=1).tolist())}
 
 
@@ -124,6 +116,29 @@ def random_links(src_len: int, tgt_len: int, rng: random.Random) -> set[Link]:
     """
     _check_lengths(src_len, tgt_len)
     return {(rng.randrange(src_len), j) for j in range(tgt_len)}
+
+
+def check_sentences(found: Sequence, sure: Sequence, possible: Sequence) -> None:
+    """Raise ValueError unless all three have links of as many sentences."""
+    if not len(found) == len(sure) == len(possible):
+        raise ValueError(
+            f"links of {len(found)} sentences, but sure ones of {len(sure)} and "
+            f"possible ones of {len(possible)}"
+        )
+
+
+def check_counts(n_found: int, n_sure: int) -> None:
+    """Raise ValueError unless there is something to compare."""
+    if not n_found or not n_sure:
+        raise ValueError(f"{n_found} links found, {n_sure} sure: at least 1 each")
+
+
+def check_word_weights(weights: Tensor) -> None:
+    """Raise ValueError unless weights are (tgt_len, src_len), with words in both."""
+    if weights.dim() != 2 or 0 in weights.shape:
+        raise ValueError(
+            f"weights must be (tgt_len, src_len), not {tuple(weights.shape)}"
+        )
 
 
 def _check_lengths(src_len: int, tgt_len: int) -> None:
