@@ -62,6 +62,7 @@ format: $(READY)  ## Sort imports and format .py files and notebooks
 notebooks: $(READY)  ## Execute all chapters and store them clean
 	$(BIN)/python -m book_tools.notebooks
 	$(BIN)/python -m book_tools.pencil_page
+	$(BIN)/python -m book_tools.exercise_list
 
 one-file: $(READY)  ## Write chapter 0 as one plain Python file, one_sitting.py
 	$(BIN)/python -m book_tools.one_file

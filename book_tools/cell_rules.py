@@ -13,7 +13,8 @@ MAX_COLUMNS = 72
 
 CELL_METADATA = {"tags", "ledger", "defines", "mystnb", "cellView", "jupyter"}
 CELL_METADATA |= {"pencil"}  # goes to the page with the whole calculation
-CELL_METADATA |= {"source_digest"}  # written by make notebooks
+CELL_METADATA |= {"answers"}  # the questions of learners that the cell answers
+CELL_METADATA |= {"generated", "source_digest"}  # written by make notebooks
 TAGS = {"remove-cell", "hide-input", "hide-cell", "nbval-ignore-output"}
 DOTTED = re.compile(r"transformer_lib(\.\w+){2,}")  # module and name
 LEDGER_ID = re.compile(r"S\d+-\d+")

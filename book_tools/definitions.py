@@ -45,7 +45,12 @@ PARTS = {  # chapter: what a reader has written by its end
 }
 PARTS[0] = [part for parts in PARTS.values() for part in parts]
 PARTS |= {
-    9: ["data.batches.pad_batch", "data.batches.make_batch", "data.batches.batch_plan"],
+    9: [
+        "data.batches.pad_batch",
+        "data.batches.make_batch",
+        "data.batches.fill_batches",
+        "data.batches.batch_plan",
+    ],
     10: [
         "training.loss.split_target",
         "training.loss.label_smoothed_loss",
@@ -54,8 +59,12 @@ PARTS |= {
     ],
     11: [
         "generation.incremental.RecomputingDecoder",
+        "generation.greedy.Targets",
+        "generation.greedy.decode",
         "generation.greedy.greedy_decode",
+        "generation.beam_search.best_candidates",
         "generation.beam_search.BeamHypotheses",
+        "generation.beam_search.advance_all",
         "generation.beam_search.beam_search",
         "generation.sampling.SamplingConfig",
         "generation.sampling.sample",
@@ -66,6 +75,7 @@ PARTS |= {
         "generation.incremental.IncrementalDecoder",
     ],
     15: ["model.classifier.Pool", "model.classifier.EncoderClassifier"],
+    16: ["convert.masks.convert_mask"],
 }
 
 Definition = ast.ClassDef | ast.FunctionDef

@@ -130,6 +130,7 @@ def test_long_pairs_are_skipped_or_truncated_and_named() -> None:
         (lambda: limit_lengths(LONG, 3, "drop"), "too_long .* not 'drop'"),
         (lambda: batch_plan([], 5), "at least 1 pair, but got 0"),
         (lambda: batch_plan([(2, 3), (6, 2)], 5), "pair 2 has 6 .* max_tokens 5"),
+        (lambda: batch_plan([(9, 2), (6, 2)], 5), "pair 1 has 9 .* max_tokens 5"),
         (lambda: make_batch([([5], [])], bos_id=1, pad_id=0), "sequence 0 .* is empty"),
         (lambda: batches([]), "at least 1 pair, but got 0"),
     ],

@@ -17,15 +17,14 @@ from small_models import (
 )
 from torch import Tensor
 
-from transformer_lib.generation import beam_search as module
+from transformer_lib.fast import search as module
+from transformer_lib.fast.search import settle, top_tokens
 from transformer_lib.generation.beam_search import (
     Beam,
     BeamHypotheses,
     BeamOptions,
     beam_search,
     best_candidates,
-    settle,
-    top_tokens,
 )
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.model.transformer import Transformer

@@ -48,7 +48,9 @@ def test_each_command_explains_its_options(name, options) -> None:
 
 
 def test_a_sentence_is_translated() -> None:
-    done = command("translate", "--model", "grammar", "--beams", "1", "der Hund schläft")
+    done = command(
+        "translate", "--model", "grammar", "--beams", "1", "der Hund schläft"
+    )
     assert (done.returncode, done.stdout) == (0, "the dog sleeps\n")
 
 

@@ -328,5 +328,5 @@ def test_a_chapter_of_the_new_form_has_its_classes():
     assert f"'defines': '{LIBRARY}.{MASK}'" in message
     assert len(missing("04_masks.ipynb", new)) == 2
     assert missing("04_masks.ipynb", old) == []
-    assert missing("16_code.ipynb", new) == missing("performance.ipynb", new) == []
+    assert missing("17_code.ipynb", new) == missing("performance.ipynb", new) == []
     assert len(missing("00_one_sitting.ipynb", new)) == len(PARTS[0]) == 14

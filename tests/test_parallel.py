@@ -6,7 +6,7 @@ import pytest
 
 from transformer_lib.data.corpora import NAMES, load
 from transformer_lib.data.corpora.grammar import generate
-from transformer_lib.data.corpora.parallel import ParallelCorpus, read_lines
+from transformer_lib.data.corpora.parallel import PARTS, ParallelCorpus, read_lines
 
 FILES = {
     "train.en": "one\ntwo\nthree\n",
@@ -115,3 +115,57 @@ def test_the_generated_corpus_has_a_fixed_split() -> None:
 def test_an_unknown_corpus_is_refused() -> None:
     with pytest.raises(ValueError, match=f"one of {', '.join(NAMES)}, not 'wmt14'"):
         load("wmt14")
+
+
+# --- two files of one's own -----------------------------------------------------------
+
+
+@pytest.fixture
+def own_files(tmp_path):
+    """200 pairs, the first 50 sources twice."""
+    numbers = [*range(150), *range(50)]
+    source, target = tmp_path / "mine.fr", tmp_path / "mine.es"
+    source.write_text("".join(f"numéro {n}\n" for n in numbers), encoding="utf-8")
+    target.write_text("".join(f"número {n}\n" for n in numbers), encoding="utf-8")
+    return source, target
+
+
+def test_two_files_are_split_and_no_sentence_is_in_two_parts(own_files) -> None:
+    corpus = ParallelCorpus.from_files(*own_files)
+    assert (corpus.name, corpus.src_lang, corpus.tgt_lang) == ("mine", "fr", "es")
+    sources = [{src for src, _ in getattr(corpus, part)} for part in PARTS]
+    assert [len(part) for part in sources] == [136, 7, 7]
+    assert len(set.union(*sources)) == 150
+    assert sum(len(getattr(corpus, part)) for part in PARTS) == 200
+    assert all(src[7:] == tgt[7:] for src, tgt in corpus.train)
+    assert corpus == ParallelCorpus.from_files(*own_files)
+    assert corpus.test != ParallelCorpus.from_files(*own_files, seed=1).test
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text + "más\n", r"mine\.fr has 200 lines, but mine\.es has 201"),
+        (
+            lambda text: text.replace("número 7\n", " \n", 1),
+            r"mine\.es, line 8 is empt",
+        ),
+    ],
+)
+def test_two_files_that_do_not_fit_are_refused(own_files, change, message) -> None:
+    target = own_files[1]
+    target.write_text(change(target.read_text(encoding="utf-8")), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        ParallelCorpus.from_files(*own_files)
+
+
+def test_too_few_sentences_to_hold_some_out_are_refused(tmp_path) -> None:
+    for name in ("a.fr", "a.es"):
+        (tmp_path / name).write_text("un\ndeux\n" * 30, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"2 different sentences, but at least 20"):
+        ParallelCorpus.from_files(tmp_path / "a.fr", tmp_path / "a.es")
+
+
+def test_a_file_that_is_not_there_is_named(own_files) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*other\.es"):
+        ParallelCorpus.from_files(own_files[0], own_files[1].with_name("other.es"))

@@ -65,7 +65,7 @@ def test_a_run_takes_the_steps_of_the_plain_loop(tmp_path) -> None:
     steps = small_steps(recipe).starting_at(1)
     for number, batches in zip(range(1, N_STEPS + 1), steps, strict=False):
         set_learning_rate(optimizer, learning_rate(number, 16, 4))
-        train_step(plain, optimizer, batches, max_norm=1.0)
+        train_step(plain, optimizer, batch_loss, batches, max_norm=1.0)
     assert_same(in_folder, plain)
 
 

@@ -402,4 +402,6 @@ def test_without_the_folder_fast_everything_works(tmp_path) -> None:
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == str(load("grammar").translate(["die Katze schläft"], 4))
+    assert done.stdout.strip() == str(
+        load("grammar").translate(["die Katze schläft"], 4)
+    )

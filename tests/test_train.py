@@ -150,3 +150,23 @@ def test_a_refused_recipe_leaves_the_runs_recipe_alone(run, tmp_path) -> None:
     with pytest.raises(SystemExit):
         main(["--config", write_recipe(tmp_path, warmup=5), *options])
     assert (run / "run" / "recipe.json").read_text() == before
+
+
+def test_two_files_of_ones_own_take_the_place_of_the_corpus(tmp_path, capsys) -> None:
+    files = []
+    for ending, word in (("fr", "numéro"), ("es", "número")):
+        files.append(tmp_path / f"mine.{ending}")
+        lines = [f"{word} {n % 7} {n}\n" for n in range(100)]
+        files[-1].write_text("".join(lines), encoding="utf-8")
+    config = ["--config", write_recipe(tmp_path), "--out", str(tmp_path / "run")]
+    main([*config, "--source", str(files[0]), "--target", str(files[1]), "--quiet"])
+    assert "of 5 sentences" in capsys.readouterr().out
+    data = json.loads((tmp_path / "run/recipe.json").read_text())["data"]
+    assert (data["corpus"], data["source"]) == ("", str(files[0]))
+    assert "número" in load(tmp_path / "run").tokenizer.tokens([*range(20)])
+    score.main([str(tmp_path / "run")])  # finds the files again
+
+
+def test_one_file_alone_is_refused(tmp_path) -> None:
+    with pytest.raises(SystemExit, match="give both source and target"):
+        main(["--config", write_recipe(tmp_path), "--source", "mine.fr"])

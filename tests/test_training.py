@@ -142,7 +142,8 @@ def gradient_of(batches: list[Batch], max_norm: float = math.inf) -> list[Tensor
     """Read the gradient off a step of plain gradient descent at rate 1."""
     model = make_model()
     before = [p.detach().clone() for p in model.parameters()]
-    train_step(model, torch.optim.SGD(model.parameters(), 1.0), batches, 0.1, max_norm)
+    optimizer = torch.optim.SGD(model.parameters(), 1.0)
+    train_step(model, optimizer, batch_loss, batches, max_norm)
     return [old - new for old, new in zip(before, model.parameters(), strict=True)]
 
 
@@ -166,7 +167,8 @@ def test_the_steps_are_pytorchs_steps() -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        assert train_step(model, mine, [part]) == pytest.approx(loss.item(), abs=1e-7)
+        nats = train_step(model, mine, batch_loss, [part])
+        assert nats == pytest.approx(loss.item(), abs=1e-7)
     for my_weight, weight in zip(model.parameters(), theirs.parameters(), strict=True):
         # Adam divides by the gradient's size, even where it is 0 but for rounding.
         torch.testing.assert_close(my_weight, weight, rtol=0.0, atol=1e-6)
@@ -187,14 +189,25 @@ def test_a_gradient_that_is_no_number_stops_the_training() -> None:
         model.lm_head.weight[3, 0] = math.nan
     before = model.encoder.layers[0].feed_forward.expand.weight.clone()
     with pytest.raises(ValueError, match="step 1: .* norm is nan at a loss of nan"):
-        train_step(model, make_optimizer(model), [make_batch()])
+        train_step(model, make_optimizer(model), batch_loss, [make_batch()])
     assert torch.equal(before, model.encoder.layers[0].feed_forward.expand.weight)
+
+
+def test_a_step_that_diverges_is_named_by_its_number() -> None:
+    model = make_model()
+    trainer = Trainer(model, make_optimizer(model), batch_loss)
+    list(trainer.run([[make_batch()]] * 3))
+    with torch.no_grad():
+        model.lm_head.weight[3, 0] = math.inf
+    with pytest.raises(ValueError, match="step 4: the gradient's norm is nan"):
+        trainer.step([make_batch()])
+    assert trainer.n_steps == 3
 
 
 def test_a_step_without_batches_is_refused() -> None:
     model = make_model()
     with pytest.raises(ValueError, match="at least 1 batch"):
-        train_step(model, make_optimizer(model), [])
+        train_step(model, make_optimizer(model), batch_loss, [])
 
 
 def test_the_loop_learns_by_heart_and_follows_the_schedule() -> None:

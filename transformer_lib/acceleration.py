@@ -7,7 +7,7 @@ then everything works as before, only slower.
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 try:
     from transformer_lib.fast import (
@@ -15,6 +15,8 @@ try:
         keep_freed_memory,
         make_engine,
         real_positions,
+        settle,
+        top_tokens,
     )
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith("transformer_lib.fast"):
@@ -35,5 +37,21 @@ except ModuleNotFoundError as error:
         """Let all positions be scored."""
         return nullcontext(False)
 
+    def settle(children: list[Any]) -> list[Any]:
+        """Leave new beams in their order, the best first."""
+        return children
 
-__all__ = ["for_training", "keep_freed_memory", "make_engine", "real_positions"]
+    def top_tokens(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
+        """Find the n highest scores and their tokens."""
+        best, tokens = scores.topk(n, dim=-1)
+        return best, tokens
+
+
+__all__ = [
+    "for_training",
+    "keep_freed_memory",
+    "make_engine",
+    "real_positions",
+    "settle",
+    "top_tokens",
+]

@@ -39,32 +39,36 @@ def convert_mask(
             additive mask may hold 0 and negative values too large to add only.
         TypeError: the mask's type does not fit `source`.
     """
-    for name in (source, target):
+    check_conventions(source, target)
+    check_values(mask, source)
+    attend = mask != 0 if source.startswith("attend") else mask == 0
+    zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+    translations = {
+        "attend": attend,
+        "ignore": ~attend,
+        "additive": zeros.masked_fill(~attend, float("-inf")),
+        "attend_byte": attend.long(),
+        "ignore_byte": (~attend).to(torch.uint8),
+    }
+    return translations[target]
+
+
+def check_conventions(*names: str) -> None:
+    """Refuse an unknown convention."""
+    for name in names:
         if name not in get_args(MaskConvention):
             raise ValueError(
                 f"convention {name!r} is unknown; expected one of "
                 f"{', '.join(get_args(MaskConvention))}"
             )
-    attend = _read(mask, source)
-    if target == "attend":
-        return attend
-    if target == "ignore":
-        return ~attend
-    if target == "attend_byte":
-        return attend.long()
-    if target == "ignore_byte":
-        return (~attend).to(torch.uint8)
-    hidden = torch.zeros(attend.shape, dtype=dtype, device=mask.device)
-    return hidden.masked_fill(~attend, float("-inf"))
 
 
-def _read(mask: Tensor, source: MaskConvention) -> Tensor:
-    """Return the mask as boolean, True = may attend."""
+def check_values(mask: Tensor, source: MaskConvention) -> None:
+    """Refuse a mask of a type, or with values, that its convention does not have."""
     if source in ("attend", "ignore"):
         if mask.dtype != torch.bool:
             raise TypeError(f"a mask of kind {source!r} is boolean, not {mask.dtype}")
-        return mask.clone() if source == "attend" else ~mask
-    if source == "additive":
+    elif source == "additive":
         if not mask.is_floating_point():
             raise TypeError(f"an additive mask is floating-point, not {mask.dtype}")
         # Anything below -1e4 leaves a weight of exactly 0 in float32 after softmax.
@@ -73,9 +77,7 @@ def _read(mask: Tensor, source: MaskConvention) -> Tensor:
                 "an additive mask holds 0 where a query may attend and -infinity (or "
                 "at most -1e4) where not; a value in between is a bias, not a mask"
             )
-        return mask == 0
-    if mask.is_floating_point() or mask.is_complex():
+    elif mask.is_floating_point() or mask.is_complex():
         raise TypeError(f"a mask of kind {source!r} holds integers, not {mask.dtype}")
-    if not ((mask == 0) | (mask == 1)).all():
+    elif not ((mask == 0) | (mask == 1)).all():
         raise ValueError(f"a mask of kind {source!r} holds only 0 and 1")
-    return mask == 1 if source == "attend_byte" else mask == 0

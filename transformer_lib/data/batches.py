@@ -44,6 +44,25 @@ class Batch:
         return Batch(*moved, self.n_tokens)
 
 
+def pad_batch(sequences: Sequence[Ids], pad_id: int) -> Tensor:
+    """Put sequences of different length into one tensor, padded on the right.
+
+    Args:
+        sequences: lists of ids, none of them empty.
+        pad_id: what fills the rest of a row.
+
+    Returns:
+        (batch, longest), int64.
+
+    Raises:
+        ValueError: there is no sequence, or one of them is empty.
+    """
+    check_sequences(sequences)
+    longest = max(len(ids) for ids in sequences)
+    rows = [list(ids) + [pad_id] * (longest - len(ids)) for ids in sequences]
+    return torch.tensor(rows)
+
+
 def make_batch(pairs: Sequence[tuple[Ids, Ids]], *, bos_id: int, pad_id: int) -> Batch:
     """Pad pairs of ids into tensors and shift the targets by one.
 
@@ -56,9 +75,34 @@ def make_batch(pairs: Sequence[tuple[Ids, Ids]], *, bos_id: int, pad_id: int) ->
         ValueError: there is no pair, or a side is empty.
     """
     src = pad_batch([src for src, _ in pairs], pad_id)
-    tgt_out = pad_batch([tgt for _, tgt in pairs], pad_id)
     tgt_in = pad_batch([[bos_id, *tgt[:-1]] for _, tgt in pairs], pad_id)
-    return Batch(src, tgt_in, tgt_out, sum(len(tgt) for _, tgt in pairs))
+    tgt_out = pad_batch([tgt for _, tgt in pairs], pad_id)
+    n_tokens = sum(len(tgt) for _, tgt in pairs)
+    return Batch(src, tgt_in, tgt_out, n_tokens)
+
+
+def fill_batches(
+    order: Sequence[int], lengths: Sequence[tuple[int, int]], max_tokens: int
+) -> list[list[int]]:
+    """Deal rows into batches, in their order; a full batch is followed by a new one.
+
+    Args:
+        order: row numbers, at least one.
+        lengths: source and target length of each row, none above max_tokens.
+        max_tokens: bound for rows times the longest side.
+
+    Returns:
+        Row numbers of each batch.
+    """
+    plan: list[list[int]] = [[]]
+    longest = 0
+    for row in order:
+        longest = max(longest, *lengths[row])
+        if (len(plan[-1]) + 1) * longest > max_tokens:
+            plan.append([])
+            longest = max(lengths[row])
+        plan[-1].append(row)
+    return plan
 
 
 def batch_plan(
@@ -85,27 +129,14 @@ def batch_plan(
     Raises:
         ValueError: there is no pair, or one is longer than max_tokens alone.
     """
-    if not lengths:
-        raise ValueError("a plan needs at least 1 pair, but got 0")
+    check_lengths(lengths, max_tokens)
     rng = random.Random(f"{seed} {epoch}")  # text seeds alike on every machine
     order = list(range(len(lengths)))
     if seed is not None:
         rng.shuffle(order)
     if bucket:  # a stable sort: pairs of equal length stay shuffled
         order.sort(key=lambda row: (max(lengths[row]), min(lengths[row])))
-    plan: list[list[int]] = []
-    longest = 0
-    for row in order:
-        longest = max(longest, *lengths[row])
-        if not plan or (len(plan[-1]) + 1) * longest > max_tokens:
-            longest = max(lengths[row])
-            if longest > max_tokens:
-                raise ValueError(
-                    f"pair {row + 1} has {longest} tokens, more than max_tokens "
-                    f"{max_tokens}; limit_lengths skips or truncates them"
-                )
-            plan.append([])
-        plan[-1].append(row)
+    plan = fill_batches(order, lengths, max_tokens)
     if seed is not None:
         rng.shuffle(plan)
     return plan
@@ -176,10 +207,7 @@ def limit_lengths(
         ValueError: a pair is too long and none may be, nothing is left, max_len is
             below 2, or too_long is unknown.
     """
-    if too_long not in get_args(TooLong):
-        raise ValueError(f"too_long is one of {get_args(TooLong)}, not {too_long!r}")
-    if max_len < 2:
-        raise ValueError(f"max_len must be at least 2, not {max_len}")
+    check_limit(max_len, too_long)
     fitting, lines = [], []
     for line, (src, tgt) in enumerate(pairs, start=1):
         if max(len(src), len(tgt)) > max_len:
@@ -203,24 +231,38 @@ def _truncated(ids: list[int], max_len: int) -> list[int]:
     return ids if len(ids) <= max_len else [*ids[: max_len - 1], ids[-1]]
 
 
-def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:
-    """Put sequences of different length into one tensor, padded on the right.
-
-    Args:
-        sequences: lists of ids, none of them empty.
-        pad_id: what fills the rest of a row.
-
-    Returns:
-        (batch, longest), int64.
+def check_sequences(sequences: Sequence[Ids]) -> None:
+    """Refuse what makes no batch.
 
     Raises:
-        ValueError: there is no sequence, or one of them is empty.
+        ValueError: there is no sequence, or one of them is empty; which one.
     """
     if not sequences:
         raise ValueError("a batch needs at least 1 sequence, but got 0")
     for number, sequence in enumerate(sequences):
         if len(sequence) == 0:
             raise ValueError(f"sequence {number} of the batch is empty")
-    longest = max(len(sequence) for sequence in sequences)
-    rows = [list(ids) + [pad_id] * (longest - len(ids)) for ids in sequences]
-    return torch.tensor(rows)
+
+
+def check_lengths(lengths: Sequence[tuple[int, int]], max_tokens: int) -> None:
+    """Refuse pairs of which no plan can be made.
+
+    Raises:
+        ValueError: there is no pair, or one is longer than max_tokens alone; the first.
+    """
+    if not lengths:
+        raise ValueError("a plan needs at least 1 pair, but got 0")
+    for number, sides in enumerate(lengths, start=1):
+        if max(sides) > max_tokens:
+            raise ValueError(
+                f"pair {number} has {max(sides)} tokens, more than max_tokens "
+                f"{max_tokens}; limit_lengths skips or truncates them"
+            )
+
+
+def check_limit(max_len: int, too_long: TooLong) -> None:
+    """Refuse a length that leaves no token beside <eos>, and an unknown treatment."""
+    if too_long not in get_args(TooLong):
+        raise ValueError(f"too_long is one of {get_args(TooLong)}, not {too_long!r}")
+    if max_len < 2:
+        raise ValueError(f"max_len must be at least 2, not {max_len}")

@@ -4,10 +4,43 @@ import math
 import random
 import re
 
-from transformer_lib.data.batches import batch_plan, padding_share
+import torch
+
+from transformer_lib.data.batches import batch_plan, pad_batch, padding_share
 from transformer_lib.exercises.grading import Grader, Seen
 
 MOST_PADDING = 0.25
+
+
+def _pad_left(sequences, pad_id, more=0):
+    longest = max(map(len, sequences)) + more
+    return torch.tensor([[pad_id] * (longest - len(ids)) + ids for ids in sequences])
+
+
+def _pad_left_turned(sequences, pad_id):
+    """Turn the rows around, tokens too."""
+    return pad_batch(sequences, pad_id).flip(1)
+
+
+def _truncate(sequences, pad_id):
+    return torch.tensor([ids[-min(map(len, sequences)) :] for ids in sequences])
+
+
+check_pad_left = Grader(
+    "lists of ids, pad_id -> (batch, longest), with the padding on the left",
+    cases=lambda: [([[5, 6, 7, 2], [8, 2], [9, 4, 2]], 0), ([[4, 2], [5, 6, 2]], 3)],
+    solution=_pad_left,
+    right="All sentences end in the same column.",
+    mistakes={
+        "the padding is on the right.": pad_batch,
+        "the padding is on the left, but the tokens are in reverse order.":
+            _pad_left_turned,
+        "the rows are wider than the longest sequence.": {"more": 1},
+        "fill up with pad_id, whatever its number is.":
+            lambda sequences, pad_id: _pad_left(sequences, 0),
+        "tokens were cut off; the longest sequence sets the width.": _truncate,
+    },
+)  # fmt: skip
 
 
 def _merge(pieces, pair, limit=None, step=2):
@@ -126,7 +159,7 @@ check_split = Grader(
 )  # fmt: skip
 
 
-def _place(n_batches, done, is_over=lambda done, size: done >= size):
+def _resume(n_batches, done, is_over=lambda done, size: done >= size):
     epoch = 0
     while is_over(done, n_batches(epoch)):
         done -= n_batches(epoch)
@@ -138,21 +171,22 @@ def _n_batches(epoch):
     return (5, 3, 4, 6)[epoch % 4]
 
 
-check_place = Grader(
+check_resume = Grader(
     "a function that tells the number of batches of an epoch, the number of batches "
     "done -> (epoch, position) of the next batch, both from 0",
     cases=lambda: [(_n_batches, done) for done in range(26)],
-    solution=_place,
+    solution=_resume,
     right="The run goes on with the batch that it would have taken next.",
     mistakes={
         "epochs differ in their number of batches.":
             lambda n_batches, done: divmod(done, n_batches(0)),
         "this one is done already.":
-            lambda n_batches, done: _place(n_batches, max(done - 1, 0)),
-        "one batch is skipped.": lambda n_batches, done: _place(n_batches, done + 1),
+            lambda n_batches, done: _resume(n_batches, max(done - 1, 0)),
+        "one batch is skipped.": lambda n_batches, done: _resume(n_batches, done + 1),
         "that epoch is over; the next one begins at 0.":
             {"is_over": lambda done, size: done > size},
-        "the epoch comes first.": lambda n_batches, done: _place(n_batches, done)[::-1],
+        "the epoch comes first.":
+            lambda n_batches, done: _resume(n_batches, done)[::-1],
     },
 )  # fmt: skip
 

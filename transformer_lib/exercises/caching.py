@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 
-from transformer_lib.exercises.grading import Grader, Seen
+from transformer_lib.exercises.grading import Grader, Mistake, Seen, is_missing
 from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.masks import causal_mask
@@ -106,6 +106,67 @@ check_reorder = Grader(
         "a row was copied from after it had been overwritten; read all rows before you "
         "write one.": _overwrite,
         "rows were sent to their parents; they come from them.": _send,
+    },
+)  # fmt: skip
+
+
+class _WindowCache:
+    """Keeps the last tokens of each attention, or makes a mistake in it."""
+
+    def __init__(self, window, extra=0, cut=None, shared=False, new_first=False):
+        self.n_kept = window + extra
+        self.cut = cut or (lambda x, n: x[:, :, -n:])
+        self.shared, self.new_first = shared, new_first
+        self.kept = {}
+
+    def update(self, attention, key, value):
+        name = None if self.shared else attention
+        both = torch.stack([key, value])
+        if name in self.kept:
+            order = -1 if self.new_first else 1
+            both = torch.cat([self.kept[name], both][::order], dim=3)
+        key, value = (self.cut(each, self.n_kept) for each in both)
+        self.kept[name] = torch.stack([key, value])
+        return key, value
+
+
+def _run_window(answer, window, steps):
+    """What comes back in all steps, behind each other."""
+    cache, found = answer(window), []
+    if is_missing(cache):
+        return None
+    if not hasattr(cache, "update"):
+        kind = type(cache).__name__
+        raise Mistake(f"expected a cache with a method update, but got {kind}.")
+    for key, value in steps:
+        for attention, sign in (("first", 1), ("second", -1)):
+            result = cache.update(attention, sign * key, sign * value)
+            if is_missing(result):
+                return None
+            found.append(torch.stack(tuple(result)))
+    return torch.cat(found, dim=3)
+
+
+check_window = Grader(
+    "a class: (window) -> a cache whose update(attention, key, value) keeps the last "
+    "window tokens of each attention and returns their keys and values",
+    cases=lambda: [(3, [tuple(torch.randn(2, 2, 5, 1, 7)) for _ in range(6)])],
+    run=_run_window,
+    solution=_WindowCache,
+    right="The newest token pushes the oldest one out, in each attention.",
+    mistakes={
+        "nothing is forgotten; keep the last window tokens.":
+            {"cut": lambda x, n: x},
+        "these are the first tokens; keep the last ones.":
+            {"cut": lambda x, n: x[:, :, :n]},
+        "this is one token too many: the new one is among those that count.":
+            {"extra": 1},
+        "this is one token too few.": {"extra": -1},
+        "only the new token is left.": {"cut": lambda x, n: x[:, :, -1:]},
+        "two attention layers share their keys and values; keep them apart.":
+            {"shared": True},
+        "the new token stands before the old ones; append it.":
+            {"new_first": True, "cut": lambda x, n: x[:, :, :n]},
     },
 )  # fmt: skip
 

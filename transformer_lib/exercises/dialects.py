@@ -1,4 +1,4 @@
-"""Graders of the chapter on dialects."""
+"""Graders of the chapter on other people's code."""
 
 import re
 
@@ -7,6 +7,7 @@ import torch
 from transformer_lib.convert.crosswalk import convert_weights
 from transformer_lib.exercises.grading import Grader, Seen
 from transformer_lib.model.embeddings import sinusoid_table
+from transformer_lib.model.masks import causal_mask
 
 check_unpack = Grader(
     "PyTorch's in_proj_weight (3 * d_model, d_model) -> the matrices of query, key and "
@@ -58,7 +59,7 @@ def _swap_maps(key):
 
 
 check_key = Grader(
-    "a key of the post's encoder layers -> the library's",
+    "a key of their encoder layers -> the library's",
     cases=lambda: [(f"encoder.layers.{n}.{key}",) for n in (0, 3, 11) for key in _KEYS],
     solution=_convert_key,
     right="Every key of the encoder layers has found its partner.",
@@ -111,5 +112,40 @@ check_table = Grader(
             lambda table: torch.stack([table[:, :4], table[:, 4:]], -1).flatten(1),
         "rows are reordered; positions stay, the columns move.":
             lambda table: torch.cat([table[0::2], table[1::2]]),
+    },
+)  # fmt: skip
+
+
+def _join(key_padding_mask, attn_mask):
+    return ~key_padding_mask[:, None, None, :] & (attn_mask == 0)
+
+
+_PADDED = torch.tensor([[False] * 4, [True, False, False, True]])
+
+check_join = Grader(
+    "key_padding_mask (batch, length), True = ignore; attn_mask (length, length), "
+    "0 or -inf -> one boolean mask (batch, 1, length, length), True = may attend",
+    cases=lambda: [
+        (_PADDED, torch.zeros(4, 4).masked_fill(~causal_mask(4), float("-inf")))
+    ],
+    solution=_join,
+    right="One mask: a query may attend where neither of theirs hides the key.",
+    mistakes={
+        "it's inverted; True must mean that the query may attend.":
+            lambda padding, added: ~_join(padding, added),
+        "the padding mask still means True = ignore; turn it around.":
+            lambda padding, added: _join(~padding, added),
+        "the additive mask is read the wrong way; 0 means that a query may attend.":
+            lambda padding, added: _join(padding, 1.0 * (added == 0)),
+        "a key is hidden only if both masks hide it; one of them is enough.":
+            lambda padding, added: ~padding[:, None, None, :] | (added == 0),
+        "padding is not hidden; join both masks.":
+            lambda padding, added: (added == 0).expand(2, 1, 4, 4),
+        "the future is not hidden; join both masks.":
+            lambda padding, added: ~padding[:, None, None, :].expand(2, 1, 4, 4),
+        "padding hides queries here, not keys; it belongs on the last axis.":
+            lambda padding, added: ~padding[:, None, :, None] & (added == 0),
+        "the axis for the heads is missing; the batch would be mistaken for it.":
+            lambda padding, added: _join(padding, added)[:, 0],
     },
 )  # fmt: skip

@@ -93,47 +93,47 @@ check_beam_step = Grader(
 )  # fmt: skip
 
 
-def _keep(probabilities, n, scaled=True):
-    """Keep the n likeliest tokens."""
-    kept = torch.zeros_like(probabilities)
-    tokens = probabilities.topk(n).indices
-    kept[tokens] = probabilities[tokens]
-    return kept / kept.sum() if scaled else kept
+def _min_p(probabilities, share, scaled=True):
+    bar = share * probabilities.max(dim=1, keepdim=True).values
+    kept = probabilities.masked_fill(probabilities < bar, 0.0)
+    return kept / kept.sum(dim=1, keepdim=True) if scaled else kept
 
 
-def _nucleus(probabilities, p, more=0, scaled=True):
-    sums = probabilities.sort(descending=True).values.cumsum(0)
-    n_kept = int((sums < p - 1e-6).sum()) + 1 + more
-    return _keep(probabilities, min(n_kept, len(sums)), scaled)
+def _fixed_bar(probabilities, share):
+    kept = probabilities.masked_fill(probabilities < share, 0.0)
+    return kept / kept.sum(dim=1, keepdim=True)
 
 
-def _in_order(probabilities, p):
-    before = probabilities.cumsum(0) - probabilities
-    kept = probabilities.masked_fill(before >= p, 0)
-    return kept / kept.sum()
+def _one_bar(probabilities, share):
+    kept = probabilities.masked_fill(probabilities < share * probabilities.max(), 0.0)
+    return kept / kept.sum(dim=1, keepdim=True)
 
 
-_PROBABILITIES = [0.05, 0.4, 0.02, 0.25, 0.15, 0.1, 0.03]
+_PROBABILITIES = [[0.05, 0.4, 0.02, 0.25, 0.15, 0.1, 0.03],
+                  [0.2, 0.16, 0.14, 0.15, 0.12, 0.13, 0.1]]  # fmt: skip
 
-check_nucleus = Grader(
-    "probabilities (vocabulary,), p -> the fewest likeliest tokens with a sum of at "
-    "least p, scaled to a sum of 1, (vocabulary,)",
-    cases=lambda: [(torch.tensor(_PROBABILITIES), p) for p in (0.7, 1.0)],
-    solution=_nucleus,
-    right="The tail is gone, and the rest adds up to 1.",
+check_min_p = Grader(
+    "probabilities (n_rows, vocabulary), share -> tokens with at least that share of "
+    "their row's highest probability, scaled to rows with a sum of 1",
+    cases=lambda: [(torch.tensor(_PROBABILITIES), share) for share in (0.3, 0.9)],
+    solution=_min_p,
+    right="Few tokens where the model is sure, many where it is not.",
     mistakes={
-        "the token that crosses p is missing: the sum must be at least p.":
-            {"more": -1},
-        "what is kept must be scaled to a sum of 1.": {"scaled": False},
-        "one token too many: the sum was at least p without it.": {"more": 1},
-        "this keeps tokens in the order of their numbers; begin with the likeliest.":
-            _in_order,
-        "the numbers are sorted; each token keeps its own index.":
-            lambda *given: _nucleus(*given).sort(descending=True).values,
-        "nothing is left out.": lambda probabilities, p: probabilities.clone(),
-        "only the likeliest token is left: this is greedy search.":
-            lambda probabilities, p: _keep(probabilities, 1),
-        "p = 1 should keep every token.":
-            lambda probabilities, p: _keep(probabilities, 3),
+        "what is kept must be scaled: each row sums to 1.": {"scaled": False},
+        "the bar is a share of the row's highest probability, not a probability.":
+            _fixed_bar,
+        "each row has a highest probability of its own: take the maximum along dim 1.":
+            _one_bar,
+        "nothing is left out.": lambda probabilities, share: probabilities.clone(),
+        "only the likeliest token of each row is left: this is greedy search.":
+            lambda probabilities, share: _min_p(probabilities, 1.0),
+        "this keeps the unlikely tokens; keep the likely ones.":
+            lambda probabilities, share: _flip(probabilities, share),
     },
 )  # fmt: skip
+
+
+def _flip(probabilities, share):
+    bar = share * probabilities.max(dim=1, keepdim=True).values
+    kept = probabilities.masked_fill(probabilities >= bar, 0.0)
+    return kept / kept.sum(dim=1, keepdim=True)

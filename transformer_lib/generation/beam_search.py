@@ -1,13 +1,15 @@
 """Beam search: several targets for each sentence, the best kept at every step."""
 
-from bisect import insort
-from collections.abc import Iterable
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
+from transformer_lib.acceleration import settle, top_tokens
 from transformer_lib.generation.constraints import (
     GenerationConfig,
     Hypothesis,
@@ -18,9 +20,6 @@ from transformer_lib.generation.incremental import Decoding, make_decoder
 from transformer_lib.model.transformer import Transformer
 
 EarlyStopping = bool | Literal["never"]
-
-_FEW_SCORES = 2**16  # `topk` finds the best of so many as fast as anything
-_ROWS = 10  # of the table in `top_tokens`
 
 
 @torch.inference_mode()
@@ -63,46 +62,61 @@ def beam_search(  # noqa: PLR0913
         ValueError: a sentence is all padding or too long, the config does not fit the
             model, the beam is wider than the vocabulary, or logits are not finite.
     """
-    _check_options(model, n_beams, early_stopping)
+    check_options(model, n_beams, early_stopping)
+    options = BeamOptions(n_beams, length_penalty, early_stopping)
     with without_dropout(model):
         processor = LogitsProcessor(model, src, config)
         decoder = decoder or make_decoder(model)
         decoder.prefill(src, n_beams)
-        ids = processor.start(n_beams)  # (batch, n_beams, length), bos included
-        options = BeamOptions(n_beams, length_penalty, early_stopping)
-        searches = [
-            BeamHypotheses(start, n_forced, config.eos_id, max_len, options)
-            for [start, *_], n_forced, max_len in zip(
-                ids.tolist(), processor.n_forced, processor.max_lens, strict=True
-            )
-        ]
-        searching = searches  # those that are not done, in the order of the decoder
-        position = ids.size(-1)  # of the new token
+        searches = searching = begin(processor, options)
+        ids = processor.start(n_beams).flatten(0, 1)  # (n_rows, length)
+        position = ids.size(1)  # of the new token
         while searching:
-            logits = decoder.step(ids.flatten(0, -2)).unflatten(0, (-1, n_beams))
-            beams = [beam for search in searching for beam in search.beams]
-            log_probs = logits.new_tensor([beam.log_prob for beam in beams])
-            candidates = best_candidates(
-                processor.log_probs(logits, position),
-                log_probs.view(-1, n_beams),
-                2 * n_beams,
-            )
-            rows = zip(*(part.tolist() for part in candidates), strict=True)
-            for search, row in zip(searching, rows, strict=True):
-                search.advance(zip(*row, strict=True), position)
-
-            left = [row for row, search in enumerate(searching) if not search.done]
+            logits = decoder.step(ids).unflatten(0, (-1, n_beams))
+            log_probs = processor.log_probs(logits, position)
+            advance_all(searching, log_probs, position)
+            left = [i for i, s in enumerate(searching) if not s.done]
             if 0 < len(left) < len(searching):
                 processor.select(ids.new_tensor(left))
                 decoder.select(ids.new_tensor(left))
-            searching = [searching[row] for row in left]
-            beams = [beam for search in searching for beam in search.beams]
-            if beams:
-                parents = ids.new_tensor([beam.parent for beam in beams])
-                decoder.reorder(parents.view(-1, n_beams))
-                ids = ids.new_tensor([beam.ids[-1:] for beam in beams])  # (n_rows, 1)
+            searching = [searching[i] for i in left]
+            if searching:
+                parents = [s.parents() for s in searching]
+                decoder.reorder(ids.new_tensor(parents))
+                newest = [s.newest() for s in searching]
+                ids = ids.new_tensor(newest).view(-1, 1)  # (n_rows, 1)
             position += 1
     return [search.hypotheses for search in searches]
+
+
+def begin(processor: LogitsProcessor, options: BeamOptions) -> list[BeamHypotheses]:
+    """Begin the search of each sentence."""
+    starts = processor.start()[:, 0].tolist()
+    n_forced, max_lens = processor.n_forced, processor.max_lens
+    eos_id = processor.config.eos_id
+    return [
+        BeamHypotheses(start, n, eos_id, max_len, options)
+        for start, n, max_len in zip(starts, n_forced, max_lens, strict=True)
+    ]
+
+
+def advance_all(
+    searches: Sequence[BeamHypotheses], next_log_probs: Tensor, position: int
+) -> None:
+    """Let all searches take a step, each with its own best candidates.
+
+    Args:
+        searches: one for each sentence.
+        next_log_probs: (n_sentences, n_beams, vocab_size), of the new token.
+        position: of the new token, from 1.
+    """
+    beams = [[beam.log_prob for beam in s.beams] for s in searches]
+    log_probs = next_log_probs.new_tensor(beams)  # (n_sentences, n_beams)
+    n_candidates = 2 * log_probs.size(1)
+    best = best_candidates(next_log_probs, log_probs, n_candidates)
+    rows = zip(*(part.tolist() for part in best), strict=True)
+    for search, row in zip(searches, rows, strict=True):
+        search.advance(zip(*row, strict=True), position)
 
 
 class Candidates(NamedTuple):
@@ -136,40 +150,14 @@ def best_candidates(
     best, tokens = top_tokens(next_log_probs, n_each)  # (batch, n_beams, n_each)
     totals = (best + log_probs[..., None]).flatten(1)
     totals, order = totals.topk(n_candidates)
-    return Candidates(totals, order // n_each, tokens.flatten(1).gather(1, order))
+    tokens = tokens.flatten(1).gather(1, order)
+    return Candidates(totals, order // n_each, tokens)
 
 
-def top_tokens(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Find the n highest scores and their tokens, as `topk` does, but in less time.
-
-    Lay many scores out as a table of ten rows. The n best are in the n columns with the
-    highest maxima: if one were elsewhere, each of these columns would hold a score at
-    least as high. So only maxima and a few columns have to be sorted.
-
-    Args:
-        scores: (..., vocab_size)
-        n: tokens wanted, at most vocab_size.
-
-    Returns:
-        Scores and tokens, (..., n) each, best first.
-    """
-    vocab_size = scores.size(-1)
-    width = vocab_size // _ROWS
-    if scores.numel() < _FEW_SCORES or width < 10 * n:
-        return scores.topk(n, dim=-1)
-    table = scores[..., : _ROWS * width].unflatten(-1, (_ROWS, width))
-    columns = table.amax(dim=-2).topk(n, dim=-1, sorted=False).indices  # (..., n)
-    first = torch.arange(0, _ROWS * width, width, device=scores.device)  # of each row
-    tokens = (columns[..., None] + first).flatten(-2)  # (..., n * _ROWS)
-    rest = torch.arange(_ROWS * width, vocab_size, device=scores.device)
-    tokens = torch.cat([tokens, rest.expand(*tokens.shape[:-1], -1)], dim=-1)
-    best, order = scores.gather(-1, tokens).topk(n, dim=-1)
-    return best, tokens.gather(-1, order)
-
-
-def _check_options(
+def check_options(
     model: Transformer, n_beams: int, early_stopping: EarlyStopping
 ) -> None:
+    """Refuse a beam that is of no use, or an unknown rule of stopping."""
     vocab_size = model.config.tgt_vocab_size
     if not 1 <= n_beams <= vocab_size:
         raise ValueError(
@@ -228,7 +216,8 @@ class BeamHypotheses:
         max_len: int,
         options: BeamOptions,
     ) -> None:
-        self.n_forced, self.eos_id, self.max_len = n_forced, eos_id, max_len
+        self.n_forced, self.eos_id = n_forced, eos_id
+        self.max_len = max_len
         self.n_beams, self.length_penalty, self.early_stopping = options
         # All beams start alike. One counts, or they would stay alike.
         self.beams = [
@@ -251,7 +240,7 @@ class BeamHypotheses:
                 new token. Each beam ends in one way only, so enough of them go on.
             position: of the new token, from 1.
         """
-        last = position == self.max_len
+        last = position == self.max_len  # truncated here, if it has not ended
         children = []
         for rank, (log_prob, parent, token) in enumerate(candidates):
             ids = self.beams[parent].ids
@@ -261,18 +250,20 @@ class BeamHypotheses:
                     break
             elif rank < self.n_beams and log_prob > -inf:
                 # -inf is a beam that does not count, or a token that may not come
-                self._keep([*ids[1:], token], log_prob)
+                self.keep([*ids[1:], token], log_prob)
         self.beams = settle(children)
-        self.done = last or self._has_no_hope(position)
+        self.done = last or self.has_no_hope(position)
 
-    def _keep(self, ids: list[int], log_prob: float) -> None:
-        score = self._score(log_prob, len(ids))
+    def keep(self, ids: list[int], log_prob: float) -> None:
+        """Put a target that has ended among the hypotheses, n_beams at most."""
+        score = self.score(log_prob, len(ids))
         finished = ids[-1] == self.eos_id
-        hypothesis = Hypothesis(ids, log_prob, score, finished)
-        insort(self.hypotheses, hypothesis, key=lambda other: -other.score)
+        self.hypotheses.append(Hypothesis(ids, log_prob, score, finished))
+        self.hypotheses.sort(key=lambda other: -other.score)
         del self.hypotheses[self.n_beams :]
 
-    def _has_no_hope(self, position: int) -> bool:
+    def has_no_hope(self, position: int) -> bool:
+        """Return whether no beam could still get among the hypotheses."""
         is_full = len(self.hypotheses) == self.n_beams
         if is_full and self.early_stopping is True:
             return True
@@ -280,18 +271,17 @@ class BeamHypotheses:
             position = self.max_len  # where a log-probability counts most
         best = max(beam.log_prob for beam in self.beams)
         bar = self.hypotheses[-1].score if is_full else -inf
-        return self._score(best, position) <= bar
+        return self.score(best, position) <= bar
 
-    def _score(self, log_prob: float, length: int) -> float:
-        return log_prob / max(length - self.n_forced, 1) ** self.length_penalty
+    def score(self, log_prob: float, length: int) -> float:
+        """Return the log-probability per length ** length_penalty."""
+        n_free = max(length - self.n_forced, 1)
+        return log_prob / n_free**self.length_penalty
 
+    def parents(self) -> list[int]:
+        """Return the beam that each beam continues."""
+        return [beam.parent for beam in self.beams]
 
-def settle(children: list[Beam]) -> list[Beam]:
-    """Give each of the new beams, which come best first, its row.
-
-    The best child of a parent takes the parent's row, and its siblings take the rows of
-    beams without children. So the cache has to be copied for siblings only.
-    """
-    heirs = {child.parent: child for child in reversed(children)}
-    siblings = (child for child in children if heirs[child.parent] is not child)
-    return [heirs.get(row) or next(siblings) for row in range(len(children))]
+    def newest(self) -> list[int]:
+        """Return the last token of each beam."""
+        return [beam.ids[-1] for beam in self.beams]

@@ -1,6 +1,6 @@
 """Greedy search: from a source sentence to a target, one token at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ def greedy_decode(
     config: GenerationConfig,
     decoder: Decoding | None = None,
 ) -> list[Hypothesis]:
-    """Let the model say its likeliest token, read it, and go on until it says eos.
+    """Take the likeliest token, read it, and go on until the model predicts eos.
 
     This is beam search with one beam.
 
@@ -38,9 +38,12 @@ def greedy_decode(
         ValueError: a sentence is all padding or too long, the config does not fit the
             model, or its logits are not finite.
     """
-    return decode(
-        model, src, config, lambda log_probs: log_probs.argmax(dim=-1), decoder
-    )
+    return decode(model, src, config, likeliest, decoder)
+
+
+def likeliest(log_probs: Tensor) -> Tensor:
+    """Choose the likeliest token of each row: (n_rows, vocab_size) -> (n_rows,)."""
+    return log_probs.argmax(dim=-1)
 
 
 @torch.inference_mode()
@@ -70,29 +73,69 @@ def decode(
         processor = LogitsProcessor(model, src, config)
         decoder = decoder or make_decoder(model)
         decoder.prefill(src)
-        ids = processor.start()[:, 0]  # (n_rows, length), bos included
-        log_prob = torch.zeros(len(src), device=src.device)  # (n_rows,)
-        max_len = torch.tensor(processor.max_lens, device=src.device)
-        sentences = torch.arange(len(src), device=src.device)  # whose rows are left
-        found: dict[int, Hypothesis] = {}
-        while len(sentences):
-            logits = decoder.step(ids[:, decoder.length :])
-            log_probs = processor.log_probs(logits[:, None], ids.size(1))[:, 0]
-            token = choose(log_probs)[:, None]  # (n_rows, 1)
-            log_prob = log_prob + log_probs.gather(1, token)[:, 0]
-            ids = torch.cat([ids, token], dim=1)
-
-            finished = token[:, 0] == config.eos_id
-            ended = finished | (ids.size(1) > max_len)
+        targets = Targets(processor.start()[:, 0], processor.max_lens, config.eos_id)
+        while len(targets.ids):  # those that have not ended
+            logits = decoder.step(targets.ids[:, decoder.length :])
+            position = targets.ids.size(1)  # of the new token
+            log_probs = processor.log_probs(logits[:, None], position)
+            log_probs = log_probs[:, 0]  # (n_rows, vocab_size)
+            targets.append(choose(log_probs), log_probs)
+            ended = targets.ended()
             if ended.any():
-                for row in ended.nonzero()[:, 0].tolist():
-                    total = log_prob[row].item()
-                    found[int(sentences[row])] = Hypothesis(
-                        ids[row, 1:].tolist(), total, total, bool(finished[row])
-                    )
-                left = (~ended).nonzero()[:, 0]
-                ids, log_prob, max_len = ids[left], log_prob[left], max_len[left]
-                sentences = sentences[left]
+                left = targets.put_aside(ended)
                 processor.select(left)
                 decoder.select(left)
-    return [found[sentence] for sentence in range(len(src))]
+    return [targets.found[sentence] for sentence in range(len(src))]
+
+
+class Targets:
+    """Targets that grow, one for each sentence, until each of them has ended.
+
+    Args:
+        start: (batch, length), ids that the targets start with, bos included.
+        max_lens: for each sentence, length at which its target is truncated.
+        eos_id: the token that ends a target.
+
+    Attributes:
+        ids: (n_rows, length), the targets that have not ended, bos included.
+        log_prob: (n_rows,), of each of them, in nats.
+        sentences: (n_rows,), the sentence that each row translates.
+        found: sentence -> its target that has ended.
+    """
+
+    def __init__(self, start: Tensor, max_lens: Sequence[int], eos_id: int) -> None:
+        self.ids, self.eos_id = start, eos_id
+        self.log_prob = torch.zeros(len(start), device=start.device)
+        self.max_len = torch.tensor(max_lens, device=start.device)
+        self.sentences = torch.arange(len(start), device=start.device)
+        self.found: dict[int, Hypothesis] = {}
+
+    def append(self, tokens: Tensor, log_probs: Tensor) -> None:
+        """Let every target go on with its token.
+
+        Args:
+            tokens: (n_rows,)
+            log_probs: (n_rows, vocab_size), of all tokens.
+        """
+        new = tokens[:, None]
+        self.log_prob = self.log_prob + log_probs.gather(1, new)[:, 0]
+        self.ids = torch.cat([self.ids, new], dim=1)
+
+    def ended(self) -> Tensor:
+        """Return which rows have ended or are truncated: (n_rows,), boolean."""
+        truncated = self.ids.size(1) > self.max_len
+        return (self.ids[:, -1] == self.eos_id) | truncated
+
+    def put_aside(self, ended: Tensor) -> Tensor:
+        """Move targets that have ended to `found`; return the rows that are left."""
+        for row in ended.nonzero()[:, 0].tolist():
+            ids = self.ids[row, 1:].tolist()
+            log_prob = self.log_prob[row].item()
+            finished = ids[-1] == self.eos_id
+            hypothesis = Hypothesis(ids, log_prob, log_prob, finished)
+            self.found[int(self.sentences[row])] = hypothesis
+        left = (~ended).nonzero()[:, 0]
+        self.ids, self.log_prob = self.ids[left], self.log_prob[left]
+        self.max_len = self.max_len[left]
+        self.sentences = self.sentences[left]
+        return left

@@ -20,6 +20,13 @@ from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
 from transformer_lib.acceleration import make_engine
+from transformer_lib.generation.cache_checks import (
+    check_cache_sizes,
+    check_every_layer,
+    check_first_call,
+    check_rows,
+    check_truncation,
+)
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.transformer import Decoder, Transformer
@@ -74,21 +81,20 @@ class KeyValueCache:
     Attributes:
         length: tokens read so far, which is the position of the next one.
         source: the same for the memory.
+        rooms: for each attention (2, n_rows, n_heads, capacity, d_head), the keys and
+            the values, with room that is not in use yet.
+        updated: the attentions that have stored keys and values in this step.
 
     Raises:
         ValueError: a number is below 1.
     """
 
     def __init__(self, n_beams: int = 1, capacity: int = 32) -> None:
-        if n_beams < 1 or capacity < 1:
-            raise ValueError(
-                f"n_beams and capacity must be at least 1, not {n_beams} and {capacity}"
-            )
+        check_cache_sizes(n_beams, capacity)
         self.capacity, self.length = capacity, 0
         self.source = SourceCache(n_beams)
-        # For each attention (2, n_rows, n_heads, capacity, d_head).
         self.rooms: dict[MultiHeadAttention, Tensor] = {}
-        self._updated: set[MultiHeadAttention] = set()  # in the present step
+        self.updated: set[MultiHeadAttention] = set()
 
     def __getitem__(self, attention: MultiHeadAttention) -> Tensor:
         """Return the keys and values kept: (2, n_rows, n_heads, length, d_head)."""
@@ -103,6 +109,10 @@ class KeyValueCache:
     def positions(self, ids: Tensor) -> Tensor:
         """Return the positions of new tokens (n_rows, n_new): (n_new,)."""
         return torch.arange(self.length, self.length + ids.size(1), device=ids.device)
+
+    def begin(self) -> None:
+        """Begin a step, also after one that was broken off by an error."""
+        self.updated.clear()
 
     def update(
         self, attention: MultiHeadAttention, key: Tensor, value: Tensor
@@ -121,48 +131,19 @@ class KeyValueCache:
             ValueError: another number of rows than before, or an attention that is
                 asked twice in one step.
         """
-        if attention in self._updated:
-            raise ValueError(
-                "an attention was asked twice in one step: its two sets of keys and "
-                "values can't be told apart"
-            )
-        self._updated.add(attention)
-        n_rows, n_heads, n_new, d_head = key.shape
-        total = self.length + n_new
+        check_first_call(attention, self.updated)
+        self.updated.add(attention)
         room = self.rooms.get(attention)
-        if room is not None and room.size(1) != n_rows:
-            raise ValueError(
-                f"{n_rows} rows are to be decoded, but the cache was made for "
-                f"{room.size(1)}"
-            )
-        if room is None or total > room.size(3):
-            capacity = max(self.capacity if room is None else 2 * room.size(3), total)
-            larger = key.new_empty(2, n_rows, n_heads, capacity, d_head)
-            if room is not None:
-                larger[:, :, :, : self.length] = room[:, :, :, : self.length]
-            self.rooms[attention] = room = larger
-        room[0, :, :, self.length : total] = key
-        room[1, :, :, self.length : total] = value
-        keys, values = room[:, :, :, :total]
+        if room is None:
+            room = key.new_empty(2, *key.shape[:2], self.capacity, key.size(3))
+        check_rows(len(key), room.size(1))
+        start, end = self.length, self.length + key.size(2)
+        while room.size(3) < end:  # full: double it
+            room = torch.cat([room, torch.empty_like(room)], dim=3)
+        room[0, :, :, start:end], room[1, :, :, start:end] = key, value
+        self.rooms[attention] = room
+        keys, values = room[:, :, :, :end]
         return keys, values
-
-    def advance(self, n_new: int, n_layers: int) -> None:
-        """Count the tokens of a step that is over.
-
-        Raises:
-            ValueError: a layer attended without the cache, and so forgot the past.
-        """
-        kept = min(len(self._updated), len(self.source.kept))
-        if kept < n_layers:
-            raise ValueError(
-                f"{kept} of {n_layers} layers used the cache: an attention that leaves "
-                "it out forgets all earlier tokens"
-            )
-        self.length += n_new
-
-    def begin(self) -> None:
-        """Begin a step, also after one that was broken off by an error."""
-        self._updated.clear()
 
     def reorder(self, rows: Tensor) -> None:
         """Let every row go on from another one's keys and values: (n_rows,)."""
@@ -175,11 +156,7 @@ class KeyValueCache:
         Raises:
             ValueError: length is negative, or above the number of tokens read.
         """
-        if not 0 <= length <= self.length:
-            raise ValueError(
-                f"the cache holds {self.length} tokens and cannot be truncated to "
-                f"{length}"
-            )
+        check_truncation(length, self.length)
         self.length = length
 
 
@@ -191,11 +168,13 @@ class SourceCache:
 
     Args:
         n_beams: targets for each sentence.
+
+    Attributes:
+        kept: for each attention (2, n_sentences, n_heads, src_len, d_head).
     """
 
     def __init__(self, n_beams: int) -> None:
         self.n_beams = n_beams
-        # For each attention (2, n_sentences, n_heads, src_len, d_head).
         self.kept: dict[MultiHeadAttention, Tensor] = {}
 
     def __getitem__(self, attention: MultiHeadAttention) -> Tensor:
@@ -219,17 +198,12 @@ class SourceCache:
         Raises:
             ValueError: another number of rows than before.
         """
-        if key.size(2):
-            each = slice(None, None, self.n_beams)  # one copy for all beams
-            self.kept[attention] = torch.stack([key[each], value[each]])
-            return key, value
-        kept = self.kept[attention]
-        if key.size(0) != kept.size(1) * self.n_beams:
-            raise ValueError(
-                f"{key.size(0)} rows are to be decoded, but the cache was made for "
-                f"{kept.size(1) * self.n_beams}"
-            )
-        keys, values = kept.repeat_interleave(self.n_beams, dim=1)
+        if key.size(2):  # the first step; the beams of a sentence have equal rows
+            first = key[:: self.n_beams], value[:: self.n_beams]
+            self.kept[attention] = torch.stack(first)
+        kept = self.kept[attention].repeat_interleave(self.n_beams, dim=1)
+        check_rows(len(key), kept.size(1))
+        keys, values = kept
         return keys, values
 
     def select(self, sentences: Tensor) -> None:
@@ -251,6 +225,9 @@ class IncrementalDecoder:
 
     Attributes:
         cache: keys and values of the targets; those of the memory in `cache.source`.
+        new_memory: (n_rows, src_len, d_model) before the first step, which reads it;
+            of length 0 from then on.
+        src_mask: (n_rows, 1, 1, src_len), True where a token is no padding.
     """
 
     def __init__(self, model: Transformer, capacity: int = 32) -> None:
@@ -267,12 +244,12 @@ class IncrementalDecoder:
         Raises:
             ValueError: n_beams is below 1, or src are no ids of the model.
         """
+        self.n_beams = n_beams
         self.cache = KeyValueCache(n_beams, self.capacity)
         mask = padding_mask(src, self.model.config.pad_id)
         memory = self.model.encode(src, mask)
-        self.n_beams = n_beams
-        self._unread = memory.repeat_interleave(n_beams, dim=0)
-        self._src_mask = mask.repeat_interleave(n_beams, dim=0)
+        self.new_memory = memory.repeat_interleave(n_beams, dim=0)
+        self.src_mask = mask.repeat_interleave(n_beams, dim=0)
 
     def read(self, ids: Tensor) -> Tensor:
         """Read the next tokens (n_rows, n_new): features (n_rows, n_new, d_model).
@@ -283,21 +260,20 @@ class IncrementalDecoder:
             ValueError: another number of rows than the cache holds, or the learned
                 positions are at their end.
         """
-        if ids.size(0) != len(self._unread):
-            raise ValueError(
-                f"{ids.size(0)} rows are to be decoded, but the cache was made for "
-                f"{len(self._unread)}"
-            )
+        check_rows(len(ids), len(self.new_memory))
         self.cache.begin()
         n_new, tgt_mask = ids.size(1), None
         if n_new > 1:  # a single token is the last one: no future to hide from it
             total = self.length + n_new
             tgt_mask = causal_mask(total, ids.device)[self.length :]
         features = self.model.decode(
-            ids, self._unread, self._src_mask, tgt_mask, cache=self.cache
+            ids, self.new_memory, self.src_mask, tgt_mask, self.cache
         )
-        self.cache.advance(n_new, len(self.model.decoder.layers))
-        self._unread = self._unread[:, :0]  # of the memory nothing is new any more
+        check_every_layer(
+            self.cache.updated, self.cache.source.kept, self.model.decoder.layers
+        )
+        self.cache.length += n_new
+        self.new_memory = self.new_memory[:, :0]  # nothing of it is new any more
         return features
 
     def step(self, ids: Tensor) -> Tensor:
@@ -314,7 +290,8 @@ class IncrementalDecoder:
         rows = row_numbers(beams.expand(len(sentences), -1), sentences)
         self.cache.reorder(rows)
         self.cache.source.select(sentences)
-        self._unread, self._src_mask = self._unread[rows], self._src_mask[rows]
+        self.new_memory = self.new_memory[rows]
+        self.src_mask = self.src_mask[rows]
 
     def truncate(self, length: int) -> None:
         """Forget all tokens but the first; see `KeyValueCache.truncate`."""
@@ -346,7 +323,8 @@ class RecomputingDecoder:
     def step(self, ids: Tensor) -> Tensor:
         """Read all tokens again, and score the next one; see `Decoding`."""
         self.ids = torch.cat([self.ids, ids], dim=1)
-        return at_least_float32(self.model(self.src, self.ids)[:, -1])
+        logits = self.model(self.src, self.ids)[:, -1]
+        return at_least_float32(logits)
 
     def reorder(self, parents: Tensor) -> None:
         """Let every beam go on from what its parent read; see `Decoding`."""
@@ -355,7 +333,8 @@ class RecomputingDecoder:
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences only, with all their beams; see `Decoding`."""
         beams = torch.arange(self.n_beams, device=sentences.device)
-        rows = row_numbers(beams.expand(len(sentences), -1), sentences)
+        beams = beams.expand(len(sentences), -1)
+        rows = row_numbers(beams, sentences)
         self.src, self.ids = self.src[rows], self.ids[rows]
 
 

@@ -31,15 +31,7 @@ class SamplingConfig:
 
     def __post_init__(self) -> None:
         """Refuse what leaves nothing to draw."""
-        if not 0 < self.temperature < float("inf"):
-            raise ValueError(
-                f"temperature must be above 0 and finite, not {self.temperature}; "
-                "greedy_decode is what temperature 0 would be"
-            )
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be at least 1, not {self.top_k}")
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
+        check_sampling(self)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """(n_rows, vocab_size) -> (n_rows, vocab_size): each row sums to 1.
@@ -48,16 +40,39 @@ class SamplingConfig:
         """
         logits = logits / self.temperature
         if self.top_k is not None and self.top_k < logits.size(1):
-            last = logits.topk(self.top_k).values[:, -1:]  # the least likely that stays
-            logits = logits.masked_fill(logits < last, -torch.inf)
+            logits = keep_top_k(logits, self.top_k)
         probabilities = logits.softmax(dim=1)
         if self.top_p < 1:
-            sorted_, tokens = probabilities.sort(dim=1, descending=True)
-            likelier = sorted_.cumsum(dim=1) - sorted_  # sum of all before each token
-            kept = sorted_.masked_fill(likelier >= self.top_p, 0.0)
-            probabilities = torch.zeros_like(kept).scatter(1, tokens, kept)
-            probabilities = probabilities / probabilities.sum(dim=1, keepdim=True)
+            probabilities = keep_top_p(probabilities, self.top_p)
         return probabilities
+
+
+def keep_top_k(logits: Tensor, k: int) -> Tensor:
+    """Set all but the k highest logits to -inf: (n_rows, vocab_size)."""
+    last = logits.topk(k).values[:, -1:]  # the lowest that stays
+    return logits.masked_fill(logits < last, -torch.inf)
+
+
+def keep_top_p(probabilities: Tensor, p: float) -> Tensor:
+    """Keep the fewest tokens that have probability p together: (n_rows, vocab_size)."""
+    sorted_, tokens = probabilities.sort(dim=1, descending=True)
+    likelier = sorted_.cumsum(dim=1) - sorted_  # sum of all before each token
+    kept = sorted_.masked_fill(likelier >= p, 0.0)
+    probabilities = torch.zeros_like(kept).scatter(1, tokens, kept)
+    return probabilities / probabilities.sum(dim=1, keepdim=True)
+
+
+def check_sampling(config: SamplingConfig) -> None:
+    """Refuse values with which nothing can be drawn."""
+    if not 0 < config.temperature < float("inf"):
+        raise ValueError(
+            f"temperature must be above 0 and finite, not {config.temperature}; "
+            "greedy_decode is what temperature 0 would be"
+        )
+    if config.top_k is not None and config.top_k < 1:
+        raise ValueError(f"top_k must be at least 1, not {config.top_k}")
+    if not 0 < config.top_p <= 1:
+        raise ValueError(f"top_p must be above 0 and at most 1, not {config.top_p}")
 
 
 def sample(
@@ -88,6 +103,7 @@ def sample(
 
     def draw(log_probs: Tensor) -> Tensor:  # which are logits too, minus a constant
         probabilities = sampling.probabilities(log_probs)
-        return torch.multinomial(probabilities, 1, generator=generator)[:, 0]
+        draws = torch.multinomial(probabilities, 1, generator=generator)
+        return draws[:, 0]
 
     return decode(model, src, config, draw)

@@ -8,7 +8,7 @@ was interrupted resumes as if nothing had been.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from lightning.fabric import Fabric
 from torch import Tensor
 
 from transformer_lib.model.state_dict import check_fit
-from transformer_lib.training.loop import Trainer
+from transformer_lib.training.loop import Trainer, check_batches, check_gradient
 from transformer_lib.training.recipe import Precision
 
 
@@ -40,6 +40,29 @@ class LightningTrainer(Trainer):
         # In float16, a step whose scaled gradient overflows is skipped.
         self.scaler = getattr(self.fabric.strategy.precision, "scaler", None)
         self.skips_overflow = self.scaler is not None
+
+    def step(self, batches: Sequence[Any]) -> float:
+        """Take one step on this process's batches; see `loop.train_step`.
+
+        Raises:
+            ValueError: there is no batch, or the gradient is not finite.
+        """
+        check_batches(batches)
+        n_targets = int(self.total(sum(batch.n_targets for batch in batches)))
+        self.optimizer.zero_grad()
+        nats = 0.0
+        for index, batch in enumerate(batches):
+            with self.turn(index, is_last=index == len(batches) - 1):
+                share = self.loss(self.model, batch) / n_targets
+                self.backward(share)
+            nats += share.detach()
+        nats = float(self.total(nats))
+        norm = self.clip_gradient()
+        if not self.skips_overflow:
+            check_gradient(norm, nats, self.n_steps + 1)
+        self.optimizer.step()
+        self.n_steps += 1
+        return nats
 
     @contextmanager
     def turn(self, index: int, is_last: bool) -> Iterator[None]:

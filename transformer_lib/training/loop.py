@@ -1,13 +1,12 @@
 """The training step and the loop: all training in this library goes through them.
 
-Translators and classifiers differ in their loss. A run in a folder uses the subclass
-`lightning_trainer.LightningTrainer`, which takes the same steps on any device, in mixed
-precision, and in several processes.
+Translators and classifiers differ in their loss. A run in a folder uses the same loop
+with a step of its own, `lightning_trainer.LightningTrainer.step`, which works on
+any device, in mixed precision, and in several processes.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -66,81 +65,72 @@ class Trainer:
             yield self.step(batches)
 
     def step(self, batches: Sequence[Any]) -> float:
-        """Take one step on several batches as if they were one.
-
-        This is gradient accumulation: each batch's gradient is added to the last one's,
-        so that only one batch has to fit into memory. All are divided by the number of
-        targets of all: a mean of the batches' means would give the words of a small
-        batch more weight.
-
-        Args:
-            batches: what to learn from in this step, at least one.
-
-        Returns:
-            The loss before the step, in nats per target.
-
-        Raises:
-            ValueError: there is no batch, or the gradient is not finite.
-        """
-        if not batches:
-            raise ValueError("a step needs at least 1 batch, but got 0")
-        n_targets = int(self.total(sum(batch.n_targets for batch in batches)))
-        self.optimizer.zero_grad()
-        nats = 0.0
-        for index, batch in enumerate(batches):
-            with self.turn(index, is_last=index == len(batches) - 1):
-                loss = self.loss(self.model, batch) / n_targets
-                self.backward(loss)  # adds to the gradient that is there
-            nats += loss.detach()
-        nats = float(self.total(nats))
-        norm = self.clip_gradient()
-        if not torch.isfinite(norm) and not self.skips_overflow:
-            raise ValueError(
-                f"step {self.n_steps + 1}: the gradient's norm is {norm.item()} at a "
-                f"loss of {nats}; training diverged"
-            )
-        self.optimizer.step()
+        """Take one step; see `train_step`."""
+        nats = train_step(self.model, self.optimizer, self.loss, batches, self.max_norm)
         self.n_steps += 1
         return nats
 
-    # What follows is the part of a step that other devices do differently.
-
-    skips_overflow = False  # whether the optimizer skips a step that is not finite
-
-    def turn(self, index: int, is_last: bool) -> AbstractContextManager:
-        """Return the context in which one of a step's batches is learned from."""
-        return nullcontext()
-
-    def backward(self, loss: Tensor) -> None:
-        """Add the gradient of a loss to that of the parameters."""
-        loss.backward()
-
-    def clip_gradient(self) -> Tensor:
-        """Clip the gradient to `max_norm`, and return its norm before."""
-        return nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)
-
-    def total(self, value: float | Tensor) -> float | Tensor:
-        """Add up a number over all processes."""
-        return value
-
 
 def train_step(
-    model: Transformer,
+    model: nn.Module,
     optimizer: Optimizer,
-    batches: Sequence[Batch],
-    smoothing: float = 0.1,
+    loss: Loss,
+    batches: Sequence[Any],
     max_norm: float = math.inf,
 ) -> float:
-    """Take one step of a translator, in training mode; see `Trainer`.
+    """Take one step on several batches as if they were one.
+
+    This is gradient accumulation: each batch's gradient is added to the last one's,
+    so that only one batch has to fit into memory. All are divided by the number of
+    targets of all: a mean of the batches' means would give the words of a small batch
+    more weight.
+
+    Args:
+        model: its weights change in place.
+        optimizer: of the model's parameters.
+        loss: given the model and a batch, adds up the loss of the batch's targets.
+        batches: what to learn from in this step, at least one.
+        max_norm: a longer gradient is clipped to this norm.
 
     Returns:
-        The loss before the step, in nats per target token.
+        The loss before the step, in nats per target.
 
     Raises:
         ValueError: there is no batch, or the gradient is not finite.
     """
-    loss = partial(batch_loss, smoothing=smoothing)
-    return Trainer(model, optimizer, loss, max_norm=max_norm).step(batches)
+    check_batches(batches)
+    n_targets = sum(batch.n_targets for batch in batches)
+    optimizer.zero_grad()
+    nats = 0.0
+    for batch in batches:
+        share = loss(model, batch) / n_targets
+        share.backward()  # adds to the gradient that is there
+        nats += share.item()
+    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    check_gradient(norm, nats, next_step(optimizer))
+    optimizer.step()
+    return nats
+
+
+def check_batches(batches: Sequence[Any]) -> None:
+    """Refuse a step without batches."""
+    if not batches:
+        raise ValueError("a step needs at least 1 batch, but got 0")
+
+
+def check_gradient(norm: Tensor, nats: float, step: int) -> None:
+    """Refuse a gradient that is not finite: a step of it would spoil all weights."""
+    if not torch.isfinite(norm):
+        raise ValueError(
+            f"step {step}: the gradient's norm is {norm.item()} at a loss of {nats}; "
+            "training diverged"
+        )
+
+
+def next_step(optimizer: Optimizer) -> int:
+    """Return the number of the step that comes; 1 if the optimizer does not count."""
+    counts = (int(state.get("step", 0)) for state in optimizer.state.values())
+    return 1 + max(counts, default=0)
 
 
 def train(

@@ -34,12 +34,17 @@ def split_target(target: Tensor) -> tuple[Tensor, Tensor]:
     Raises:
         ValueError: target has fewer than two columns.
     """
+    check_target(target)
+    return target[:, :-1], target[:, 1:]
+
+
+def check_target(target: Tensor) -> None:
+    """Refuse a target with nothing to predict."""
     if target.dim() != 2 or target.size(1) < 2:
         raise ValueError(
             "target must be (batch, length) with at least bos and one more token, "
             f"not of shape {tuple(target.shape)}"
         )
-    return target[:, :-1], target[:, 1:]
 
 
 def shift_right(tgt_out: Tensor, bos_id: int) -> Tensor:
@@ -82,15 +87,8 @@ def label_smoothed_loss(
     Raises:
         ValueError: shapes do not fit, or smoothing is out of range.
     """
-    if not 0 <= smoothing < 1:
-        raise ValueError(f"smoothing must be at least 0 and below 1, not {smoothing}")
-    if logits.shape[:-1] != tgt_out.shape:
-        raise ValueError(
-            f"logits of shape {tuple(logits.shape)} do not belong to tgt_out of shape "
-            f"{tuple(tgt_out.shape)}"
-        )
-    # Mixed precision makes logits of 16 bits: too few to add up thousands of tokens.
-    log_probs = _at_least_float32(logits).log_softmax(dim=-1)
+    check_loss_input(logits, tgt_out, smoothing)
+    log_probs = at_least_float32(logits).log_softmax(dim=-1)
     right = log_probs.gather(-1, tgt_out.unsqueeze(-1)).squeeze(-1)  # (...)
     nats = -(1 - smoothing) * right
     if smoothing:
@@ -98,7 +96,19 @@ def label_smoothed_loss(
     return nats.masked_fill(tgt_out == pad_id, 0.0).sum()
 
 
-def _at_least_float32(x: Tensor) -> Tensor:
+def check_loss_input(logits: Tensor, tgt_out: Tensor, smoothing: float) -> None:
+    """Refuse logits of another target, and a share that is none."""
+    if not 0 <= smoothing < 1:
+        raise ValueError(f"smoothing must be at least 0 and below 1, not {smoothing}")
+    if logits.shape[:-1] != tgt_out.shape:
+        raise ValueError(
+            f"logits of shape {tuple(logits.shape)} do not belong to tgt_out of shape "
+            f"{tuple(tgt_out.shape)}"
+        )
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """Widen what mixed precision made of 16 bits: too few to add up many tokens."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 

@@ -19,12 +19,17 @@ def learning_rate(step: int, d_model: int, warmup: int, scale: float = 1.0) -> f
     Raises:
         ValueError: step, d_model or warmup is below 1.
     """
+    check_counts(step, d_model, warmup)
+    return scale * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+def check_counts(step: int, d_model: int, warmup: int) -> None:
+    """Refuse a step 0, of which the schedule has no rate, and sizes below 1."""
     if min(step, d_model, warmup) < 1:
         raise ValueError(
             "step, d_model and warmup must be at least 1, not "
             f"{step}, {d_model} and {warmup}"
         )
-    return scale * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
 def make_optimizer(model: nn.Module) -> Adam:
