@@ -45,6 +45,16 @@ def check_choice(name: str, value: Any, choices: tuple) -> None:
         raise ValueError(f"{name} must be one of {choices}, not {value!r}")
 
 
+def check_pooling(pooling: str, known: tuple[str, ...]) -> None:
+    """Refuse a name that stands for no pooling.
+
+    Raises:
+        ValueError: naming it and those that are known.
+    """
+    if pooling not in known:
+        raise ValueError(f"pooling must be one of {', '.join(known)}, not {pooling!r}")
+
+
 def check_even(d_model: int) -> None:
     """Refuse a width that sinusoids cannot fill: they come in pairs.
 

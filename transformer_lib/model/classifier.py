@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.model.attention import scaled_dot_product_attention
+from transformer_lib.model.checks import check_pooling, check_sizes
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.masks import padding_mask
 from transformer_lib.model.transformer import (
@@ -39,9 +40,7 @@ class Pool(nn.Module):
 
     def __init__(self, pooling: Pooling, d_model: int) -> None:
         super().__init__()
-        if pooling not in get_args(Pooling):
-            known = ", ".join(get_args(Pooling))
-            raise ValueError(f"pooling must be one of {known}, not {pooling!r}")
+        check_pooling(pooling, get_args(Pooling))
         self.pooling = pooling
         if pooling == "attention":
             self.query = nn.Parameter(torch.zeros(1, d_model))
@@ -54,34 +53,31 @@ class Pool(nn.Module):
             real: (batch, length), boolean, False where a position is padding. A
                 sequence of padding only is pooled to zeros.
         """
-        if self.pooling == "attention":
-            mask = real.unsqueeze(1)  # (batch, 1, length)
-            query = self.query.expand(hidden.size(0), 1, -1)
-            return scaled_dot_product_attention(query, hidden, hidden, mask)[0][:, 0]
+        batch, length, _ = hidden.shape
         inside = real.unsqueeze(-1)  # (batch, length, 1)
-        if self.pooling == "mean":
+        if self.pooling == "attention":
+            query = self.query.expand(batch, 1, -1)
+            mask = real.unsqueeze(1)  # (batch, 1, length)
+            pooled, _ = scaled_dot_product_attention(query, hidden, hidden, mask)
+            pooled = pooled.squeeze(1)
+        elif self.pooling == "mean":
             total = hidden.masked_fill(~inside, 0.0).sum(dim=1)
-            return total / inside.sum(dim=1).clamp(min=1)
-        if self.pooling == "max":
-            pooled = hidden.masked_fill(~inside, float("-inf")).amax(dim=1)
+            pooled = total / inside.sum(dim=1).clamp(min=1)
+        elif self.pooling == "max":
+            hidden = hidden.masked_fill(~inside, float("-inf"))
+            pooled = hidden.amax(dim=1)
         else:
-            place = _first(real) if self.pooling == "first" else _last(real)
-            pooled = hidden[torch.arange(hidden.size(0), device=real.device), place]
+            position = real.int().argmax(dim=1)  # the first real one
+            if self.pooling == "last":
+                from_end = real.flip(1).int().argmax(dim=1)
+                position = length - 1 - from_end
+            rows = torch.arange(batch, device=real.device)
+            pooled = hidden[rows, position]
         return pooled.masked_fill(~inside.any(dim=1), 0.0)
 
 
-def _first(real: Tensor) -> Tensor:
-    """Return the place of each row's first real position, 0 if it has none."""
-    return real.int().argmax(dim=1)
-
-
-def _last(real: Tensor) -> Tensor:
-    """Return the place of each row's last real position."""
-    return real.size(1) - 1 - real.flip(1).int().argmax(dim=1)
-
-
 class EncoderClassifier(nn.Module):
-    """An encoder that judges a whole sequence: embed, encode, pool, classify.
+    """An encoder that classifies a whole sequence: embed, encode, pool, score.
 
     The source side of the config is used.
 
@@ -99,8 +95,7 @@ class EncoderClassifier(nn.Module):
         self, config: TransformerConfig, n_classes: int, pooling: Pooling = "max"
     ) -> None:
         super().__init__()
-        if n_classes < 1:
-            raise ValueError(f"n_classes must be at least 1, not {n_classes}")
+        check_sizes(n_classes=n_classes)
         self.config = config
         self.encoder = build_encoder(config)
         self.pool = Pool(pooling, config.d_model)
@@ -109,7 +104,7 @@ class EncoderClassifier(nn.Module):
         self.embeddings = build_embeddings(config, config.src_vocab_size)
 
     def forward(self, src: Tensor) -> Tensor:
-        """Judge each sequence.
+        """Score every class for each sequence.
 
         Args:
             src: (batch, src_len), ids, padded with config.pad_id.
