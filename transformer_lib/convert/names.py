@@ -58,7 +58,6 @@ Sizes and choices
     torch.nn: nn.Transformer(norm_first=False)
     fairseq: args.encoder_normalize_before; TransformerEncoderLayer.normalize_before
   epsilon of the layer norm
-    paper: $\epsilon$
     transformer_lib: TransformerConfig(norm_eps=1e-05)
     torch.nn: nn.Transformer(layer_norm_eps=1e-05); nn.LayerNorm(eps=1e-05)
     revisited: LayerNorm(eps=1e-06)

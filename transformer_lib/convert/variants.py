@@ -13,8 +13,11 @@ from transformer_lib.model.layers import FeedForward, LayerNorm, SublayerConnect
 
 
 def _share_scale(part: MultiHeadAttention) -> None:
-    part.q_proj.weight.data *= 3
-    part.k_proj.weight.data /= 3
+    for query, key in zip(
+        part.q_proj.parameters(), part.k_proj.parameters(), strict=True
+    ):
+        query.data *= 3
+        key.data /= 3
 
 
 def _other_epsilon(part: LayerNorm) -> None:
