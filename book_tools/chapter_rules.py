@@ -1,8 +1,4 @@
-"""Rules about the form of a chapter: each yields what it finds wrong.
-
-They are for chapters of the second template, `BY_CLASS`; `notebook_rules` has those for
-the first one, and the rules that hold for both.
-"""
+"""Rules about the form of a chapter: each yields what it finds wrong."""
 
 from __future__ import annotations
 

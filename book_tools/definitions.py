@@ -22,7 +22,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from book_tools.notebook_parts import code_cells
-from book_tools.template import chapter_of, is_new_form
+from book_tools.template import chapter_of
 from book_tools.toc import ROOT
 
 CACHE = "cache"
@@ -342,8 +342,6 @@ def _faults(source: str, names: Sequence[str], cached: bool) -> Iterator[str]:
 
 def complete(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """A chapter defines in its cells what its reader is to own."""
-    if chapter_of(path) is None or not is_new_form(notebook):
-        return
     held = {name for _, cell in code_cells(notebook) for name in claims(cell)}
     for part in PARTS.get(chapter_of(path), []):
         if f"{LIBRARY}.{part}" not in held:

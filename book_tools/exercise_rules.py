@@ -23,14 +23,6 @@ LEVEL = re.compile(r"(●○○|●●○|●●●) (?:[1-9]\d* minutes|(open))
 HINT = re.compile(r"^<details><summary>(Hint \d+)</summary>$", re.MULTILINE)
 
 
-def exercises(notebook: NotebookNode) -> Iterator[str]:
-    """Each is a task, a stub that checks, and a hidden solution that passes."""
-    for index, cell, number, following in _tasks(notebook):
-        yield from _heading(index, cell, number)
-        yield from _answers(index, number, following)
-    yield from _strays(notebook)
-
-
 def ladder(notebook: NotebookNode) -> Iterator[str]:
     """Exercises tell how hard they are and give hints; the last one is open."""
     steps: list[str] = []

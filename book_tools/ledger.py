@@ -64,7 +64,7 @@ def read_cells(root: Path = ROOT) -> list[Cell]:
 def cells_with_ids(page: str, cells: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
     """The cells of one notebook that carry ids.
 
-    A chapter of the second template names them in one section only.
+    A chapter names them in one section only.
 
     Args:
         page: the notebook as the table of contents names it.

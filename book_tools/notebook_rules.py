@@ -7,7 +7,6 @@ each thing it finds wrong.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,29 +31,16 @@ from book_tools.notebook_parts import (
     markdown_cells,
     section,
     sections,
-    tags,
 )
 from book_tools.template import (
     IDEAS,
-    SETUP_TAGS,
     chapter_of,
-    is_new_form,
     parts_of,
 )
 
 
 def _first(notebook: NotebookNode) -> str:
     return notebook.cells[0].source if notebook.cells else ""
-
-
-def title(notebook: NotebookNode) -> Iterator[str]:
-    """The first cell is the title: number, link to Colab and the question."""
-    if chapter_number(notebook) is None:
-        yield "cell 0: must start with a title such as '# 1. Embeddings'"
-        return
-    text = re.sub(r"^# .*|\[Open this chapter in Colab\]\(.*?\)", "", _first(notebook))
-    if not text.strip():
-        yield "cell 0: no sentence with the question that the chapter answers"
 
 
 def template(notebook: NotebookNode) -> Iterator[str]:
@@ -97,21 +83,6 @@ def heading_levels(notebook: NotebookNode) -> Iterator[str]:
             previous = level
 
 
-def setup(notebook: NotebookNode) -> Iterator[str]:
-    """Two cells: the bootstrap, unseen in the book, and the hidden imports."""
-    cells = section(notebook, "Setup").of_type("code")
-    if len(cells) != len(SETUP_TAGS):
-        yield f"section '## Setup': {len(cells)} code cells, not {len(SETUP_TAGS)}"
-    for (index, cell), tag in zip(cells, SETUP_TAGS, strict=False):
-        if tag not in tags(cell):
-            yield f"cell {index}: must carry the tag {tag!r}"
-    for part in sections(notebook):
-        if part.title == "Setup":
-            return
-        for index, _ in part.of_type("code"):
-            yield f"cell {index}: code before Setup"
-
-
 def number(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """The number in the title is the one in the name of the file."""
     number = chapter_number(notebook)
@@ -149,14 +120,14 @@ FILE_RULES = [
     *link_rules.FILE_RULES,
     *definitions.FILE_RULES,
 ]
-CHAPTER_RULES = [template, cell_rules.asserts]  # and for every chapter
-CHAPTER_FILE_RULES = [number, stamped, *term_rules.FILE_RULES]
-BY_PROMISES_RULES = [title, setup, exercise_rules.exercises]  # the first template
-BY_CLASS_RULES = [  # the second
+CHAPTER_RULES = [  # and for every chapter
+    template,
+    cell_rules.asserts,
     *chapter_rules.RULES,
     exercise_rules.ladder,
     pencil_page.pencil,
 ]
+CHAPTER_FILE_RULES = [number, stamped, *term_rules.FILE_RULES]
 
 
 def complaints(path: Path) -> list[str]:
@@ -171,7 +142,6 @@ def complaints(path: Path) -> list[str]:
     rules, file_rules = [*RULES], [*FILE_RULES]
     if chapter_of(path) is not None:
         rules += CHAPTER_RULES
-        rules += BY_CLASS_RULES if is_new_form(notebook) else BY_PROMISES_RULES
         file_rules += CHAPTER_FILE_RULES
     found = [(rule, rule(notebook)) for rule in rules]
     found += [(rule, rule(notebook, path)) for rule in file_rules]

@@ -1,11 +1,10 @@
 """Sphinx extension: links between the cells and the items of the source documents.
 
 Every cell that carries ids of `book/sources.yml` gets an anchor, and below it a quiet
-link to what the documents say. A chapter of the second template shows such links only
-in the section that it folds away, "From the sources". Two pages lead the other way,
-with links to the very cells: `book/sources` lists every item, `book/errata` the
-mistakes and the cells that show them. Both are written as Markdown where the page says
-`{{ items }}`.
+link to what the documents say. A chapter shows such links only in the section that it
+folds away, "From the sources". Two pages lead the other way, with links to the very
+cells: `book/sources` lists every item, `book/errata` the mistakes and the cells that
+show them. Both are written as Markdown where the page says `{{ items }}`.
 """
 
 from __future__ import annotations

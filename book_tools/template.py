@@ -1,19 +1,11 @@
-"""The templates of chapters: which parts there are, and in which order.
-
-Two of them stand side by side while chapters move from the first to the second: a
-chapter follows the first where it has its first part, and the second otherwise.
-"""
+"""The template of a chapter: which parts there are, and in which order."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-
-from nbformat import NotebookNode
-
-from book_tools.notebook_parts import sections
 
 IDEAS = "(the chapter's own sections)"
 
@@ -36,20 +28,6 @@ class Part:
     allowed: range = range(100)
 
 
-BY_PROMISES = [
-    Part(
-        ("What you will build",),
-        ("**You will build**", "**You will learn**", "**You need**"),
-    ),
-    Part(("Setup",)),
-    Part((IDEAS,)),  # one or more, with headings of their own
-    Part(("The library's version",)),
-    Part(("Common mistakes",)),
-    Part(("Summary",)),
-    Part(("Exercises",), ("### Exercise",)),
-    Part(("Further reading",), ("](http",)),
-]
-
 WHERE_WE_ARE = "Where we are"
 PROMISES = "By the end, you'll be able to"
 FROM_THE_SOURCES = "From the sources"
@@ -59,7 +37,7 @@ CLASS = Part(
     needed=range(1, 13),
     allowed=range(1, 100),
 )
-BY_CLASS = [
+PARTS = [
     Part((WHERE_WE_ARE,), (PROMISES,)),
     Part((IDEAS,)),
     CLASS,
@@ -99,29 +77,17 @@ def chapter_of(path: Path) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def is_new_form(notebook: NotebookNode) -> bool:
-    """Whether a chapter follows the second template."""
-    return has_new_form(section.title for section in sections(notebook))
-
-
-def has_new_form(titles: Iterable[str]) -> bool:
-    """Whether a chapter with these sections follows the second template."""
-    return BY_PROMISES[0].titles[0] not in titles
-
-
 def parts_of(titles: Collection[str], chapter: int | None) -> list[Part]:
     """The parts that a chapter with these sections must have."""
-    if not has_new_form(titles):
-        return BY_PROMISES
     number = 1 if chapter is None else chapter
     return [
         part
-        for part in BY_CLASS
+        for part in PARTS
         if number in part.needed
         or (number in part.allowed and not set(part.titles).isdisjoint(titles))
     ]
 
 
 def is_core(title: str) -> bool:
-    """Whether a section is on the core path of a chapter of the second template."""
+    """Whether a section is on the core path of a chapter."""
     return title not in OFF_THE_PATH and not title.endswith(OPTIONAL)

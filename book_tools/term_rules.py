@@ -18,7 +18,7 @@ from markdown_it.token import Token
 from nbformat import NotebookNode
 
 from book_tools.notebook_parts import headings, sections, slug, tokens
-from book_tools.template import BY_PROMISES, IDEAS, PROMISES, has_new_form
+from book_tools.template import PROMISES
 
 GLOSSARY = "glossary.md"
 # The line that opens the list, and its items up to an empty line and other text.
@@ -110,14 +110,7 @@ def first_uses(
 ) -> dict[str, tuple[int, Use]]:
     """The anchor of every term in the chapter: index of the cell and first use."""
     first: dict[str, tuple[int, Use]] = {}
-    chapter = sections(notebook)[1:]
-    opening = set()
-    if not has_new_form(section.title for section in chapter):
-        titles = [title for part in BY_PROMISES for title in part.titles]
-        opening = set(titles[: titles.index(IDEAS)])
-    for section in chapter:
-        if section.title in opening:
-            continue
+    for section in sections(notebook)[1:]:
         for index, cell in section.of_type("markdown"):
             for use in uses(PROMISE_LIST.sub("", cell.source), terms):
                 first.setdefault(use.slug, (index, use))

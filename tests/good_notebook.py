@@ -1,4 +1,4 @@
-"""Two tiny chapters that follow every rule, for tests that then break one."""
+"""A tiny page and a tiny chapter that follow every rule, for tests that break one."""
 
 import nbformat
 
@@ -8,8 +8,8 @@ from book_tools.template import CHECKS_METADATA, SOLUTION_METADATA
 from transformer_lib.diagrams.canvas import MIME as DIAGRAM
 
 ADDRESS = "https://github.com/owner/name"
-FILE_NAME = "01_counting.ipynb"  # of the first template
-NEW_NAME = "04_counting.ipynb"  # of the second
+PAGE_NAME = "counting.ipynb"
+CHAPTER_NAME = "04_counting.ipynb"
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
 
 
@@ -27,31 +27,15 @@ def figure(data=None):
     return nbformat.v4.new_output("display_data", data=data)
 
 
-def exercise(number):
-    task = f"### Exercise 1.{number} — Count\n\nCount to three. It teaches counting."
-    stub = f"answer = None  # your turn\ncheck_count_{number}(answer)"
-    solution = f"# @title Solution 1.{number}\nanswer = 3\ncheck_count_{number}(answer)"
-    return [
-        markdown(task),
-        code(stub, "not attempted yet\n"),
-        code(solution, "correct\n", **SOLUTION_METADATA),
-    ]
-
-
-def good_notebook():
+def good_page():
     """A fresh copy, as it is stored."""
     drawn = code("plt.show()", mystnb={"image": {"alt": "Bars: counts rise to 3"}})
     drawn.outputs = [figure()]
     cells = [
         markdown(
-            "# 1. Counting\n\n[Open this chapter in Colab]"
-            f"({colab_link(ADDRESS, FILE_NAME)})\n\nHow far can we count?"
+            "# Counting\n\n[Open this chapter in Colab]"
+            f"({colab_link(ADDRESS, PAGE_NAME)})\n\nHow far can we count?"
         ),
-        markdown(
-            "## What you will build\n\n**You will build** a counter.\n\n"
-            "**You will learn** to count.\n\n**You need** nothing."
-        ),
-        markdown("## Setup"),
         code(bootstrap(ADDRESS), tags=["remove-cell"]),
         code("import torch", tags=["hide-input"]),
         markdown("## One\n\nA first idea, see [the third](#three)."),
@@ -60,19 +44,8 @@ def good_notebook():
         drawn,
         markdown("## Three\n\n### Detail\n\n![three dots](figures/three.svg)"),
         code("assert 1 + 1 == 2, 'counting'"),
-        markdown("## The library's version"),
         code("assert max(1, 2) == 2", ledger=["S3-12"]),
-        markdown("## Common mistakes\n\n### Off by one"),
         code("print(range(3)[-1])", "2\n"),
-        markdown("## Summary\n\nWe counted. It went well, i.e. to 3.5."),
-        markdown("## Exercises\n\nEach has a check."),
-        *exercise(1),
-        *exercise(2),
-        *exercise(3),
-        markdown(
-            "## Further reading\n\n- [A book on counting](https://example.org/count): "
-            "why one begins at zero."
-        ),
     ]
     return stored(cells)
 
@@ -110,7 +83,7 @@ def prompt(number):
 
 
 def step(number, level):
-    """An exercise of the second template: the last step of the ladder is open."""
+    """An exercise: the last step of the ladder is open."""
     task = f"### Exercise 4.{number} — Count\n\n{level}\n\nCount to three."
     if level.endswith("open"):
         return [markdown(task)]
@@ -142,12 +115,12 @@ MASKS = "transformer_lib.model.masks"
 
 
 def good_chapter():
-    """A fresh copy of one of the second template, as it is stored."""
+    """A fresh copy, as it is stored."""
     cells = [
         markdown(
             "# 4. Counting\n\n*How far can `we` count?*\n\nCore path 35 minutes, "
             "everything 60 minutes · [Open this chapter in Colab]"
-            f"({colab_link(ADDRESS, NEW_NAME)})"
+            f"({colab_link(ADDRESS, CHAPTER_NAME)})"
         ),
         code(bootstrap(ADDRESS), tags=["remove-cell"]),
         code("import torch", tags=["hide-input"]),

@@ -7,7 +7,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_notebook
 
 from book_tools.definitions import (
     LIBRARY,
@@ -315,18 +315,13 @@ def test_the_names_may_be_one_string():
     assert "does not define padding_mask" in message
 
 
-def test_a_chapter_of_the_new_form_has_its_classes():
+def test_a_chapter_has_its_classes():
     def missing(name, *cells):
         return list(complete(new_notebook(cells=cells), Path(name)))
 
-    new, old = (
-        new_markdown_cell("## Where we are"),
-        new_markdown_cell("## What you will build"),
-    )
     held = new_code_cell("", metadata={"defines": f"{LIBRARY}.model.masks.causal_mask"})
-    [message] = missing("04_masks.ipynb", new, held)
+    [message] = missing("04_masks.ipynb", held)
     assert f"'defines': '{LIBRARY}.{MASK}'" in message
-    assert len(missing("04_masks.ipynb", new)) == 2
-    assert missing("04_masks.ipynb", old) == []
-    assert missing("17_code.ipynb", new) == missing("performance.ipynb", new) == []
-    assert len(missing("00_one_sitting.ipynb", new)) == len(PARTS[0]) == 14
+    assert len(missing("04_masks.ipynb")) == 2
+    assert missing("17_code.ipynb") == missing("performance.ipynb") == []
+    assert len(missing("00_one_sitting.ipynb")) == len(PARTS[0]) == 14

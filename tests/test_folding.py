@@ -1,7 +1,7 @@
 """What a page folds away: opened by whoever looks for it, and on paper.
 
-A chapter of the second template folds its section "From the sources", and names the
-items of the documents nowhere else.
+A chapter folds its section "From the sources", and names the items of the documents
+nowhere else.
 """
 
 from __future__ import annotations

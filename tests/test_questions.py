@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import replace
 
@@ -113,3 +114,22 @@ def test_the_page_leads_to_every_cell() -> None:
         assert f'{cell.page.removeprefix("book/")}.html#{cell.anchor}"' in page
         built = (SITE / f"{cell.page}.html").read_text(encoding="utf-8")
         assert f'id="{cell.anchor}"' in built
+
+
+@pytest.mark.skipif(
+    os.environ.get("BOOK_SKIP_BROWSER") == "1", reason="BOOK_SKIP_BROWSER is set"
+)
+def test_typing_leaves_the_questions_with_all_words(page) -> None:
+    if reason := stale(SITE, ROOT):
+        pytest.skip(reason)
+    page.goto((SITE / "book/questions.html").as_uri())
+    shown = page.locator(".question:visible")
+    assert shown.count() == len(QUESTIONS)
+    page.get_by_role("searchbox", name="Search the questions").fill("Mask nan")
+    texts = [text.lower() for text in shown.all_text_contents()]
+    assert 0 < len(texts) < len(QUESTIONS) / 4
+    assert all("mask" in text and "nan" in text for text in texts)
+    assert page.locator("output").text_content() == f"{len(texts)} of {len(QUESTIONS)}"
+    page.evaluate(f"location.hash = 'question-{QUESTIONS[0].id}'")
+    page.wait_for_function("document.querySelector('[type=search]').value === ''")
+    assert shown.count() == len(QUESTIONS)

@@ -5,7 +5,7 @@ import sys
 
 import nbformat
 import pytest
-from good_notebook import ADDRESS, FILE_NAME, good_notebook
+from good_notebook import ADDRESS, PAGE_NAME, good_page
 
 from book_tools import repository
 from book_tools.notebook_rules import stamped
@@ -28,18 +28,18 @@ def project(tmp_path):
     book = tmp_path / "book"
     book.mkdir()
     (book / "index.md").write_text("Nothing to stamp.\n")
-    nbformat.write(good_notebook(), book / FILE_NAME)
+    nbformat.write(good_page(), book / PAGE_NAME)
     return tmp_path
 
 
 def test_stamp_changes_every_mention_and_executes_nothing(project):
-    path = project / "book" / FILE_NAME
+    path = project / "book" / PAGE_NAME
     changed = repository.stamp(OTHER + ".git/", project)
     assert {file.name for file in changed} == {
         "_config.yml",
         "README.md",
         "CITATION.cff",
-        FILE_NAME,
+        PAGE_NAME,
     }
     assert repository.address(project) == OTHER
     assert (project / "README.md").read_text() == (
@@ -51,7 +51,7 @@ def test_stamp_changes_every_mention_and_executes_nothing(project):
     after = nbformat.read(path, as_version=4)
     assert list(stamped(after, path, OTHER)) == []
     assert list(stored_form(after, path)) == []
-    before = [cell.get("outputs") for cell in good_notebook().cells]
+    before = [cell.get("outputs") for cell in good_page().cells]
     assert [cell.get("outputs") for cell in after.cells] == before
 
 
@@ -86,16 +86,16 @@ def test_stamp_refuses_what_is_no_address(project, url, capsys):
 def test_a_clone_on_this_computer_is_for_named_notebooks_only(project):
     with pytest.raises(ValueError, match="name the notebooks"):
         repository.stamp("file:///some/clone", project)
-    path = project / "book" / FILE_NAME
+    path = project / "book" / PAGE_NAME
     assert repository.main(["git+file:///some/clone", str(path)]) == 0
-    cell = nbformat.read(path, as_version=4).cells[3]
+    cell = nbformat.read(path, as_version=4).cells[1]
     assert cell.source.endswith('%pip install -q "git+file:///some/clone"')
     assert repository.address(project) == ADDRESS
 
 
 def test_a_notebook_without_bootstrap_cannot_be_stamped():
-    notebook = good_notebook()
-    del notebook.cells[3]
+    notebook = good_page()
+    del notebook.cells[1]
     with pytest.raises(ValueError, match="no bootstrap cell"):
         repository.stamp_bootstrap(notebook, ADDRESS)
 
