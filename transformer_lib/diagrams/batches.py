@@ -100,3 +100,67 @@ def shifted_rows(pairs: Sequence[tuple[str, str]], new: Sequence[bool]) -> Canva
         ends = (x + width / 2, 83), (x + width / 2, 49)
         canvas.arrow(*ends, role=role, width=2.4 if lit else 1.6)
     return canvas
+
+
+def filled(
+    plans: dict[str, Sequence[Sequence[int]]], lengths: Sequence[tuple[int, int]]
+) -> Canvas:
+    """Draw the batches of small plans as rectangles: rows times the longest side.
+
+    Args:
+        plans: name -> row numbers of each batch.
+        lengths: source and target length of each pair.
+    """
+    cell, gap = 17.0, 16.0
+    tallest = [max(map(len, plan)) for plan in plans.values()]
+    canvas = Canvas(520, 8 + sum(58 + cell * rows for rows in tallest))
+    y = 8.0
+    for (name, plan), rows_high in zip(plans.items(), tallest, strict=True):
+        canvas.text(12, y + 12, name, bold=True, anchor="start")
+        x = 28.0
+        for rows in plan:
+            widest = max(max(lengths[row]) for row in rows)
+            shades = [[0.4] * max(lengths[r]) for r in rows]
+            shades = [row + [0.03] * (widest - len(row)) for row in shades]
+            words = [[""] * widest for _ in rows]
+            canvas.grid(
+                x, y + 26, words, "source", cell=(cell, cell), shades=shades,
+                rows=[str(row) for row in rows],
+            )  # fmt: skip
+            area = f"{len(rows)} · {widest}"
+            canvas.text(x + widest * cell / 2, y + 37 + cell * len(rows), area)
+            x += widest * cell + gap + 14
+        y += 58 + cell * rows_high
+    return canvas
+
+
+def component_split(
+    entries: Sequence[tuple[str, Sequence[str]]], held_out: set[str]
+) -> Canvas:
+    """Draw which part each sentence belongs to, and the components that show it.
+
+    Args:
+        entries: sentences, each with the names of its components.
+        held_out: the components of the test set.
+    """
+    names = list(dict.fromkeys(name for _, used in entries for name in used))
+    step, top = 58, 36
+    canvas = Canvas(520, top + step * len(entries))
+    for x, title in ((76, "components"), (288, "sentences"), (463, "part")):
+        canvas.text(x, 16, title, bold=True)
+    space = step * len(entries) / len(names)
+    middle = {name: top + space * (i + 0.5) - 8 for i, name in enumerate(names)}
+    for name, y in middle.items():
+        role, sub = ("highlight", "held out") if name in held_out else ("ink", "")
+        canvas.box(16, y - 22, 120, 44, name, role, sub=sub)
+    for number, (sentence, used) in enumerate(entries):
+        y = top + step * number + step / 2 - 8
+        tested = set(used) <= held_out
+        role = "highlight" if tested else "ink"
+        canvas.box(208, y - 17, 160, 34, sentence, role, size=14.5)
+        canvas.arrow((370, y), (416, y), role=role)
+        canvas.text(463, y, "test" if tested else "training", bold=tested)
+        for name in used:
+            color = "highlight" if name in held_out else "ink"
+            canvas.arrow((137, middle[name]), (206, y), role=color)
+    return canvas

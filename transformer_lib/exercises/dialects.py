@@ -126,7 +126,7 @@ check_join = Grader(
     "key_padding_mask (batch, length), True = ignore; attn_mask (length, length), "
     "0 or -inf -> one boolean mask (batch, 1, length, length), True = may attend",
     cases=lambda: [
-        (_PADDED, torch.zeros(4, 4).masked_fill(~causal_mask(4), float("-inf")))
+        (_PADDED.clone(), torch.zeros(4, 4).masked_fill(~causal_mask(4), float("-inf")))
     ],
     solution=_join,
     right="One mask: a query may attend where neither of theirs hides the key.",

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 
 import torch
 import torch.nn.functional as F
@@ -147,17 +147,32 @@ class Int8Linear:
     def multiply(self, n_rows: int, activation: str | None = None) -> Multiply:
         """Return the map with an activation after it; see `PreparedLinear`."""
         packed, operations = self.packed, torch.ops.quantized
+        reduced = pairs_saturate()
         # `_op` spares checks in Python that take as long as a small product.
         if activation == "relu":
             relu_call = operations.linear_relu_dynamic.default._op
-            return lambda x: relu_call(x, packed)
+            return lambda x: relu_call(x, packed, reduced)
         call = operations.linear_dynamic.default._op
         if activation is None:
-            return lambda x: call(x, packed)
+            return lambda x: call(x, packed, reduced)
         activate = _IN_PLACE[activation]
-        return lambda x: activate(call(x, packed))
+        return lambda x: activate(call(x, packed, reduced))
 
     def multiply_add(self, n_rows: int) -> MultiplyAdd:
         """Return the map followed by a sum; see `PreparedLinear`."""
         plain = self.multiply(n_rows)
         return lambda x, addend: plain(x).add_(addend)
+
+
+@cache
+def pairs_saturate() -> bool:
+    """Say whether this processor's products of 8-bit numbers overflow.
+
+    Processors without VNNI add two products in 16 bits, and a sum above 32,767 stays
+    there, without an error. With 7 bits for x (`reduce_range`) no sum is that large.
+    """
+    packed = Int8Linear(torch.ones(1, 64), None).packed
+    x = torch.ones(1, 64)
+    x[0, 0] = -0.01  # so that the other numbers become 255 of 255
+    found = torch.ops.quantized.linear_dynamic(x, packed, False)
+    return bool(found < 0.95 * x.sum())
