@@ -19,7 +19,7 @@ def test_the_card_says_what_was_measured_and_how_to_do_it_again() -> None:
     recipe = read_recipe("grammar")
     card = write_card("grammar", recipe, RESULT, 3 * 2**20, "two cores")
     for part in (
-        "English to German: 715,648 parameters, 3.0 MiB",
+        "German to English: 715,648 parameters, 3.0 MiB",
         r"| BLEU | 99.4 | 99.1 to 99.8 | `nrefs:1\|bs:1000` |",
         "| greedy search | value |",
         "| exact | 99.1 % |",

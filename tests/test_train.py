@@ -163,7 +163,7 @@ def test_two_files_of_ones_own_take_the_place_of_the_corpus(tmp_path, capsys) ->
     assert "of 5 sentences" in capsys.readouterr().out
     data = json.loads((tmp_path / "run/recipe.json").read_text())["data"]
     assert (data["corpus"], data["source"]) == ("", str(files[0]))
-    assert "número" in load(tmp_path / "run").tokenizer.tokens([*range(20)])
+    assert "▁número" in load(tmp_path / "run").tokenizer.tokens([*range(20)])
     score.main([str(tmp_path / "run")])  # finds the files again
 
 
