@@ -37,7 +37,7 @@ def test_the_recorded_source_keys_are_projections_of_the_memory() -> None:
 
 @pytest.mark.parametrize("part", ["keys", "values"])
 def test_the_chosen_entries_are_drawn(part: str) -> None:
-    svg = drawn(sample("cache_explorer"), step=2, layer="1", head=1, part=part)
+    svg = drawn(sample("cache_explorer"), step=3, layer="1", head=1, part=part)
     found = {
         (mark["token"], int(mark["feature"])): number(mark["value"])
         for mark in marks(svg, "value")
@@ -51,25 +51,25 @@ def test_the_chosen_entries_are_drawn(part: str) -> None:
     assert len(found) == (3 + 5) * 3
 
 
-@pytest.mark.parametrize("step", [0, 3])
+@pytest.mark.parametrize("step", [1, 4])
 def test_a_step_reads_what_is_there_and_nothing_else(step: int) -> None:
     svg = drawn(sample("cache_explorer"), step=step, layer="2", head=0)
     upper, lower = record_cache(make_model(), SRC, TGT)[4:]
     found = {mark["token"]: number(mark["weight"]) for mark in marks(svg, "weight")}
-    names = [*TOKENS[1][: step + 1], *TOKENS[0]]
+    names = [*TOKENS[1][:step], *TOKENS[0]]
     assert list(found) == names
-    weights = [*upper.weights[0, step, : step + 1], *lower.weights[0, step]]
+    weights = [*upper.weights[0, step - 1, :step], *lower.weights[0, step - 1]]
     for name, weight in zip(names, weights, strict=True):
         assert found[name] == pytest.approx(weight.item(), abs=1e-3)
-    assert svg.count(">(free)</text>") == 3 - step
+    assert svg.count(">(free)</text>") == 4 - step
 
 
 def test_the_title_counts_the_entries() -> None:
-    svg = drawn(sample("cache_explorer"), step=2)
-    assert ">step 2 reads y at position 2<" in svg
+    svg = drawn(sample("cache_explorer"), step=3)
+    assert ">step 3 reads y at position 2<" in svg
     assert ">self-attention: 2 kept, 1 new, 1 free<" in svg
     assert ">cross-attention: 5 kept, none new<" in svg
-    assert ">cross-attention: 0 kept, 5 new<" in drawn(sample("cache_explorer"), step=0)
+    assert ">cross-attention: 0 kept, 5 new<" in drawn(sample("cache_explorer"), step=1)
 
 
 def start(model: Transformer, n_beams: int = 1) -> IncrementalDecoder:

@@ -6,6 +6,7 @@ from reference import EXACT
 from small_models import BOS, CONFIG, SRC, VOCAB, make_model
 from torch import Tensor, nn
 
+from transformer_lib.generation.cache_checks import check_from_here
 from transformer_lib.generation.incremental import (
     IncrementalDecoder,
     KeyValueCache,
@@ -207,7 +208,7 @@ def test_other_rows_are_refused() -> None:
     assert decoder.length == 0
     decoder.read(tgt)
     x, memory = torch.zeros(3, 1, 6).double(), torch.zeros(3, 0, 6).double()
-    decoder.cache.begin()
+    check_from_here(decoder.cache)
     with pytest.raises(ValueError, match="3 rows are to be decoded, .* made for 4"):
         model.decoder(x, memory, cache=decoder.cache)
 

@@ -146,18 +146,18 @@ def cache_explorer(
     params = [
         parts.fixed("read", list(tokens[1])),
         parts.fixed("source", list(tokens[0])),
-        parts.slider("step", "step", 0, n_steps - 1, min(3, n_steps - 1)),
+        parts.slider("step", "step", 1, n_steps, min(4, n_steps)),
         parts.select("layer", [*map(str, range(len(model.decoder.layers)))]),
         parts.slider("head", "head", 0, model.config.n_heads - 1),
         parts.select("part", ["keys", "values"]),
     ]
     upper = (
-        "['step ' + step + ' reads ' + read[step] + ' at position ' + step, "
-        "'self-attention: ' + step + ' kept, 1 new, ' + "
-        f"({n_steps - 1} - step) + ' free']"
+        "['step ' + step + ' reads ' + read[step - 1] + ' at position ' + (step - 1), "
+        "'self-attention: ' + (step - 1) + ' kept, 1 new, ' + "
+        f"({n_steps} - step) + ' free']"
     )
     lower = (
-        f"['cross-attention: ' + (step > 0 ? '{len(tokens[0])} kept, none new' : "
+        f"['cross-attention: ' + (step > 1 ? '{len(tokens[0])} kept, none new' : "
         f"'0 kept, {len(tokens[0])} new')]"
     )
     chart = altair.vconcat(
@@ -175,15 +175,15 @@ def _panel(block: str, length: int, limit: float, title: str) -> altair.HConcatC
     shown, newest = f"datum.block == '{block}'", "false"
     names, free, side = "source[datum.value]", "false", "source"
     if block == "self-attention":
-        shown += " && datum.position <= step"
-        newest = "datum.position == step"
-        names, free, side = "read[datum.value]", "datum.value > step", "target"
+        shown += " && datum.position < step"
+        newest = "datum.position == step - 1"
+        names, free, side = "read[datum.value]", "datum.value >= step", "target"
     kept = (
         altair.Chart(height=ROW * length)
         .transform_filter(f"datum.layer == layer && datum.head == head && {shown}")
         .transform_calculate(
             numbers="part == 'keys' ? datum.keys : datum.values",
-            weight="toNumber(split(datum.weights, ' ')[step])",
+            weight="toNumber(split(datum.weights, ' ')[step - 1])",
         )
     )
     axis = altair.Axis(

@@ -121,3 +121,34 @@ def two_caches() -> Canvas:
             new = 1 if role == "target" else 5 * (step == 0)
             canvas.text(x, y + 48, f"{new} new, {n - new} kept", role, anchor="start")
     return canvas
+
+
+def reserved_room(n_rows: int = 2, n_kept: int = 5, capacity: int = 8) -> Canvas:
+    """Draw the keys and values of one attention, with the room that is still free.
+
+    Args:
+        n_rows: of the cache.
+        n_kept: tokens read before this step.
+        capacity: tokens there is room for.
+    """
+    left, cell = 118.0, (50.0, 28.0)
+    canvas = Canvas(left + capacity * cell[0] + 4, 134 + 2 * n_rows * cell[1])
+    spans = ((0, n_kept, "kept"), (n_kept, 1, "new"),
+             (n_kept + 1, capacity - n_kept - 1, "free"))  # fmt: skip
+    for start, length, name in spans:
+        canvas.text(left + (start + length / 2) * cell[0], 18, name, bold=True)
+    shades = [0.15] * n_kept + [0.6] + [0.0] * (capacity - n_kept - 1)
+    y = 36.0
+    for name, role in (("keys", "key"), ("values", "value")):
+        canvas.text(4, y + n_rows * cell[1] / 2, name, role, anchor="start", bold=True)
+        for row in range(n_rows):
+            top = y + row * cell[1]
+            canvas.text(left - 8, top + cell[1] / 2, f"row {row}", anchor="end")
+            canvas.grid(left, top, [[""] * capacity], role, cell=cell, shades=[shades])
+        y += n_rows * cell[1] + 14
+    middle = left + (n_kept + 0.5) * cell[0]
+    canvas.arrow((middle, y + 20), (middle, y - 8), role="highlight")
+    canvas.text(middle, y + 34, "position = length")
+    canvas.text(4, y + 34, f"capacity {capacity}; when it's full,", anchor="start")
+    canvas.text(4, y + 52, "the room is doubled", anchor="start")
+    return canvas

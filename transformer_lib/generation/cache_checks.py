@@ -1,9 +1,12 @@
 """What a cache of keys and values refuses."""
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformer_lib.model.attention import MultiHeadAttention
+
+if TYPE_CHECKING:
+    from transformer_lib.generation.incremental import KeyValueCache
 
 
 def check_cache_sizes(n_beams: int, capacity: int) -> None:
@@ -30,37 +33,37 @@ def check_rows(n_rows: int, made_for: int) -> None:
         )
 
 
-def check_first_call(
-    attention: MultiHeadAttention, updated: Collection[MultiHeadAttention]
-) -> None:
-    """Refuse an attention that has stored keys and values in this step before.
+def check_from_here(cache: "KeyValueCache") -> None:
+    """Begin a step, also after one that was broken off: no attention was asked yet."""
+    cache.updated = set()
+
+
+def check_first_call(cache: "KeyValueCache", attention: MultiHeadAttention) -> None:
+    """Note that an attention stores keys and values; refuse its second call in a step.
 
     Raises:
-        ValueError: it is among those that have.
+        ValueError: it has stored some in this step before.
     """
-    if attention in updated:
+    if attention in cache.updated:
         raise ValueError(
             "an attention was asked twice in one step: its two sets of keys and "
             "values can't be told apart"
         )
+    cache.updated.add(attention)
 
 
-def check_every_layer(
-    updated: Collection[MultiHeadAttention],
-    kept: Collection[MultiHeadAttention],
-    layers: Collection[Any],
-) -> None:
+def check_every_layer(cache: "KeyValueCache", layers: Collection[Any]) -> None:
     """Refuse a step in which a layer attended without the cache: it forgot the past.
 
     Args:
-        updated: self-attentions that stored keys and values in this step.
-        kept: cross-attentions whose keys and values are stored.
+        cache: that the step has read and filled.
         layers: of the decoder.
 
     Raises:
-        ValueError: there are fewer of one kind than layers.
+        ValueError: fewer attentions of one kind have used the cache than there are
+            layers.
     """
-    n_used = min(len(updated), len(kept))
+    n_used = min(len(cache.updated), len(cache.source.kept))
     if n_used < len(layers):
         raise ValueError(
             f"{n_used} of {len(layers)} layers used the cache: an attention that "

@@ -24,6 +24,7 @@ from transformer_lib.generation.cache_checks import (
     check_cache_sizes,
     check_every_layer,
     check_first_call,
+    check_from_here,
     check_rows,
     check_truncation,
 )
@@ -83,18 +84,21 @@ class KeyValueCache:
         source: the same for the memory.
         rooms: for each attention (2, n_rows, n_heads, capacity, d_head), the keys and
             the values, with room that is not in use yet.
-        updated: the attentions that have stored keys and values in this step.
+        updated: the attentions that have stored keys and values in this step; the
+            checks keep it.
 
     Raises:
         ValueError: a number is below 1.
     """
 
+    updated: set[MultiHeadAttention]
+
     def __init__(self, n_beams: int = 1, capacity: int = 32) -> None:
         check_cache_sizes(n_beams, capacity)
+        check_from_here(self)
         self.capacity, self.length = capacity, 0
         self.source = SourceCache(n_beams)
         self.rooms: dict[MultiHeadAttention, Tensor] = {}
-        self.updated: set[MultiHeadAttention] = set()
 
     def __getitem__(self, attention: MultiHeadAttention) -> Tensor:
         """Return the keys and values kept: (2, n_rows, n_heads, length, d_head)."""
@@ -109,10 +113,6 @@ class KeyValueCache:
     def positions(self, ids: Tensor) -> Tensor:
         """Return the positions of new tokens (n_rows, n_new): (n_new,)."""
         return torch.arange(self.length, self.length + ids.size(1), device=ids.device)
-
-    def begin(self) -> None:
-        """Begin a step, also after one that was broken off by an error."""
-        self.updated.clear()
 
     def update(
         self, attention: MultiHeadAttention, key: Tensor, value: Tensor
@@ -131,8 +131,7 @@ class KeyValueCache:
             ValueError: another number of rows than before, or an attention that is
                 asked twice in one step.
         """
-        check_first_call(attention, self.updated)
-        self.updated.add(attention)
+        check_first_call(self, attention)
         room = self.rooms.get(attention)
         if room is None:
             room = key.new_empty(2, *key.shape[:2], self.capacity, key.size(3))
@@ -261,7 +260,7 @@ class IncrementalDecoder:
                 positions are at their end.
         """
         check_rows(len(ids), len(self.new_memory))
-        self.cache.begin()
+        check_from_here(self.cache)
         n_new, tgt_mask = ids.size(1), None
         if n_new > 1:  # a single token is the last one: no future to hide from it
             total = self.length + n_new
@@ -269,9 +268,7 @@ class IncrementalDecoder:
         features = self.model.decode(
             ids, self.new_memory, self.src_mask, tgt_mask, self.cache
         )
-        check_every_layer(
-            self.cache.updated, self.cache.source.kept, self.model.decoder.layers
-        )
+        check_every_layer(self.cache, self.model.decoder.layers)
         self.cache.length += n_new
         self.new_memory = self.new_memory[:, :0]  # nothing of it is new any more
         return features
