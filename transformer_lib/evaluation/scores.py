@@ -26,9 +26,9 @@ class Score:
     Attributes:
         name: "BLEU", say.
         value: the score of the corpus.
-        low, high: bounds of the 95 % interval: how far the score would go had other
-            sentences of the same kind been translated. The value itself if no
-            bootstrap was asked for.
+        low, high: bounds of the 95 % interval: plausible values of the score on very
+            many sentences of the same kind. The value itself if no bootstrap was asked
+            for.
         signature: how it was computed, sacrebleu's notation.
         n_sentences: number of sentences.
     """
