@@ -9,7 +9,7 @@ from pathlib import Path
 
 Pair = tuple[str, str]
 PARTS = ("train", "valid", "test")
-_FEWEST = 20  # one pair in so many is held out
+_ONE_IN = 20  # of so many different sources, one is held out for each part
 _MOST_HELD = 1000
 
 
@@ -99,13 +99,13 @@ class ParallelCorpus:
             if not all(pair):
                 raise ValueError(f"{paths[not pair[1]]}, line {line} is empty")
         sources = sorted({src for src, _ in pairs})
-        if len(sources) < _FEWEST:
+        if len(sources) < _ONE_IN:
             raise ValueError(
                 f"{paths[0]} has {len(sources)} different sentences, but at least "
-                f"{_FEWEST} are needed to hold some out"
+                f"{_ONE_IN} are needed to hold some out"
             )
         random.Random(seed).shuffle(sources)
-        n_held = min(len(sources) // _FEWEST, _MOST_HELD)
+        n_held = min(len(sources) // _ONE_IN, _MOST_HELD)
         held = {src: ("test", "valid")[n // n_held]
                 for n, src in enumerate(sources[: 2 * n_held])}  # fmt: skip
         parts = {part: [] for part in PARTS}
