@@ -92,7 +92,7 @@ def _rows(steps: Sequence[Sequence[Branch]], root: str, middle: float) -> list[d
                 )
             row = {"step": number, "rank": rank, "parent": kept[target[:-1]]}
             row |= {"token": target[-1], "target": " ".join(target), "fate": fate}
-            rows.append({**row, "log_prob": round(log_prob, 3)})
+            rows.append({**row, "log_prob": round(log_prob, 2)})
             if fate == "kept":
                 ranks[target] = rank
         kept = ranks
