@@ -1,0 +1,125 @@
+"""A shipped model as a script that a page loads: 8-bit weights and the tokenizer.
+
+    python -m book_tools.browser_model multi30k-de-en model.js
+
+Each row of a matrix is divided by a scale of its own, so that its largest number is
+127, and rounded. Biases and layer norms stay as they are. The script calls
+`transformer_model` with one object: sizes, tokens, the merges of the tokenizer, where
+each tensor lies, and all numbers in base64, since a page that is opened from a file may
+load scripts and nothing else.
+"""
+
+import base64
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer_lib.files import write_text
+from transformer_lib.model.transformer import Transformer
+from transformer_lib.pretrained.translator import Translator, load
+
+LARGEST = 127
+# What engine.js knows; anything else would be computed wrongly, so it is refused.
+KNOWN = {
+    "norm_first": True,
+    "activation": "relu",
+    "learned_positions": False,
+    "scale_embeddings": True,
+    "embedding_norm_eps": None,
+    "attention_bias": True,
+    "tie_embeddings": "all",
+    "head_bias": False,
+    "pad_id": 0,
+}
+
+
+def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Round a matrix to 8 bits, row by row.
+
+    Args:
+        weight: (n_rows, n_columns)
+
+    Returns:
+        numbers: (n_rows, n_columns), int8 from -127 to 127.
+        scales: (n_rows,), float32. numbers * scales[:, None] is close to the weight.
+    """
+    largest = weight.abs().amax(dim=1)
+    scales = torch.where(largest > 0, largest, 1.0) / LARGEST
+    return (weight / scales[:, None]).round().to(torch.int8), scales
+
+
+@torch.no_grad()
+def dequantize_in_place(model: Transformer) -> Transformer:
+    """Give every matrix the values that the browser computes with."""
+    for parameter in model.parameters():
+        if parameter.dim() == 2:
+            numbers, scales = quantize(parameter)
+            parameter.copy_(numbers * scales[:, None])
+    return model
+
+
+def model_data(translator: Translator) -> dict[str, Any]:
+    """Return what `load` of engine.js takes.
+
+    Raises:
+        ValueError: the model is of a kind that engine.js does not know.
+    """
+    config = translator.model.config
+    for name, value in KNOWN.items():
+        if getattr(config, name) != value:
+            raise ValueError(
+                f"engine.js knows models with {name}={value!r} only, not "
+                f"{getattr(config, name)!r}"
+            )
+    tokenizer = json.loads(translator.tokenizer.to_json())["model"]
+    if tokenizer["type"] != "BPE":
+        raise ValueError(
+            f"engine.js knows byte-pair encoding only, not {tokenizer['type']}"
+        )
+    tensors, parts = [], []
+    end = 0
+
+    def store(numbers: np.ndarray) -> int:
+        nonlocal end
+        raw = numbers.tobytes()
+        raw += bytes(-len(raw) % 4)  # the next one starts at a multiple of 4
+        parts.append(raw)
+        end += len(raw)
+        return end - len(raw)
+
+    for name, weight in translator.model.named_parameters():
+        entry: dict[str, Any] = {"name": name, "shape": list(weight.shape)}
+        if weight.dim() == 2:
+            numbers, scales = quantize(weight.detach())
+            entry["offset"] = store(numbers.numpy())
+            entry["scale"] = store(scales.numpy())
+        else:
+            entry["offset"] = store(weight.detach().numpy())
+        tensors.append(entry)
+    ids = tokenizer["vocab"]
+    return {
+        "config": {
+            name: getattr(config, name)
+            for name in ("n_heads", "d_model", "n_encoder_layers", "n_decoder_layers",
+                         "norm_eps", "max_len", "pad_id")
+        },
+        "tokens": sorted(ids, key=ids.__getitem__),
+        "merges": [ids[piece] for pair in tokenizer["merges"] for piece in pair],
+        "tensors": tensors,
+        "data": base64.b64encode(b"".join(parts)).decode("ascii"),
+    }  # fmt: skip
+
+
+def write_script(name: str, path: Path) -> None:
+    """Write a shipped model as a script, whole or not at all."""
+    data = json.dumps(model_data(load(name)), ensure_ascii=False, separators=(",", ":"))
+    write_text(path, f"transformer_model({data});\n")
+
+
+if __name__ == "__main__":
+    write_script(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,448 @@
+"""The engine of the pages, in Chromium, against PyTorch with the same 8-bit weights."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from book_tools.browser_model import (
+    dequantize_in_place,
+    model_data,
+    quantize,
+    write_script,
+)
+from book_tools.toc import ROOT
+from transformer_lib import (
+    GenerationConfig,
+    SamplingConfig,
+    Transformer,
+    Translator,
+    beam_search,
+    causal_mask,
+    greedy_decode,
+    load,
+    pad_batch,
+    record_attention,
+)
+from transformer_lib.data.corpora import load as load_corpus
+from transformer_lib.data.corpora.download import cache_folder
+from transformer_lib.data.corpora.multi30k import load_multi30k
+from transformer_lib.interpret.interventions import edit_weights, without_head
+
+if os.environ.get("BOOK_SKIP_BROWSER") == "1":
+    pytest.skip("BOOK_SKIP_BROWSER is set", allow_module_level=True)
+
+NAME = "multi30k-de-en"
+PUBLISHED = Path(
+    os.environ.get("TRANSFORMER_LIB_MULTI30K") or cache_folder() / "multi30k"
+)
+ENGINE = ROOT / "book" / "_static" / "engine.js"
+CAPTIONS = [
+    "Ein Hund spielt im Schnee.",
+    "Zwei Kinder laufen am Strand.",
+    "Eine Frau mit einem roten Hut liest ein Buch in der Sonne.",
+    "Drei Männer mit Helmen stehen vor einem großen Gebäude.",
+    "Ein kleines Mädchen isst ein Eis.",
+    "Zwei Fußballspieler kämpfen um den Ball.",
+]
+EDITS = [
+    {"src_positions": False},
+    {"tgt_positions": False},
+    {"hide": [1]},
+    {"hide": [0, 3, 4]},
+    {"without": {"encoder.layers.0.self_attn": [0, 5]}},
+    {"without": {"decoder.layers.2.self_attn": [7]}},
+    {"without": {"decoder.layers.1.cross_attn": list(range(8))}},
+    {
+        "without": {f"decoder.layers.{i}.cross_attn": list(range(8)) for i in range(3)},
+        "hide": [2],
+        "tgt_positions": False,
+    },
+    {"causal": False},
+]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    """The shipped model with the weights that the browser has."""
+    found = load(NAME)
+    dequantize_in_place(found.model)
+    return found
+
+
+@pytest.fixture(scope="module")
+def engine(browser, tmp_path_factory):
+    """Run a body of JavaScript with an argument x; it has E, model and tokenizer."""
+    script = tmp_path_factory.mktemp("engine") / "model.js"
+    write_script(NAME, script)
+    page = browser.new_page()
+    page.evaluate("window.transformer_model = (data) => { window.data = data; }")
+    page.add_script_tag(path=ENGINE)
+    page.add_script_tag(path=script)
+    page.evaluate(
+        """() => { window.E = transformer_engine();
+        Object.assign(window, E.finish(E.load(data))); }"""
+    )
+    yield lambda body, x=None: page.evaluate(f"(x) => {{ {body} }}", x)
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[str]:
+    """200 sentences of three kinds."""
+    grammar = [src for _, src in load_corpus("grammar").test[:97]]
+    home = [src for _, src in load_corpus("home-assistant").test]
+    home = [text for text in home if len(text) < 80][:97]
+    return [*CAPTIONS, *grammar, *home]
+
+
+def limits(*rows: list[int]) -> GenerationConfig:
+    max_len = [min(len(ids) + 50, 128) for ids in rows]
+    return GenerationConfig(bos_id=1, eos_id=2, max_len=max_len)
+
+
+SEARCH = """const run = ([ids, max_len]) => E.finish(
+  E.beam_search(model, ids, {bos_id: 1, eos_id: 2, max_len}, 4));"""
+
+
+def test_quantized_rows_keep_their_largest_number_and_are_close() -> None:
+    weight = torch.randn(5, 7) * torch.tensor([[1.0], [100.0], [1e-3], [0.0], [2.0]])
+    numbers, scales = quantize(weight)
+    close = numbers * scales[:, None]
+    assert numbers.dtype == torch.int8
+    assert ((weight - close).abs() <= scales[:, None] / 2 + 1e-9).all()
+    assert numbers.abs().amax(dim=1).tolist() == [127, 127, 127, 0, 127]
+
+
+def test_another_kind_of_model_is_refused(translator) -> None:
+    config = replace(translator.model.config, norm_first=False, d_model=8, d_ff=8)
+    post_norm = Translator(Transformer(config), translator.tokenizer)
+    with pytest.raises(ValueError, match="norm_first=True only, not False"):
+        model_data(post_norm)
+    with pytest.raises(ValueError, match="byte-pair encoding only, not WordLevel"):
+        model_data(load("grammar"))
+
+
+# --- the model -------------------------------------------------------------------
+
+PASS = """
+  E.intervene(model, x.edits);
+  const maps = {}, stream = [];
+  for (const [name, attention] of model.named_attentions()) {
+    maps[name] = [];
+    attention.watch = (head, row, weights) => maps[name].push(Array.from(weights));
+  }
+  model.decoder.watch = (x) => stream.push(Array.from(x.data));
+  const memory = E.finish(model.encode(x.src));
+  const logits = E.finish(model.forward(x.src, x.tgt_in));
+  for (const [, attention] of model.named_attentions()) attention.watch = null;
+  model.decoder.watch = null;
+  E.intervene(model);
+  return { maps, stream,
+    memory: Array.from(memory.data), logits: Array.from(logits.data) };
+"""
+
+
+def library_pass(model, src: Tensor, tgt_in: Tensor, edits: dict) -> dict:
+    """What the library gives with the same edits, each made in its own way."""
+    heads = edits.get("without", {})
+    mask = torch.ones(1, 1, 1, src.size(1), dtype=torch.bool)
+    mask[..., edits.get("hide", [])] = False
+    tgt_mask = causal_mask(tgt_in.size(1)) if edits.get("causal", True) else None
+    hooks = [
+        embeddings.positions.register_forward_hook(lambda *args: args[-1] * 0)
+        for embeddings, name in (
+            (model.src_embeddings, "src_positions"),
+            (model.tgt_embeddings, "tgt_positions"),
+        )
+        if not edits.get(name, True)
+    ]
+    stream: list[Tensor] = []
+    for layer in model.decoder.layers:
+        hooks.append(layer.register_forward_hook(lambda *args: stream.append(args[-1])))
+    first = model.decoder.layers[0].register_forward_pre_hook(
+        lambda _, args: stream.append(args[0])
+    )
+    with (
+        torch.no_grad(),
+        edit_weights(model, {name: without_head(*h) for name, h in heads.items()}),
+        record_attention(model) as maps,
+    ):
+        memory = model.encode(src, mask)
+        logits = model.lm_head(model.decode(tgt_in, memory, mask, tgt_mask))
+    for hook in [*hooks, first]:
+        hook.remove()
+    return {"maps": dict(maps), "stream": stream, "memory": memory, "logits": logits}
+
+
+@pytest.mark.parametrize("edits", [{}, *EDITS], ids=json.dumps)
+def test_a_pass_agrees_with_the_library(engine, translator, edits) -> None:
+    src = translator.tokenizer.encode(CAPTIONS[2])
+    tgt_in = [1, *translator.tokenizer.encode("A woman in a red hat reads.", eos=False)]
+    there = engine(PASS, {"src": src, "tgt_in": tgt_in, "edits": edits})
+    here = library_pass(
+        translator.model, torch.tensor([src]), torch.tensor([tgt_in]), edits
+    )
+    for name in "memory", "logits":
+        gap = torch.tensor(there[name]) - here[name].flatten()
+        assert gap.abs().max() < 1e-4, name
+    for layer, (ours, theirs) in enumerate(
+        zip(there["stream"], here["stream"], strict=True)
+    ):
+        assert (torch.tensor(ours) - theirs.flatten()).abs().max() < 1e-4, layer
+    assert len(there["maps"]) == 9
+    for name, weights in there["maps"].items():
+        # the encoder ran twice: by itself and in the pass
+        ours = torch.tensor(weights[-8:]).flatten()
+        assert (ours - here["maps"][name].flatten()).abs().max() < 1e-4, name
+    plain = library_pass(
+        translator.model, torch.tensor([src]), torch.tensor([tgt_in]), {}
+    )
+    moved = (plain["logits"] - here["logits"]).abs().max()
+    assert moved > 0.01 if edits else moved == 0
+
+
+# --- searches --------------------------------------------------------------------
+
+
+def test_greedy_search_agrees_on_200_sentences(engine, translator, sentences) -> None:
+    rows = [translator.tokenizer.encode(text) for text in sentences]
+    found = engine(
+        """return x.map(([ids, max_len]) => E.finish(
+             E.greedy_decode(model, ids, {bos_id: 1, eos_id: 2, max_len})));""",
+        [[ids, limits(ids).max_len[0]] for ids in rows],
+    )
+    assert len(rows) == 200
+    batch, config = pad_batch(rows, 0), limits(*rows)
+    expected = greedy_decode(translator.model, batch, config)
+    for ours, theirs in zip(expected, found, strict=True):
+        assert theirs["ids"] == ours.ids
+        assert theirs["finished"] == ours.finished
+        assert theirs["log_prob"] == pytest.approx(ours.log_prob, abs=1e-3)
+
+
+def test_beam_search_agrees_on_200_sentences(engine, translator, sentences) -> None:
+    rows = [translator.tokenizer.encode(text) for text in sentences]
+    found = engine(
+        f"{SEARCH} return x.map(run);", [[ids, limits(ids).max_len[0]] for ids in rows]
+    )
+    expected = beam_search(translator.model, pad_batch(rows, 0), limits(*rows), 4)
+    for ours, theirs in zip(expected, found, strict=True):
+        assert [h["ids"] for h in theirs] == [h.ids for h in ours]
+        scores = [h.score for h in ours]
+        assert [h["score"] for h in theirs] == pytest.approx(scores, abs=1e-4)
+
+
+@pytest.mark.parametrize("length_penalty", [-1.0, 0.0, 2.0])
+def test_a_length_penalty_ranks_as_in_the_library(
+    engine, translator, length_penalty
+) -> None:
+    ids = translator.tokenizer.encode(CAPTIONS[0])
+    found = engine(
+        """return E.finish(E.beam_search(
+             model, x[0], {bos_id: 1, eos_id: 2, max_len: 40}, 3, x[1]));""",
+        [ids, length_penalty],
+    )
+    config = GenerationConfig(bos_id=1, eos_id=2, max_len=40)
+    ours = beam_search(
+        translator.model, torch.tensor([ids]), config, 3, length_penalty
+    )[0]
+    assert [h["ids"] for h in found] == [h.ids for h in ours]
+
+
+def test_a_search_goes_on_from_tokens_that_are_given(engine, translator) -> None:
+    ids = translator.tokenizer.encode(CAPTIONS[0])
+    prefix = translator.tokenizer.encode("The dog", eos=False)
+    found = engine(
+        """const config = {bos_id: 1, eos_id: 2, max_len: 40, prefix: x[1]};
+        return E.finish(E.beam_search(model, x[0], config, 4));""",
+        [ids, prefix],
+    )
+    config = GenerationConfig(bos_id=1, eos_id=2, max_len=40, prefixes=[prefix])
+    ours = beam_search(translator.model, torch.tensor([ids]), config, 4)[0]
+    assert [h["ids"] for h in found] == [h.ids for h in ours]
+    assert found[0]["ids"][: len(prefix)] == prefix
+    assert found[0]["score"] == pytest.approx(ours[0].score, abs=1e-4)
+
+
+def test_a_cache_changes_nothing(engine, translator) -> None:
+    rows = [translator.tokenizer.encode(text) for text in CAPTIONS]
+    cached, plain = (
+        engine(
+            f"""return x.map((ids) => E.finish(E.beam_search(
+            model, ids, {{bos_id: 1, eos_id: 2, max_len: 40}}, 4, 1,
+            new E.{kind}(model))));""",
+            rows,
+        )
+        for kind in ("IncrementalDecoder", "RecomputingDecoder")
+    )
+    for one, other in zip(cached, plain, strict=True):
+        assert [h["ids"] for h in one] == [h["ids"] for h in other]
+        assert [h["score"] for h in one] == pytest.approx([h["score"] for h in other])
+
+
+def test_without_a_causal_mask_writing_is_another(engine, translator) -> None:
+    """The library's model, called as a whole with no mask, at every step anew."""
+    ids = translator.tokenizer.encode(CAPTIONS[2])
+    found = engine(
+        """E.intervene(model, {causal: false});
+        const found = E.finish(E.greedy_decode(
+          model, x, {bos_id: 1, eos_id: 2, max_len: 30}));
+        E.intervene(model);
+        return found.ids;""",
+        ids,
+    )
+    model, target = translator.model, [1]
+    with torch.no_grad():
+        memory = model.encode(torch.tensor([ids]))
+        while target[-1] != 2 and len(target) <= 30:
+            x = model.decode(torch.tensor([target]), memory)
+            logits = model.lm_head(x[0, -1])
+            logits[0] = -math.inf
+            target.append(int(logits.argmax()))
+    assert found == target[1:]
+
+
+def test_probabilities_are_those_of_the_library(engine) -> None:
+    torch.manual_seed(0)
+    logits = torch.randn(1, 50) * 3
+    for temperature, top_p in [(1.0, 1.0), (0.5, 0.9), (2.0, 0.6), (1.0, 0.01)]:
+        found = engine(
+            """return Array.from(E.probabilities(
+                 E.log_softmax(x[0]), {temperature: x[1], top_p: x[2]}));""",
+            [logits[0].tolist(), temperature, top_p],
+        )
+        config = SamplingConfig(temperature=temperature, top_p=top_p)
+        expected = config.probabilities(logits)[0].tolist()
+        assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_samples_come_as_often_as_their_probability_says(engine, translator) -> None:
+    """First tokens of 400 samples against the probabilities they are drawn with."""
+    ids = translator.tokenizer.encode(CAPTIONS[0])
+    found = engine(
+        """const found = [], config = {bos_id: 1, eos_id: 2, max_len: 1};
+        for (let seed = 0; seed < 400; seed++) {
+          found.push(E.finish(E.sample(
+            model, x, config, {temperature: 2, top_p: 0.6}, seed)).ids[0]);
+          if (seed === 3) found.push(E.finish(E.sample(
+            model, x, config, {temperature: 2, top_p: 0.6}, seed)).ids[0]);
+        }
+        return found;""",
+        ids,
+    )
+    assert found[3] == found.pop(4), "the same seed gives the same sample"
+    with torch.no_grad():
+        logits = translator.model(torch.tensor([ids]), torch.tensor([[1]]))[:, 0]
+    logits[:, 0] = -math.inf
+    p = SamplingConfig(temperature=2.0, top_p=0.6).probabilities(logits)[0]
+    assert all(p[token] > 0 for token in found)
+    for token in p.topk(3).indices.tolist():
+        share, expected = found.count(token) / 400, p[token].item()
+        assert abs(share - expected) < 4 * math.sqrt(expected * (1 - expected) / 400)
+
+
+# --- the tokenizer ---------------------------------------------------------------
+
+ODD = [
+    "<eos>", "a<eos>b", "<pad> <bos> <unk>",
+    "it's we'll I'd they've you're can't I'm", "IT'S", "\ufeffHund", "Hund\ufeff",
+    "\x85Hund\x85 x\x85y", "\x1cHund\x1d", "a\x1eb", "\x1f\x1f a \x1f", "x\u00a0y",
+    "x\u2028y\u2029z", "\u3000Hund\u3000", "  two  spaces ", "a\tb\nc\r\nd",
+    "\u200bzero\u200b", "👩‍👩‍👧‍👦 familie", "e\u0301 é", "٣٤٥ 12½ Ⅷ",
+    "中文 句子。", "שלום עולם", "ß ẞ ſ", "\u0000", "\u0001 a", "﷽", "𝔘𝔫𝔦",
+    "🇩🇪🇬🇧", "x" * 300, "\u180ex", "\u2060x", "a\u0300\u0301\u0302", "$x^2$",
+    "_a_b_", "--- ... !!!", "1234567", "\uFFFD", "\U0010FFFF", "ǅ ʰ", "a'b 'sx 'S",
+    " \u0085\u001c ", "Ａ１", "\x7f",
+]  # fmt: skip
+
+
+def odd_strings(n: int = 3000) -> list[str]:
+    """The list above, and strings of letters of all kinds, always the same."""
+    rng = random.Random(0)
+    kinds = [
+        "aäßzAÖ", "0189", " ", "\t\n\x0b\x0c\r", "\x1c\x1d\x1e\x1f",
+        "\x85\xa0\u1680", "\u2000\u200a\u2028\u2029\u202f\u205f\u3000",
+        "\ufeff\u200b\u200d\u180e", ".,!?'", "<>|_$^{}", "\u0301\u0308\u20dd",
+        "٠٩०९", "½²Ⅷ", "אבגد", "中文かな한", "👍🏽👩🇩", "𝔘𐍈", "\x00\x01\x7f\x9f",
+        "ſıİ",
+    ]  # fmt: skip
+    words = ["Hund", "Schnee", "'s", "'ll", "<eos>", "ein", " im", "n't", "U.S.A."]
+    strings = list(ODD)
+    while len(strings) < n:
+        some = rng.sample(kinds, rng.randint(1, 4))
+        parts = [
+            rng.choice(words) if rng.random() < 0.2 else rng.choice(rng.choice(some))
+            for _ in range(rng.randint(1, 14))
+        ]
+        strings.append("".join(parts))
+    return strings
+
+
+def encoded(tokenizer, text: str) -> list[int] | None:
+    """As `Translator.translate` reads it; None if it is refused."""
+    try:
+        return tokenizer.encode(text.strip())
+    except ValueError:
+        return None
+
+
+TOKENIZE = """return x.map((text) => {
+  try { const ids = tokenizer.encode(text);
+    return [ids, tokenizer.decode(ids), ids.map((id) => tokenizer.label(id))];
+  } catch (error) { return null; } });"""
+
+
+def compare_texts(engine, tokenizer, texts: list[str]) -> int:
+    """Return how many are refused by both."""
+    refused = 0
+    for text, found in zip(texts, engine(TOKENIZE, texts), strict=True):
+        ids = encoded(tokenizer, text)
+        if ids is None:
+            assert found is None, repr(text)
+            refused += 1
+            continue
+        assert found is not None, repr(text)
+        assert found[0] == ids, repr(text)
+        assert found[1] == tokenizer.decode(ids), repr(text)
+        assert found[2] == tokenizer.tokens(ids), repr(text)
+    return refused
+
+
+def test_odd_strings_become_the_same_tokens(engine, translator) -> None:
+    texts = odd_strings()
+    assert len(set(texts)) > 2500
+    refused = compare_texts(engine, translator.tokenizer, texts)
+    assert 10 < refused < 300
+
+
+def test_any_ids_become_the_same_text(engine, translator) -> None:
+    rng = random.Random(1)
+    rows = [[rng.randrange(8000) for _ in range(6)] for _ in range(500)]
+    rows += [[rng.randrange(4, 260) for _ in range(6)] for _ in range(500)]
+    found = engine("return x.map((ids) => tokenizer.decode(ids));", rows)
+    assert found == [translator.tokenizer.decode(ids) for ids in rows]
+
+
+def test_half_a_character_is_refused(engine) -> None:
+    message = engine(
+        """try { tokenizer.encode("Hund " + String.fromCharCode(0xD83D)); }
+        catch (error) { return error.message; }"""
+    )
+    assert message == "half a character: no valid Unicode"
+
+
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason=f"no Multi30k in {PUBLISHED}")
+def test_all_of_multi30k_becomes_the_same_tokens(engine, translator) -> None:
+    corpus = load_multi30k(PUBLISHED)
+    texts = [text for part in (corpus.train, corpus.valid, corpus.test)
+             for pair in part for text in pair]  # fmt: skip
+    assert compare_texts(engine, translator.tokenizer, texts) == 0
