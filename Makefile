@@ -41,11 +41,11 @@ serve: book  ## Build the pages and serve them on this computer: make serve PORT
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(PAGES)
 
 # Without a browser it stops at once. Two workers share the cores, so their threads wait
-# without spinning. The chapters take longest, so they come first.
+# without spinning. What takes longest comes first.
 test:  ## Run every test: code, chapters replayed and compared, pages in a browser
 	@VENV=$(VENV) $(PYTHON) -m book_tools.chromium
 	@$(MAKE) --no-print-directory check book
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest book tests --nbval --nbval-current-env \
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest tests/test_site.py book tests --nbval --nbval-current-env \
 	  --nbval-cell-timeout 900 -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 check: $(READY)  ## Run the quick tests: lint, imports, spelling, structure of the chapters

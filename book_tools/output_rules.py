@@ -14,12 +14,14 @@ from nbformat import NotebookNode
 
 from book_tools.notebook_parts import code_cells, outputs, printed_text
 from book_tools.notebooks import stored_text
+from transformer_lib.charts.translator import MIME as TRANSLATOR
 from transformer_lib.diagrams.canvas import MIME as DIAGRAM
 
 MAX_BYTES = 500_000
 
 VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
-MIMES = {"text/plain", "text/html", "text/latex", "text/markdown", "image/png", DIAGRAM}
+MIMES = {"text/plain", "text/html", "text/latex", "text/markdown", "image/png"}
+MIMES |= {DIAGRAM, TRANSLATOR}
 REMOTE = re.compile(
     r"<script\b[^>]*>|<(?:link|iframe)\b[^>]*>|\bsrc\s*=\s*[\"']?(?:https?:)?//[^\s\"'>]+"
     r"|url\(\s*[\"']?(?:https?:)?//[^)]*\)|@import[^;]*|\bimport\([^)]*\)"
@@ -117,7 +119,7 @@ def drawn(notebook: NotebookNode) -> Iterator[str]:
 
 
 def mime_types(notebook: NotebookNode) -> Iterator[str]:
-    """Outputs are text, PNG and Vega charts: what the book and Colab both show."""
+    """Outputs are of the types that the book and Colab both show."""
     for index, output in outputs(notebook):
         for mime in output.get("data", {}):
             if mime not in MIMES and not VEGA.fullmatch(mime):

@@ -42,6 +42,7 @@
       mode: "vega-lite",
       renderer: "svg",
       actions: false,
+      ast: true, // expressions are interpreted, since pages let no text become code
       bind: inputs,
       tooltip: { theme: page.dataset.theme === "dark" ? "dark" : "light" },
     });

@@ -32,6 +32,11 @@ from transformer_lib import (
     pad_batch,
     record_attention,
 )
+from transformer_lib.charts.translator import (
+    multiplications,
+    step_multiplications,
+    trace_translation,
+)
 from transformer_lib.data.corpora import load as load_corpus
 from transformer_lib.data.corpora.download import cache_folder
 from transformer_lib.data.corpora.multi30k import load_multi30k
@@ -44,7 +49,7 @@ NAME = "multi30k-de-en"
 PUBLISHED = Path(
     os.environ.get("TRANSFORMER_LIB_MULTI30K") or cache_folder() / "multi30k"
 )
-ENGINE = ROOT / "book" / "_static" / "engine.js"
+STATIC = ROOT / "book" / "_static" / "translator"
 CAPTIONS = [
     "Ein Hund spielt im Schnee.",
     "Zwei Kinder laufen am Strand.",
@@ -80,16 +85,18 @@ def translator():
 
 @pytest.fixture(scope="module")
 def engine(browser, tmp_path_factory):
-    """Run a body of JavaScript with an argument x; it has E, model and tokenizer."""
+    """Run a body of JavaScript with an argument x; it has E, model, tokenizer, run."""
     script = tmp_path_factory.mktemp("engine") / "model.js"
     write_script(NAME, script)
     page = browser.new_page()
     page.evaluate("window.transformer_model = (data) => { window.data = data; }")
-    page.add_script_tag(path=ENGINE)
-    page.add_script_tag(path=script)
+    for path in STATIC / "engine.js", STATIC / "tasks.js", script:
+        page.add_script_tag(path=path)
     page.evaluate(
         """() => { window.E = transformer_engine();
-        Object.assign(window, E.finish(E.load(data))); }"""
+        Object.assign(window, E.finish(E.load(data)), translator_tasks(E));
+        window.run = (task, question) => E.finish(tasks[task](question));
+        run("load", data); }"""
     )
     yield lambda body, x=None: page.evaluate(f"(x) => {{ {body} }}", x)
     page.close()
@@ -348,6 +355,139 @@ def test_samples_come_as_often_as_their_probability_says(engine, translator) -> 
     for token in p.topk(3).indices.tolist():
         share, expected = found.count(token) / 400, p[token].item()
         assert abs(share - expected) < 4 * math.sqrt(expected * (1 - expected) / 400)
+
+
+# --- what a page asks ------------------------------------------------------------
+
+
+def rounded(value):
+    """The same data with numbers that can be compared."""
+    if isinstance(value, float):
+        return pytest.approx(value, abs=2e-3)
+    if isinstance(value, list):
+        return [rounded(each) for each in value]
+    if isinstance(value, dict):
+        return {name: rounded(each) for name, each in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("sentence", CAPTIONS[:3])
+def test_the_trace_of_a_page_is_what_its_engine_says(
+    engine, translator, sentence
+) -> None:
+    trace = trace_translation(translator, sentence)
+    there = engine(
+        """const { src, src_labels } = run("tokens", { text: x });
+        const written = run("write", { src, edits: {} });
+        const seen = run("look", { src, tgt: written.ids, edits: {} });
+        for (const name in seen.maps)
+          seen.maps[name] = seen.maps[name].map((head) => Array.from(head));
+        const search = run("search", { src, edits: {} });
+        return { ...seen, written, src_labels, search };
+        """,
+        sentence,
+    )
+    for name in "src", "tgt", "src_labels", "tgt_labels", "text", "maps", "log_probs":
+        assert there[name] == rounded(trace[name]), name
+    for ours, theirs in zip(
+        [*trace["layers"], trace["next"]],
+        [*there["layers"], there["next"]],
+        strict=True,
+    ):
+        for one, other in zip(ours, theirs, strict=True):
+            # close ones may change places
+            assert [each["p"] for each in other] == rounded([e["p"] for e in one])
+            assert one[0]["p"] - one[1]["p"] < 2e-3 or one[0]["id"] == other[0]["id"]
+    assert there["search"] == rounded(trace["search"])
+
+
+def test_multiplications_are_those_that_are_counted(engine, translator) -> None:
+    n_src, n_tgt, n_rows = 6, 4, 3
+    counted = engine(
+        """const src = Array(x[0]).fill(5);
+        const rows = Array(x[2]).fill(Array(x[1]).fill(7));
+        const count = (act) => { const before = E.work.multiplications;
+          const found = act(); return [E.work.multiplications - before, found]; };
+        const [encoder, memory] = count(() => E.finish(model.encode(src)));
+        const [decoder, states] = count(
+          () => E.finish(model.decode(rows, memory, E.causal_mask)));
+        const [first] = count(
+          () => E.finish(new E.RecomputingDecoder(model).prefill(src)));
+        return { encoder, decoder, first, told: multiplications(...x) };""",
+        [n_src, n_tgt, n_rows],
+    )
+    config = translator.model.config
+    expected = multiplications(config, n_src, n_tgt, n_rows)
+    assert counted["told"] == expected
+    assert counted["encoder"] == counted["first"] == expected["encoder"]
+    assert counted["decoder"] == expected["decoder"]
+    assert expected["head"] == n_rows * config.d_model * config.tgt_vocab_size
+    steps = [step_multiplications(config, n_src, i, n_rows) for i in range(1, 5)]
+    assert steps[0] > steps[1] < steps[2] < steps[3]
+
+
+def test_the_loss_of_a_translation_is_that_of_the_library(engine, translator) -> None:
+    src, tgt = (
+        translator.tokenizer.encode(text)
+        for text in (CAPTIONS[2], "A woman wearing a red hat reads in the sun.")
+    )
+    for edits in ({}, *EDITS):
+        found = engine(
+            'return run("loss", x);', {"src": src, "tgt": tgt, "edits": edits}
+        )
+        here = library_pass(
+            translator.model, torch.tensor([src]), torch.tensor([[1, *tgt[:-1]]]), edits
+        )
+        nats = torch.nn.functional.cross_entropy(
+            here["logits"][0], torch.tensor(tgt), reduction="none"
+        )
+        assert found["nats"] == pytest.approx(nats.tolist(), abs=1e-3)
+        assert found["mean"] == pytest.approx(nats.mean().item(), abs=1e-3)
+
+
+def test_without_a_causal_mask_free_writing_gets_worse(engine, translator) -> None:
+    """Every training token can be seen, and what is written freely is less likely."""
+    src = translator.tokenizer.encode(CAPTIONS[2])
+    found = engine(
+        """const write = (edits) => run("write", { src: x, edits });
+        const own = write({}), blind = write({ causal: false });
+        const loss = (tgt) => run("loss", { src: x, tgt, edits: {} }).mean;
+        return { own: loss(own.ids), blind: loss(blind.ids), steps: blind.steps };""",
+        src,
+    )
+    assert found["blind"] > found["own"] + 0.5
+    assert not any(found["steps"]), "there is no cache without a causal mask"
+
+
+def test_a_worker_answers_as_the_page_does(engine) -> None:
+    """The worker is made of the text of the functions; it must need nothing else."""
+    answers = engine(
+        """const text = [transformer_engine, translator_tasks, translator_worker]
+          .join("\\n") + "\\ntranslator_worker();";
+        const worker = new Worker(URL.createObjectURL(new Blob([text])));
+        const questions = [["load", data], ["tokens", { text: x }],
+          ["tokens", { text: " " }], ["write", { src: [485, 17, 2], edits: {} }]];
+        return new Promise((resolve) => {
+          const answers = [];
+          worker.onmessage = ({ data }) => {
+            answers.push(data);
+            if (data.id === questions.length && "answer" in data) {
+              resolve([answers, run("write", questions[3][1])]);
+              worker.terminate();
+            }
+          };
+          questions.forEach(([task, question], i) =>
+            worker.postMessage({ id: i + 1, task, question }));
+        });""",
+        CAPTIONS[0],
+    )
+    told, here = answers
+    assert told[0]["answer"] == {"n_tokens": 8000}
+    assert told[1]["answer"]["src_labels"][1] == "▁Hund"
+    assert told[2]["error"] == "a sentence needs at least 1 word"
+    events = [each["event"] for each in told if "event" in each]
+    assert [event["token"] for event in events] == here["ids"]
+    assert told[-1]["answer"]["ids"] == here["ids"]
 
 
 # --- the tokenizer ---------------------------------------------------------------

@@ -54,6 +54,16 @@ const followHash = () => {
 document.addEventListener("DOMContentLoaded", followHash);
 window.addEventListener("hashchange", followHash);
 
+/* The theme's buttons say what they do in words, which the pages' policy does not run. */
+const actions = {
+  "toggleFullScreen()": () => window.toggleFullScreen(),
+  "window.print()": () => window.print(),
+};
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-onclick]");
+  if (button) actions[button.dataset.onclick]();
+});
+
 /* Paper is white and cannot be opened: print in light colors what is hidden too. */
 let restore = () => {};
 window.addEventListener("beforeprint", () => {

@@ -30,6 +30,7 @@ _WHERE = {
     "schedule": "schedule_explorer",
     "scores": "score_explorer",
     "similarity": "similarity_explorer",
+    "translator": "show_part trace_translation",
     "variants": "difference_explorer",
 }
 _HOME = {name: module for module, names in _WHERE.items() for name in names.split()}

@@ -383,11 +383,14 @@ function transformer_engine() {
       this.rooms = new Map(); // attention -> [keys, values], with room to grow
     }
 
-    get n_bytes() {
-      const own = [...this.rooms.values()].flat();
-      const all = [...own.map((room) => room.batch * this.length * room.width),
-        ...[...this.source.kept.values()].flat().map((each) => each.data.length)];
-      return 4 * all.reduce((sum, n) => sum + n, 0);
+    get n_bytes() { // in use; source_bytes: of the memory's keys and values
+      const rooms = [...this.rooms.values()].flat();
+      return rooms.reduce((sum, r) => sum + 4 * r.batch * this.length * r.width, 0);
+    }
+
+    get source_bytes() {
+      const kept = [...this.source.kept.values()].flat();
+      return kept.reduce((sum, each) => sum + each.data.byteLength, 0);
     }
 
     update(attention, key, value) {
@@ -590,6 +593,15 @@ function transformer_engine() {
     return all.sort((a, b) => b[0] - a[0]).slice(0, n_candidates);
   }
 
+  // Each beam its row: the best child of a parent takes the parent's row, siblings take
+  // the rows of beams without children. So only siblings are copied in the cache.
+  function settle(children) {
+    const heirs = new Map();
+    for (const child of [...children].reverse()) heirs.set(child.parent, child);
+    const siblings = children.filter((child) => heirs.get(child.parent) !== child);
+    return children.map((_, row) => heirs.get(row) || siblings.shift());
+  }
+
   class BeamHypotheses {
     constructor(start, n_forced, config, n_beams, length_penalty) {
       Object.assign(this, { n_forced, config, n_beams, length_penalty });
@@ -613,22 +625,22 @@ function transformer_engine() {
           ends && rank < this.n_beams && log_prob > -Infinity &&
           children.length < this.n_beams
         ) {
-          this.keep([...ids.slice(1), token], log_prob);
-          fate = "ended";
+          if (this.keep([...ids.slice(1), token], log_prob)) fate = "ended";
         }
         fates.push({ log_prob, parent, token, fate });
       });
-      this.beams = children;
+      this.beams = settle(children);
       this.done = last || this.has_no_hope(position);
       return fates;
     }
 
-    keep(ids, log_prob) {
+    keep(ids, log_prob) { // among the best n_beams; false if it isn't one of them
       const finished = ids[ids.length - 1] === this.config.eos_id;
-      const score = this.score(log_prob, ids.length);
-      this.hypotheses.push({ ids, log_prob, score, finished });
+      const found = { ids, log_prob, score: this.score(log_prob, ids.length), finished };
+      this.hypotheses.push(found);
       this.hypotheses.sort((a, b) => b.score - a.score);
       this.hypotheses.length = Math.min(this.hypotheses.length, this.n_beams);
+      return this.hypotheses.includes(found);
     }
 
     has_no_hope(position) {
@@ -773,8 +785,8 @@ function transformer_engine() {
   }
 
   return {
-    work, load, finish, intervene, causal_mask, log_softmax, top_tokens, probabilities,
-    random, decode, greedy_decode, sample, beam_search, Tokenizer, Transformer,
+    work, load, finish, intervene, causal_mask, log_softmax, next_log_probs, top_tokens,
+    probabilities, random, decode, greedy_decode, sample, beam_search, Tokenizer, Transformer,
     IncrementalDecoder, RecomputingDecoder,
   };
 }

@@ -1,0 +1,107 @@
+"use strict";
+// Every head of every layer as a thumbnail; one enlarged, one of its rows as bars.
+
+translator_part("heads", (element, app) => {
+  const { h, shown, matrix, bars, roving, thumbnail } = translator_kit;
+  const KINDS = [
+    ["encoder", "self_attn", "Encoder, self-attention", "source", "source"],
+    ["decoder", "self_attn", "Decoder, self-attention", "target", "target"],
+    ["decoder", "cross_attn", "Decoder, cross-attention", "target", "source"],
+  ];
+  const start = element.parentElement.dataset;
+  let chosen = { name: start.block || "decoder.layers.1.cross_attn",
+    head: Number(start.head || 0), row: 0 };
+  const board = h("div", { class: "tr-board" });
+  const large = h("div", { class: "tr-large" });
+  element.append(board, large);
+
+  const title = (name, head) => {
+    const [stack, , layer, kind] = name.split(".");
+    const [, , text] = KINDS.find((each) => each[0] === stack && each[1] === kind);
+    return `${text}, layer ${layer}, head ${head}`;
+  };
+
+  // Labels of the rows and columns of an attention. The decoder reads <bos> first.
+  function axes(name) {
+    const { src_labels, tgt_labels } = app.view;
+    const read = ["<bos>", ...tgt_labels.slice(0, -1)];
+    if (name.startsWith("encoder")) return [src_labels, src_labels];
+    return [read, name.endsWith("self_attn") ? read : src_labels];
+  }
+
+  function draw() {
+    const { maps } = app.view;
+    if (!maps) return;
+    board.replaceChildren(...KINDS.map(([stack, kind, text]) => {
+      const names = Object.keys(maps).filter((name) =>
+        name.startsWith(stack) && name.endsWith(kind));
+      return h("section", { "aria-label": text }, h("h3", {}, text),
+        names.map((name) => block(name)));
+    }));
+    enlarge();
+  }
+
+  function block(name) {
+    const [rows, columns] = axes(name);
+    const layer = name.split(".")[2];
+    const canvases = app.view.maps[name].map((weights, head) => {
+      const canvas = h("canvas", { class: "tr-thumb", "aria-hidden": "true" });
+      return h("button", {
+        type: "button", "aria-label": title(name, head), title: title(name, head),
+        "data-name": name, "data-head": head,
+        class: app.removed(name, head) ? "removed" : null,
+        onclick: () => { chosen = { name, head, row: chosen.row }; enlarge(); },
+        onkeydown: (event) => {
+          if (event.key === "Delete" && app.engine) app.remove_head(name, head);
+        },
+      }, canvas);
+    });
+    const line = h("div", { class: "tr-block", role: "toolbar",
+      "aria-label": `Heads of layer ${layer}` },
+    h("span", { class: "tr-layer" }, `layer ${layer}`), canvases);
+    roving(line, "button");
+    requestAnimationFrame(() => canvases.forEach((button, head) => thumbnail(
+      button.firstChild, app.view.maps[name][head], rows.length, columns.length)));
+    return line;
+  }
+
+  function enlarge() {
+    const { maps } = app.view;
+    if (!maps[chosen.name]) [chosen.name] = Object.keys(maps);
+    const { name, head } = chosen;
+    const [rows, columns] = axes(name), weights = maps[name][head];
+    chosen.row = Math.min(chosen.row, rows.length - 1);
+    for (const button of board.querySelectorAll("button")) {
+      button.setAttribute("aria-pressed", String(
+        button.dataset.name === name && Number(button.dataset.head) === head));
+    }
+    const row = Array.from(columns, (label, k) =>
+      ({ label, p: weights[chosen.row * columns.length + k] }));
+    const caption = title(name, head);
+    const removed = app.removed(name, head);
+    large.replaceChildren(
+      h("h3", {}, caption),
+      h("div", { class: "tr-row" },
+        h("button", { type: "button", "aria-pressed": String(removed),
+          disabled: !app.engine,
+          onclick: () => app.remove_head(name, head) },
+        removed ? "Put this head back" : "Remove this head"),
+        app.engine ? null : h("small", {}, "Load the model first."),
+        app.n_edits ? h("button", { type: "button", onclick: () => app.undo_all() },
+          "Undo all") : null),
+      h("div", { class: "tr-pair" },
+        matrix({ rows, columns, weights, caption, row: chosen.row,
+          on_row: (i) => { chosen.row = i; enlarge(); focus_row(i); } }),
+        bars(row, { caption: `“${shown(rows[chosen.row])}” looks at` })));
+  }
+
+  function focus_row(i) {
+    const cells = large.querySelectorAll(`tbody tr:nth-child(${i + 1}) [role=gridcell]`);
+    if (cells.length) cells[0].focus({ preventScroll: true });
+  }
+
+  app.on("view", draw);
+  app.on("state", () => { if (app.view.maps) draw(); });
+  new MutationObserver(() => { if (app.view.maps) draw(); }).observe(
+    document.documentElement, { attributeFilter: ["data-theme"] });
+});

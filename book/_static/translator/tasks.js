@@ -1,0 +1,180 @@
+"use strict";
+// What a page asks of the engine, by name: a question of plain data, an answer of plain
+// data. Tasks are generators: what they yield while they run is passed on to the page.
+// They run in a worker made of the text of this function and of engine.js.
+
+function translator_tasks(E) {
+  let model, tokenizer;
+  const N_NEXT = 10; // likeliest tokens that are listed
+  const labels = (ids) => ids.map((id) => tokenizer.label(id));
+  const config = (src, more) => ({
+    bos_id: tokenizer.bos_id, eos_id: tokenizer.eos_id,
+    max_len: Math.min(src.length + 50, model.config.max_len), ...more,
+  });
+  const likeliest = (p, n) => E.top_tokens(p, n).map(([share, id]) =>
+    ({ id, label: tokenizer.label(id), p: share }));
+
+  // Multiplications of one pass without a cache: the encoder, and n_rows targets of
+  // n_tgt tokens, whose last position alone is scored.
+  function multiplications(n_src, n_tgt, n_rows) {
+    const { d_model: d, n_encoder_layers: n_enc, n_decoder_layers: n_dec } = model.config;
+    const d_ff = model.encoder.layers[0].feed_forward.expand.n_out;
+    const feed = 2 * d * d_ff;
+    const encoder = n_enc * n_src * (4 * d * d + feed + 2 * n_src * d);
+    const own = n_tgt * (4 * d * d + 2 * n_tgt * d);
+    const cross = n_tgt * (2 * d * d + 2 * n_src * d);
+    const memory = 2 * n_src * d * d;
+    const decoder = n_dec * (n_rows * (own + cross + n_tgt * feed) + memory);
+    return { encoder, decoder, head: n_rows * d * model.lm_head.n_out };
+  }
+
+  function cache_of(decoder, before) {
+    if (!decoder.cache) return null;
+    const { length, n_bytes, source_bytes, copied } = decoder.cache;
+    return { length, n_bytes, source_bytes, copied,
+      multiplications: E.work.multiplications - before };
+  }
+
+  const tasks = {
+    *load(data) {
+      ({ model, tokenizer } = yield* E.load(data));
+      return { n_tokens: tokenizer.tokens.length };
+    },
+
+    // How a text is cut, and whether it looks like what the model has learned
+    *tokens({ text }) {
+      const src = tokenizer.encode(text);
+      const n_words = text.split(/[\s.,!?;:]+/).filter(Boolean).length;
+      return { src, src_labels: labels(src), pieces: (src.length - 1) / Math.max(1, n_words),
+        too_long: src.length > model.config.max_len };
+    },
+
+    // Write a translation, token by token. method: "greedy", or "sample" with
+    // temperature, top_p and seed; prefix: ids to begin with.
+    *write({ src, edits, method = "greedy", prefix = [], seed = 0, ...sampling }) {
+      E.intervene(model, edits);
+      if (prefix[prefix.length - 1] === tokenizer.eos_id) { // nothing is left to write
+        return { ids: prefix, log_prob: 0, score: 0, finished: true, steps: [],
+          labels: labels(prefix), text: tokenizer.decode(prefix) };
+      }
+      const how = config(src, { prefix });
+      const search = method === "sample"
+        ? E.sample(model, src, how, sampling, seed)
+        : E.greedy_decode(model, src, how);
+      const steps = [], before = E.work.multiplications;
+      let step = search.next();
+      for (; !step.done; step = search.next()) {
+        if (!step.value) { yield; continue; }
+        const { token, log_prob, ids, decoder } = step.value;
+        steps.push(cache_of(decoder, before));
+        yield { token, label: tokenizer.label(token), log_prob, text: tokenizer.decode(ids) };
+      }
+      const found = step.value;
+      return { ...found, steps, labels: labels(found.ids), text: tokenizer.decode(found.ids) };
+    },
+
+    // Everything to be seen in one pass over a translation: weights of all heads, what
+    // each layer would answer at each position, and the likeliest next tokens.
+    *look({ src, tgt, edits }) {
+      E.intervene(model, edits);
+      const maps = {}, stream = [];
+      for (const [name, attention] of model.named_attentions()) {
+        maps[name] = [];
+        attention.watch = (head, row, weights) => maps[name].push(weights);
+      }
+      model.decoder.watch = (x) => stream.push(x);
+      let logits;
+      try {
+        logits = yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
+      } finally {
+        for (const [, attention] of model.named_attentions()) attention.watch = null;
+        model.decoder.watch = null;
+      }
+      const n = model.lm_head.n_out;
+      const row = (x, i) => E.log_softmax(x.data.subarray(i * n, (i + 1) * n));
+      const log_probs = [], next = [];
+      for (const [i, token] of tgt.entries()) {
+        const scores = row(logits, i);
+        log_probs.push(scores[token]);
+        next.push(likeliest(scores.map(Math.exp), N_NEXT));
+      }
+      const layers = [];
+      for (const x of stream) {
+        const answers = model.lm_head.forward(model.decoder.norm.forward(x));
+        layers.push(tgt.map((_, i) => likeliest(row(answers, i).map(Math.exp), 3)));
+        yield;
+      }
+      return { src, tgt, src_labels: labels(src), tgt_labels: labels(tgt), maps, log_probs,
+        next, layers, text: tokenizer.decode(tgt) };
+    },
+
+    // The likeliest tokens after some, sharpened or thinned out
+    *next({ src, tgt = [], edits, temperature = 1, top_p = 1 }) {
+      E.intervene(model, edits);
+      const logits = yield* model.forward(src, [tokenizer.bos_id, ...tgt]);
+      const last = E.next_log_probs(
+        model, logits.data.subarray(tgt.length * model.lm_head.n_out));
+      const p = E.probabilities(last, { temperature, top_p });
+      return { next: likeliest(p, N_NEXT), n_left: p.filter((share) => share > 0).length };
+    },
+
+    // Beam search, step by step, with what its cache holds after each
+    *search({ src, edits, n_beams = 4, length_penalty = 1 }) {
+      E.intervene(model, edits);
+      const search = E.beam_search(model, src, config(src), n_beams, length_penalty);
+      const steps = [], start = E.work.multiplications;
+      let step = search.next();
+      for (; !step.done; step = search.next()) {
+        if (!step.value) { yield; continue; }
+        const { position, before, fates, beams, decoder } = step.value;
+        steps.push({
+          position,
+          candidates: fates.filter((each) => each.log_prob > -Infinity).map((each) => ({
+            ...each, label: tokenizer.label(each.token),
+            text: tokenizer.decode([...before[each.parent].ids.slice(1), each.token]),
+          })),
+          beams: beams.map(({ ids, parent }) => ({ parent, labels: labels(ids.slice(1)) })),
+          parents: beams.map((beam) => beam.parent),
+          cache: cache_of(decoder, start),
+          recomputed: multiplications(src.length, position, n_beams),
+        });
+        yield { position };
+      }
+      return { n_beams, length_penalty, steps, hypotheses: step.value.map((each) => ({
+        ...each, labels: labels(each.ids), text: tokenizer.decode(each.ids) })) };
+    },
+
+    // What a given translation costs: nats per token, read with teacher forcing
+    *loss({ src, tgt, edits }) {
+      E.intervene(model, edits);
+      const logits = yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
+      const n = model.lm_head.n_out;
+      const nats = tgt.map((token, i) =>
+        -E.log_softmax(logits.data.subarray(i * n, (i + 1) * n))[token]);
+      return { nats, mean: nats.reduce((sum, x) => sum + x, 0) / nats.length };
+    },
+
+    *encode({ text }) { // ids and labels of any text, a reference translation say
+      const ids = tokenizer.encode(text);
+      return { ids, labels: labels(ids) };
+    },
+  };
+  return { tasks, multiplications };
+}
+
+// The inside of the worker: {id, task, question} in, {id, event | answer | error} out.
+function translator_worker() {
+  const E = transformer_engine(), { tasks } = translator_tasks(E);
+  self.onmessage = ({ data: { id, task, question } }) => {
+    try {
+      const run = tasks[task](question);
+      let step = run.next();
+      for (; !step.done; step = run.next()) {
+        if (step.value) self.postMessage({ id, event: step.value });
+      }
+      self.postMessage({ id, answer: step.value });
+    } catch (error) {
+      self.postMessage({ id, error: String(error.message || error) });
+    }
+  };
+}

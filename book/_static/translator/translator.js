@@ -1,0 +1,425 @@
+"use strict";
+// The translator in the page. Each element of class "translator" shows one part of it;
+// all parts of a page share one model, one sentence and one state. What is shown before
+// the model is loaded comes from a small trace that the page brings along.
+//
+// A part is a function (element, app) in a file of its own, registered by name:
+//   translator_part("heads", (element, app) => { app.on("view", () => ...); });
+
+(() => {
+  const builders = {};
+  window.translator_part = (name, build) => { builders[name] = build; };
+
+  // ---- Elements
+
+  // h("button", { class: "x", onclick: act, "aria-label": "..." }, "text", child, ...)
+  function h(tag, attributes = {}, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (value === true) element.setAttribute(name, "");
+      else if (value !== false && value !== null && value !== undefined) {
+        element.setAttribute(name, value);
+      }
+    }
+    element.append(...children.flat().filter((child) => child !== null));
+    return element;
+  }
+
+  const shown = (token) => (token === "▁" ? "␣" : token.replace(/^▁/, ""));
+  const percent = (p) => (p > 0 && p < 0.005 ? "<1%" : `${Math.round(100 * p)}%`);
+
+  // One tab stop for many: arrow keys go on inside. A grid gives the width of a row.
+  function roving(container, selector, { width = () => 1, on_move = null } = {}) {
+    const all = () => [...container.querySelectorAll(selector)];
+    const mark = (chosen) => {
+      for (const each of all()) each.tabIndex = each === chosen ? 0 : -1;
+    };
+    if (all().length) mark(all()[0]);
+    container.addEventListener("keydown", (event) => {
+      const items = all(), at = items.indexOf(event.target.closest(selector));
+      const grid = width() > 1;
+      const step = {
+        ArrowRight: 1, ArrowLeft: -1, ArrowDown: width(), ArrowUp: -width(),
+      }[event.key];
+      let next = at + step;
+      if (event.key === "Home") next = grid ? at - (at % width()) : 0;
+      else if (event.key === "End") {
+        next = grid ? at - (at % width()) + width() - 1 : items.length - 1;
+      }
+      if (at < 0 || !(next >= 0 && next < items.length)) return;
+      event.preventDefault();
+      mark(items[next]);
+      items[next].focus();
+      if (on_move) on_move(items[next]);
+    });
+    container.addEventListener("focusin", (event) => {
+      const item = event.target.closest(selector);
+      if (item) mark(item);
+    });
+  }
+
+  // A map of attention weights as a table: rows are queries, columns are keys.
+  //   { rows, columns: labels; weights: (rows * columns); caption; on_row(i) }
+  function matrix({ rows, columns, weights, caption, on_row = null, row = -1 }) {
+    const cell = (i, j) => {
+      const weight = weights[i * columns.length + j];
+      return h("td", {
+        style: `--weight: ${(100 * weight).toFixed(1)}%`, role: "gridcell",
+        "aria-label": `${shown(rows[i])} to ${shown(columns[j])}: ${weight.toFixed(2)}`,
+        title: `${shown(rows[i])} → ${shown(columns[j])}: ${weight.toFixed(2)}`,
+        onclick: on_row && (() => on_row(i)),
+        onkeydown: on_row && ((event) => {
+          if (event.key === "Enter" || event.key === " ") {
+            event.preventDefault();
+            on_row(i);
+          }
+        }),
+      });
+    };
+    const table = h("table", { class: "tr-matrix", role: "grid", "aria-label": caption },
+      h("thead", {}, h("tr", { role: "row" }, h("td", { role: "presentation" }),
+        columns.map((label) => h("th", { scope: "col", role: "columnheader" },
+          h("span", {}, shown(label)))))),
+      h("tbody", {}, rows.map((label, i) =>
+        h("tr", { role: "row", class: i === row ? "chosen" : null },
+          h("th", { scope: "row", role: "rowheader" }, shown(label)),
+          columns.map((_, j) => cell(i, j))))));
+    roving(table, "[role=gridcell]", { width: () => columns.length });
+    return h("div", { class: "tr-scroll" }, table);
+  }
+
+  // Bars for the shares of some labels, with their numbers: also the table of a row.
+  function bars(items, { caption, on_choose = null, chosen = null }) {
+    return h("table", { class: "tr-bars" }, h("caption", {}, caption), h("tbody", {},
+      items.map(({ label, p, id }) => h("tr", { class: id === chosen ? "chosen" : null },
+        h("th", { scope: "row" }, on_choose
+          ? h("button", { type: "button", onclick: () => on_choose(id) }, shown(label))
+          : shown(label)),
+        h("td", {}, h("span", {
+          class: "tr-bar", style: `--share: ${(100 * p).toFixed(1)}%` })),
+        h("td", { class: "tr-number" }, percent(p))))));
+  }
+
+  // A thumbnail of a map, in the colors of the page
+  function thumbnail(canvas, weights, n_rows, n_columns) {
+    if (!canvas.isConnected) return; // replaced in the meantime
+    canvas.width = n_columns;
+    canvas.height = n_rows;
+    const style = getComputedStyle(canvas);
+    const [ink, page] = [style.color, style.backgroundColor].map((color) =>
+      color.match(/[\d.]+/g).slice(0, 3).map(Number));
+    const context = canvas.getContext("2d");
+    const image = context.createImageData(n_columns, n_rows);
+    for (let i = 0; i < n_rows * n_columns; i++) {
+      for (let c = 0; c < 3; c++) {
+        image.data[4 * i + c] = page[c] + (ink[c] - page[c]) * weights[i];
+      }
+      image.data[4 * i + 3] = 255;
+    }
+    context.putImageData(image, 0, 0);
+  }
+
+  // ---- The engine: in a worker, or on this thread in small pieces
+
+  function start_worker() {
+    if (window.translator_without_worker) return null;
+    try {
+      const text = [transformer_engine, translator_tasks, translator_worker].join("\n");
+      const source = new Blob([`"use strict";\n${text}\ntranslator_worker();`],
+        { type: "text/javascript" });
+      return new Worker(URL.createObjectURL(source));
+    } catch (error) {
+      return null;
+    }
+  }
+
+  class Engine {
+    constructor() {
+      this.n = 0;
+      this.waiting = new Map(); // id -> {resolve, reject, on_event}
+      this.worker = start_worker();
+      this.last = Promise.resolve();
+      if (this.worker) {
+        this.worker.onmessage = ({ data }) => this.hear(data);
+        this.worker.onerror = (event) => {
+          event.preventDefault();
+          for (const { reject } of this.waiting.values()) {
+            reject(new Error(event.message || "the worker stopped"));
+          }
+          this.waiting.clear();
+        };
+      } else {
+        this.tasks = translator_tasks(transformer_engine()).tasks;
+      }
+    }
+
+    hear({ id, event, answer, error }) {
+      const asked = this.waiting.get(id);
+      if (!asked) return;
+      if (event) return asked.on_event && asked.on_event(event);
+      this.waiting.delete(id);
+      if (error !== undefined) asked.reject(new Error(error));
+      else asked.resolve(answer);
+    }
+
+    ask(task, question, on_event) {
+      if (this.worker) {
+        return new Promise((resolve, reject) => {
+          const id = ++this.n;
+          this.waiting.set(id, { resolve, reject, on_event });
+          this.worker.postMessage({ id, task, question });
+        });
+      }
+      // one task after the other: they share the model
+      const run = this.last.then(() => this.run(task, question, on_event));
+      this.last = run.catch(() => {});
+      return run;
+    }
+
+    async run(task, question, on_event) {
+      const run = this.tasks[task](question), piece = 12; // ms between two pauses
+      let until = performance.now() + piece;
+      for (let step = run.next(); ; step = run.next()) {
+        if (step.done) return step.value;
+        if (step.value && on_event) on_event(step.value);
+        if (performance.now() > until) {
+          await new Promise((go_on) => {
+            const { port1, port2 } = new MessageChannel();
+            port1.onmessage = go_on;
+            port2.postMessage(0);
+          });
+          until = performance.now() + piece;
+        }
+      }
+    }
+  }
+
+  function load_script(address) {
+    return new Promise((resolve, reject) => {
+      window.transformer_model = resolve;
+      document.head.append(h("script", { src: address,
+        onerror: () => reject(new Error(`the model could not be loaded from ${address}`)),
+      }));
+    });
+  }
+
+  // ---- What all parts of a page share
+
+  const START = {
+    text: "", edits: {}, method: "greedy", n_beams: 4, length_penalty: 1,
+    temperature: 1, top_p: 1, seed: 1, forced: [], reference: "",
+  };
+
+  const LIMITS = { // smallest and largest, or the choices
+    method: ["greedy", "sample"], n_beams: [1, 8], length_penalty: [-1, 2],
+    temperature: [0.1, 3], top_p: [0.05, 1], seed: [0, 2 ** 31],
+  };
+
+  const KNOWN_EDITS = new Set(["src_positions", "tgt_positions", "causal"]);
+  const ATTENTION = /^(encoder\.layers\.[0-2]\.self|decoder\.layers\.[0-2]\.(self|cross))_attn$/;
+  const ids = (list, end) => Array.isArray(list)
+    && list.every((id) => Number.isInteger(id) && id >= 0 && id < end);
+
+  function is_edits(edits) {
+    return Object.entries(edits).every(([name, value]) => {
+      if (name === "hide") return ids(value, 128);
+      if (name !== "without") return typeof value === "boolean" && KNOWN_EDITS.has(name);
+      return value && Object.entries(value).every(([attention, heads]) =>
+        ATTENTION.test(attention) && ids(heads, 8));
+    });
+  }
+
+  // Whether a value out of an address is one that the state may have
+  function is_like(known, value, limits) {
+    if (Array.isArray(known)) return ids(value, 8000);
+    if (typeof known !== typeof value || value === null) return false;
+    if (typeof value === "number") return limits[0] <= value && value <= limits[1];
+    if (limits) return limits.includes(value);
+    if (typeof value === "object") return is_edits(value);
+    return typeof value !== "string" || value.length <= 600;
+  }
+
+  class App {
+    constructor(elements) {
+      this.elements = elements;
+      this.handlers = {};
+      this.engine = null; // until the model is loaded
+      this.view = {};
+      for (const element of elements) { // each part brings its share of the trace
+        const script = element.querySelector("script[type='application/json']");
+        if (script) Object.assign(this.view, JSON.parse(script.textContent));
+      }
+      this.trace = { ...this.view };
+      this.state = { ...START, text: this.view.source || "" };
+      this.model = elements[0].dataset.model;
+      this.size = elements[0].dataset.size;
+      this.shares = elements.some((each) => "share" in each.dataset);
+      this.live = h("p", { class: "tr-live", "aria-live": "polite", role: "status" });
+      elements[0].append(this.live);
+      this.turn = 0;
+    }
+
+    on(name, handler) { // "view", "search", "state", "status", "writing"
+      (this.handlers[name] ||= []).push(handler);
+    }
+
+    tell(name, what) {
+      for (const handler of this.handlers[name] || []) handler(what);
+    }
+
+    say(text) {
+      this.live.textContent = text;
+    }
+
+    has(part) {
+      return this.elements.some((each) => each.dataset.part === part);
+    }
+
+    async load() {
+      if (this.loading) return this.loading;
+      this.loading = (async () => {
+        this.status("Loading the model…");
+        const data = await load_script(this.model);
+        const engine = new Engine();
+        await engine.ask("load", data);
+        this.engine = engine;
+        document.documentElement.classList.add("tr-loaded");
+        this.status("The model is loaded.");
+        await this.update();
+      })();
+      this.loading.catch((error) => {
+        this.loading = null;
+        this.status(`That didn't work: ${error.message}.`);
+      });
+      return this.loading;
+    }
+
+    status(text) {
+      this.say(text);
+      this.tell("status", text);
+    }
+
+    ask(task, question, on_event) {
+      return this.engine.ask(task, question, on_event);
+    }
+
+    // Change the state, and translate again where there is a model
+    set(changes) {
+      if ("text" in changes && changes.text !== this.state.text) { // of the old sentence
+        const edits = { ...this.state.edits, hide: undefined };
+        changes = { edits, forced: [], reference: "", ...changes };
+      }
+      Object.assign(this.state, changes);
+      this.share();
+      this.tell("state");
+      return this.update();
+    }
+
+    edit(changes) {
+      return this.set({ edits: { ...this.state.edits, ...changes } });
+    }
+
+    get n_edits() {
+      const { without = {}, hide = [], ...off } = this.state.edits;
+      const heads = Object.values(without).reduce((sum, some) => sum + some.length, 0);
+      return heads + hide.length + Object.values(off).filter((x) => x === false).length;
+    }
+
+    removed(name, head) {
+      return ((this.state.edits.without || {})[name] || []).includes(head);
+    }
+
+    remove_head(name, head) { // or put it back
+      const without = { ...(this.state.edits.without || {}) };
+      const some = without[name] || [];
+      without[name] = some.includes(head)
+        ? some.filter((each) => each !== head) : [...some, head].sort();
+      return this.edit({ without });
+    }
+
+    undo_all() {
+      return this.set({ edits: {}, forced: [] });
+    }
+
+    // Translate the sentence of the state and look at everything. A later call makes
+    // an earlier one give up.
+    async update() {
+      if (!this.engine) return;
+      const turn = ++this.turn, { text, edits, forced, ...how } = this.state;
+      const late = () => turn !== this.turn;
+      try {
+        const read = await this.ask("tokens", { text });
+        if (late()) return;
+        if (read.too_long) throw new Error("the sentence has more than 128 tokens");
+        const { src } = read;
+        const written = await this.ask(
+          "write", { src, edits, prefix: forced, ...how }, (event) => {
+            if (!late()) this.tell("writing", { read, ...event });
+          });
+        if (late()) return;
+        const seen = await this.ask("look", { src, tgt: written.ids, edits });
+        if (late()) return;
+        const { search } = this.view; // the old one stays until the new one is there
+        this.view = { source: text, read, written, ...seen, search };
+        this.say(`Translation: ${this.view.text}`);
+        this.tell("view");
+        if (!this.has("search") && !this.has("cache")) return;
+        const { n_beams, length_penalty } = this.state;
+        const found = await this.ask("search", { src, edits, n_beams, length_penalty });
+        if (late()) return;
+        this.view.search = found;
+        this.tell("search");
+      } catch (error) {
+        if (!late()) this.status(`That didn't work: ${error.message}.`);
+      }
+    }
+
+    // The whole state stands in the address, on the page that asks for it
+    share() {
+      if (!this.shares) return;
+      const changed = Object.entries(this.state).filter(([name, value]) =>
+        JSON.stringify(value) !== JSON.stringify(START[name]));
+      const text = changed.length ? JSON.stringify(Object.fromEntries(changed)) : "";
+      const address = `${location.pathname}${location.search}`;
+      history.replaceState(null, "", text ? `#translator=${encodeURIComponent(text)}` : address);
+    }
+
+    restore() {
+      const [, text] = location.hash.match(/^#translator=(.*)/) || [];
+      if (!this.shares || !text) return false;
+      try {
+        const found = JSON.parse(decodeURIComponent(text));
+        for (const [name, value] of Object.entries(found)) {
+          if (!(name in START) || !is_like(START[name], value, LIMITS[name])) {
+            throw new Error(`${name} can't be ${JSON.stringify(value)}`);
+          }
+        }
+        Object.assign(this.state, found);
+        return true;
+      } catch (error) {
+        this.status(`The address holds a state that can't be read: ${error.message}.`);
+        return false;
+      }
+    }
+  }
+
+  window.translator_kit = { h, shown, percent, roving, matrix, bars, thumbnail };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const elements = [...document.querySelectorAll(".translator")];
+    if (!elements.length) return;
+    const app = new App(elements);
+    window.translator_app = app;
+    app.restore();
+    for (const element of elements) {
+      const body = h("div", { class: "tr-part" });
+      element.append(body);
+      builders[element.dataset.part](body, app);
+      element.classList.add("tr-alive");
+    }
+    app.tell("view");
+    app.tell("search");
+    app.tell("state");
+  });
+})();

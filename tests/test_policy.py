@@ -1,0 +1,178 @@
+"""The policy of the pages: the book works under it, what is strange to it does not."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from functools import partial
+from hashlib import sha256
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import lxml.html
+import pytest
+from built_site import SITE, stale
+from playwright.sync_api import Page, expect
+
+from book_tools.page_rules import charts, complaints, mathematics, pictures, visit
+from book_tools.sphinx_policy import protected
+from book_tools.toc import ROOT
+
+if os.environ.get("BOOK_SKIP_BROWSER") == "1":
+    pytest.skip("BOOK_SKIP_BROWSER is set", allow_module_level=True)
+
+CHAPTER = "book/02_scaled_dot_product_attention.html"
+HTML = [path for path in sorted(SITE.rglob("*.html")) if path.parent.name != "_static"]
+ONLINE = pytest.mark.browser_context_args(offline=False)  # else there is no localhost
+
+
+@pytest.fixture(scope="module", autouse=True)
+def current_pages():
+    if reason := stale(SITE, ROOT):
+        pytest.fail(reason)
+
+
+class Handler(SimpleHTTPRequestHandler):
+    def log_message(self, *_args) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def server():
+    handler = partial(Handler, directory=SITE)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(params=["file", pytest.param("http", marks=ONLINE)])
+def site(request, page, trouble):
+    """Where the pages are: in their folder, or on a server, which may be asked."""
+    if request.param == "file":
+        yield SITE.resolve().as_uri()
+        return
+    address = request.getfixturevalue("server")
+    yield address
+    asks = f"asks the network for {address}/"
+    trouble[:] = [line for line in trouble if not line.startswith(asks)]
+
+
+# --- what is written ------------------------------------------------------------
+
+
+def rules(page: Path) -> dict[str, list[str]]:
+    """The policy of a page, which stands first, behind the character set."""
+    first, second = lxml.html.parse(page).find("head")[:2]
+    assert first.attrib == {"charset": "utf-8"}
+    assert second.get("http-equiv") == "Content-Security-Policy"
+    return {
+        name: allowed
+        for name, *allowed in map(str.split, second.get("content").split(";"))
+    }
+
+
+@pytest.mark.parametrize("path", HTML, ids=lambda path: path.stem)
+def test_every_page_allows_the_book_alone(path):
+    found = rules(path)
+    scripts = found.pop("script-src")
+    assert found == {
+        "default-src": ["'self'"],
+        "style-src": ["'self'", "'unsafe-inline'"],
+        "img-src": ["'self'", "data:"],
+        "worker-src": ["blob:"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'", "file:"],
+    }
+    html = lxml.html.parse(path)
+    texts = html.xpath("//script[not(@src) and not(@type='application/json')]/text()")
+    hashes = (b64encode(sha256(text.encode()).digest()).decode() for text in texts)
+    assert set(scripts) == {"'self'", *(f"'sha256-{digest}'" for digest in hashes)}
+    assert html.xpath("//@*[starts-with(name(), 'on')]") == []
+    words = (SITE / "_static/book.js").read_text(encoding="utf-8")
+    assert all(f'"{act}": () =>' in words for act in html.xpath("//@data-onclick"))
+
+
+def test_a_page_that_is_protected_twice_has_one_policy():
+    page = '<head><meta charset="utf-8" /><script>{}</script></head>'
+    once = protected(page.format("let a"))
+    assert protected(once) == once
+    assert once.count("sha256-") == 1
+    again = protected(once.replace("let a", "let b"))
+    assert again == protected(page.format("let b")) != once
+    assert "sha256-" not in protected(page.format("").replace("script", "b"))
+
+
+# --- what a browser makes of it ---------------------------------------------------
+
+
+def test_strangers_are_refused(site, page: Page, trouble):
+    page.goto(f"{site}/{CHAPTER}")
+    assert trouble == [] or site.startswith("http")
+    page.evaluate(
+        """async () => {
+          const seen = window.refused = [];
+          document.addEventListener("securitypolicyviolation", (event) =>
+            seen.push(event.effectiveDirective));
+          const add = (tag, marks) =>
+            document.body.append(Object.assign(document.createElement(tag), marks));
+          add("script", { textContent: "window.ran = 'inline'" });
+          add("script", { src: "https://example.org/x.js" });
+          add("script", { src: "data:text/javascript,window.ran = 'data'" });
+          add("img", { alt: "A map.", src: "https://example.org/x.png" });
+          add("link", { rel: "stylesheet", href: "https://example.org/x.css" });
+          add("iframe", { src: "https://example.org/" });
+          add("base", { href: "https://example.org/" });
+          document.body.insertAdjacentHTML("beforeend",
+            "<button id=bad onclick='window.ran = 1'>Click</button>");
+          document.getElementById("bad").click();
+          setTimeout("window.ran = 'eval'");
+          await fetch("https://example.org/x.json").catch(() => {});
+        }"""
+    )
+    page.wait_for_function("() => window.refused.length >= 10")
+    assert sorted(page.evaluate("refused")) == [
+        *("base-uri", "connect-src", "frame-src", "img-src", "script-src"),
+        *("script-src-attr", "script-src-elem", "script-src-elem", "script-src-elem"),
+        "style-src-elem",
+    ]
+    assert page.evaluate("window.ran") is None
+    assert any("inline script violates" in line for line in trouble)
+    assert any("Loading the image" in line for line in trouble)
+    trouble.clear()
+
+
+def test_mathematics_charts_and_pictures_are_drawn(site, page: Page):
+    visit(page, f"{site}/{CHAPTER}")
+    assert page.locator("mjx-container").count() > 10
+    assert page.locator(".vega-drawn svg").count() > 0
+    assert complaints(page, [mathematics, charts, pictures]) == []
+
+
+def test_the_translator_translates_in_its_worker(site, page: Page):
+    page.goto(f"{site}/book/translator.html")
+    page.get_by_role("button", name="Load the model").first.click()
+    field = page.get_by_role("textbox", name="A German sentence")
+    field.fill("Ein Hund.")
+    field.press("Enter")
+    said = "() => translator_app.engine && translator_app.view.source === 'Ein Hund.'"
+    page.wait_for_function(said, timeout=60_000)
+    assert page.evaluate("translator_app.engine.worker instanceof Worker")
+    assert page.evaluate("translator_app.view.text") == "A dog."
+
+
+def test_search_and_the_buttons_of_the_theme_answer(site, page: Page):
+    page.goto(f"{site}/{CHAPTER}")
+    page.evaluate("window.print = () => { window.printed = true }")
+    page.evaluate("window.toggleFullScreen = () => { window.filled = true }")
+    for act, mark in ("window.print()", "printed"), ("toggleFullScreen()", "filled"):
+        page.locator(f'[data-onclick="{act}"]').first.dispatch_event("click")
+        assert page.evaluate(mark)
+    field = page.locator("form.bd-search input[type=search]").first
+    field.evaluate("(field) => { field.value = 'softmax'; field.form.submit() }")
+    page.wait_for_url("**/search.html?q=softmax")
+    expect(page.locator("#search-results li").first).to_be_attached()
+    if site.startswith("http"):  # excerpts are read from the pages
+        expect(page.locator("#search-results li p.context").first).to_be_attached()

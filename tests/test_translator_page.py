@@ -1,0 +1,238 @@
+"""The translator in the built pages: alive before its model is there, and with it."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import threading
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from built_site import SITE, stale
+from playwright.sync_api import Page, expect
+
+from book_tools.toc import ROOT
+from transformer_lib import load
+from transformer_lib.charts.translator import PARTS
+
+if os.environ.get("BOOK_SKIP_BROWSER") == "1":
+    pytest.skip("BOOK_SKIP_BROWSER is set", allow_module_level=True)
+
+MODEL = "multi30k-de-en"
+SENTENCE = "Zwei Kinder laufen am Strand."
+FRESH = {
+    "text": "Im Schnee spielt ein Hund.", "edits": {}, "method": "greedy", "seed": 1,
+    "n_beams": 4, "length_penalty": 1, "temperature": 1, "top_p": 1, "forced": [],
+    "reference": "",
+}  # fmt: skip
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def current_pages():
+    if reason := stale(SITE, ROOT):
+        pytest.fail(reason)
+
+
+@pytest.fixture
+def address() -> str:
+    return (SITE / "book/translator.html").resolve().as_uri()
+
+
+@pytest.fixture(scope="module")
+def translation() -> str:
+    return load(MODEL).translate([SENTENCE])[0]
+
+
+def part(page: Page, name: str):
+    return page.locator(f'.translator[data-part="{name}"]')
+
+
+def wait(page: Page, condition: str, arg=None) -> None:
+    """Wait for a condition; the policy of the pages keeps Playwright from doing it."""
+    end = time.monotonic() + 60
+    while not page.evaluate(f"(x) => Boolean({condition})", arg):
+        assert time.monotonic() < end, condition
+        time.sleep(0.05)
+
+
+def load_model(page: Page) -> None:
+    """Press the button, and wait until the sentence of the page is translated."""
+    part(page, "type").get_by_role("button", name="Load the model").click()
+    wait(page, "translator_app.engine && translator_app.view.read.pieces")
+
+
+def type_and_wait(page: Page, text: str) -> str:
+    field = part(page, "type").get_by_label("A German sentence")
+    field.fill(text)
+    field.press("Enter")
+    wait(page, "translator_app.view.source === x", text)
+    return page.evaluate("translator_app.view.text")
+
+
+def test_every_part_is_alive_before_the_model_is_there(page, address) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    for name in PARTS:
+        text = part(page, name).locator(".tr-part").inner_text()
+        assert len(text) > 20, name
+        expect(part(page, name).locator("img")).to_be_hidden()
+    assert not any(url.endswith(f"{MODEL}.js") for url in asked)
+    part(page, "alive").get_by_role("button", name="dog").click()
+    says = part(page, "alive").locator(".tr-says")
+    expect(says).to_contain_text("Writing “dog”, it looked at “Hund”")
+
+
+@pytest.mark.parametrize("worker", [True, False], ids=["worker", "same thread"])
+def test_a_typed_sentence_is_translated(page, address, translation, worker) -> None:
+    if not worker:
+        page.add_init_script("window.translator_without_worker = true")
+    page.goto(address)
+    load_model(page)
+    assert page.evaluate("translator_app.engine.worker !== null") == worker
+    assert type_and_wait(page, SENTENCE) == translation
+    chips = part(page, "type").locator("ol").first.locator("li")
+    assert chips.count() == 7
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The address of the pages on a web server of this machine."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_args) -> None:
+            """Say nothing."""
+
+    handler = functools.partial(Quiet, directory=SITE)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_over_http_it_works_as_well(page, server, translation, trouble) -> None:
+    page.context.set_offline(False)  # the server is on this machine
+    page.goto(f"{server}/book/translator.html")
+    load_model(page)
+    assert type_and_wait(page, SENTENCE) == translation
+    trouble[:] = [line for line in trouble if server not in line]
+
+
+def test_a_removed_head_and_a_forced_token_change_the_view(page, address) -> None:
+    page.goto(address)
+    load_model(page)
+    before = page.evaluate("translator_app.view.log_probs")
+    heads = part(page, "heads")
+    heads.get_by_role("button", name="Remove this head").click()
+    wait(page, "translator_app.view.log_probs.join() !== x.join()", before)
+    expect(heads.get_by_role("button", name="Put this head back")).to_be_visible()
+    heads.get_by_role("button", name="Undo all").click()
+    wait(page, "translator_app.view.log_probs.join() === x.join()", before)
+    page.evaluate("translator_app.set({ forced: [translator_app.view.next[0][1].id] })")
+    wait(page, "translator_app.view.tgt[0] === translator_app.state.forced[0]")
+
+
+def test_the_address_holds_the_state(page, address) -> None:
+    page.goto(address)
+    load_model(page)
+    page.evaluate("translator_app.edit({ hide: [1], tgt_positions: false })")
+    wait(page, "location.hash.startsWith('#translator=')")
+    shared, text = page.evaluate(
+        """async () => { await translator_app.update();
+        return [location.href, translator_app.view.text]; }"""
+    )
+    page.goto("about:blank")
+    page.goto(shared)
+    state = page.evaluate("translator_app.state.edits")
+    assert state == {"hide": [1], "tgt_positions": False}
+    load_model(page)
+    assert page.evaluate("translator_app.view.text") == text
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"n_beams": 99},
+        {"text": 5},
+        {"forced": [8000]},
+        {"method": "beam"},
+        {"other": 1},
+        {"edits": None},
+        {"edits": {"hide": ["x"]}},
+        {"edits": {"without": {"encoder": [1]}}},
+        {"edits": {"causal": 0}},
+        "nothing",
+    ],
+    ids=json.dumps,
+)
+def test_an_address_that_makes_no_sense_changes_nothing(page, address, state) -> None:
+    page.goto(f"{address}#translator={quote(json.dumps(state))}")
+    assert page.evaluate("translator_app.state") == FRESH
+    live = page.locator("p.tr-live")
+    expect(live).to_contain_text("The address holds a state that can't be read")
+
+
+def test_arrow_keys_go_through_a_map(page, address) -> None:
+    page.goto(address)
+    grid = part(page, "heads").get_by_role("grid")
+    assert grid.locator('[tabindex="0"]').count() == 1, "one tab stop"
+    grid.locator('[tabindex="0"]').focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert focused.startswith("A to Schnee")
+    page.keyboard.press("Enter")
+    expect(part(page, "heads").locator(".tr-bars caption")).to_have_text("“A” looks at")
+
+
+def test_without_scripts_and_on_paper_the_pictures_stand(
+    browser, page, address
+) -> None:
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    plain = context.new_page()
+    plain.goto(address)
+    for name in PARTS:
+        expect(part(plain, name).locator("img")).to_be_visible()
+    context.close()
+    page.goto(address)
+    page.emulate_media(media="print")
+    for name in PARTS:
+        expect(part(page, name).locator("img")).to_be_visible()
+        expect(part(page, name).locator(".tr-part")).to_be_hidden()
+
+
+@pytest.mark.browser_context_args(viewport=PHONE)
+def test_nothing_is_wider_than_a_phone(page, address) -> None:
+    page.goto(address)
+    load_model(page)
+    type_and_wait(page, "Eine Frau mit einem roten Hut liest in der Sonne ein Buch.")
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= PHONE["width"]
+    for name in PARTS:
+        box = part(page, name).bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"], name
+
+
+def test_a_model_that_is_missing_is_named(page, address, tmp_path, trouble) -> None:
+    page.goto(address)
+    page.evaluate("translator_app.model = 'nowhere.js'")
+    part(page, "type").get_by_role("button", name="Load the model").click()
+    status = part(page, "type").locator(".tr-status")
+    expect(status).to_contain_text("could not be loaded from nowhere.js")
+    trouble.clear()  # it was asked for and missed, as it should
+
+
+def test_the_scripts_are_small() -> None:
+    import gzip
+
+    folder = SITE / "_static" / "translator"
+    scripts = [path for path in folder.glob("*.js") if path.stem != MODEL]
+    assert sum(len(gzip.compress(path.read_bytes())) for path in scripts) < 41_000
+    assert len(gzip.compress((folder / f"{MODEL}.js").read_bytes())) < 6_300_000
+    assert not list(Path(ROOT / "book").rglob(f"{MODEL}.js")), "no weights in git"
