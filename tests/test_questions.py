@@ -131,5 +131,5 @@ def test_typing_leaves_the_questions_with_all_words(page) -> None:
     assert all("mask" in text and "nan" in text for text in texts)
     assert page.locator("output").text_content() == f"{len(texts)} of {len(QUESTIONS)}"
     page.evaluate(f"location.hash = 'question-{QUESTIONS[0].id}'")
-    page.wait_for_function("document.querySelector('[type=search]').value === ''")
+    page.wait_for_function("() => document.querySelector('[type=search]').value === ''")
     assert shown.count() == len(QUESTIONS)

@@ -81,7 +81,7 @@ def test_the_book_covers_every_item() -> None:
 
 def test_the_replay_of_the_chapters_is_strict() -> None:
     command = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert "pytest tests book --nbval " in command
+    assert "pytest tests/test_site.py book tests --nbval " in command
     assert "nbval-lax" not in command
 
 
