@@ -85,7 +85,7 @@ def test_every_part_is_alive_before_the_model_is_there(page, address) -> None:
     assert not any(url.endswith(f"{MODEL}.js") for url in asked)
     part(page, "alive").get_by_role("button", name="dog").click()
     says = part(page, "alive").locator(".tr-says")
-    expect(says).to_contain_text("Writing “dog”, it looked at “Hund”")
+    expect(says).to_contain_text("While writing “dog”, the model looked at “Hund”")
 
 
 @pytest.mark.parametrize("worker", [True, False], ids=["worker", "same thread"])

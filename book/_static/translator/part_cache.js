@@ -21,22 +21,22 @@ translator_part("cache", (element, app) => {
   const says = h("p", { class: "tr-says" });
   const scroll = (label) => h("div", {
     class: "tr-scroll", role: "region", tabindex: 0, "aria-label": label });
-  const source = scroll("Cache of cross-attention");
-  const own = scroll("Cache of self-attention");
+  const source = scroll("Cross-attention cache");
+  const own = scroll("Self-attention cache");
   const counters = h("div", {});
   const about_source = h("p", {});
   const nothing = h("p", { class: "tr-warning", hidden: true },
-    "The causal mask is switched off, so there is no cache: with each new token, what " +
-    "deeper layers compute for the earlier ones changes too, and their old keys and " +
-    "values can't be used. Each step of this search reads all target tokens again.");
+    "The causal mask is switched off, so there is no cache: each new token also " +
+    "changes what deeper layers compute for the earlier tokens, so their old keys and " +
+    "values can't be reused. Each step of this search reads all target tokens again.");
   const body = h("div", {},
     h("div", { class: "tr-row" }, back, forward,
       h("label", { class: "tr-field" }, h("span", {}, "Step"), slider, place)),
     says,
     h("h3", {}, "The cache of one decoder layer"),
     h("p", { class: "tr-note" },
-      "Each cell is a key and a value, named after the token of its position. No token " +
-      "is stored."),
+      "Each cell is a key and a value, labeled with the token at its position. The tokens " +
+      "themselves aren't stored."),
     about_source, source,
     h("p", {}, "Self-attention: the target, one row for each beam"), own,
     h("h3", {}, "Bytes and multiplications"), counters,
@@ -58,8 +58,8 @@ translator_part("cache", (element, app) => {
     return [...new Set(parents)].map((parent) => {
       const moved = [...parents.keys()].filter((beam) =>
         parents[beam] === parent && beam !== parent);
-      const verb = moved.length === 1 ? "goes" : "go";
-      return moved.length ? `${several(moved)} ${verb} on from beam ${parent}` : null;
+      const verb = moved.length === 1 ? "continues" : "continue";
+      return moved.length ? `${several(moved)} ${verb} from beam ${parent}` : null;
     }).filter(Boolean);
   }
 
@@ -67,16 +67,16 @@ translator_part("cache", (element, app) => {
     const { n_beams } = app.view.search, n_source = app.view.src_labels.length;
     const each = n_beams === 1 ? "a key and a value" : "a key and a value for each beam";
     const made = at === 0
-      ? `Step 1 fills the block of the source: ${n_source} columns` +
+      ? `Step 1 fills the source block: ${n_source} columns` +
         `${n_beams === 1 ? "" : ", once for all beams"}. It also adds the first column ` +
         `of self-attention, ${each}.`
-      : `Step ${at + 1} adds one new column, ${each}. Nothing of the source is ` +
+      : `Step ${at + 1} adds one new column, ${each}. Nothing for the source is ` +
         "computed again.";
     if (is_last) return `${made} Then the search ends, so no row is copied.`;
     const moved = moves(step.parents);
     if (!moved.length) {
       return made + (n_beams === 1 ? " There is no other beam to copy from."
-        : " Then each beam goes on from its own row, so none is copied.");
+        : " Then each beam continues from its own row, so none is copied.");
     }
     const n = step.parents.filter((parent, beam) => parent !== beam).length;
     const copied = moved.length > 1 ? `${n} rows are` : "its row is";
@@ -96,7 +96,7 @@ translator_part("cache", (element, app) => {
   function draw_source() {
     const { src_labels } = app.view, fresh = at === 0;
     about_source.textContent = "Cross-attention: the source, one block for all beams, " +
-      (fresh ? "filled in this step" : "filled in step 1 and not touched since");
+      (fresh ? "filled at this step" : "filled at step 1 and not touched since");
     source.replaceChildren(h("table", {
       class: "tr-cache source", "aria-label": about_source.textContent },
     h("thead", {}, h("tr", {}, corner(),
@@ -153,12 +153,12 @@ translator_part("cache", (element, app) => {
     const bytes = (n) => number.format(n);
     const ratio = (without, cached) => (without / cached).toFixed(1);
     const lines = [
-      row("Self-attention’s part, bytes", "n_bytes", bytes),
-      row("The source’s part, bytes", "source_bytes", bytes),
+      row("Self-attention, bytes", "n_bytes", bytes),
+      row("Source, bytes", "source_bytes", bytes),
       row("Copied by reorders, bytes", "copied", bytes),
       row("Multiplications with the cache, millions", "multiplications", millions),
       row("Multiplications without it, millions", "without", millions),
-      ["Without it, times as many",
+      ["Times as many without it",
         ratio(after.without - before.without,
           after.multiplications - before.multiplications),
         ratio(after.without, after.multiplications)],

@@ -5,8 +5,8 @@
 translator_part("operate", (element, app) => {
   const { h, shown, roving } = translator_kit;
   const SWITCHES = [
-    ["src_positions", "Positions of the source"],
-    ["tgt_positions", "Positions of the target"],
+    ["src_positions", "Source positions"],
+    ["tgt_positions", "Target positions"],
     ["causal", "Causal mask"],
   ];
   const MANY = 128, LISTED = 6; // tokens of a translation, and of a list in a sentence
@@ -46,7 +46,7 @@ translator_part("operate", (element, app) => {
   const tokens = toolbar("Hide source tokens");
   const cuts = toolbar("Cut cross-attention");
   const removed = toolbar("Put removed heads back");
-  const none = h("small", {}, "None. Heads are removed where all of them are shown.");
+  const none = h("small", {}, "None. You remove heads in the part that shows all of them.");
   const undo = h("button", { type: "button", onclick: () => act(() => app.undo_all()) });
   const field = h("input", { type: "text", id: "tr-reference", lang: "en",
     spellcheck: "false", maxlength: 400, "aria-describedby": "tr-reference-hint",
@@ -58,15 +58,15 @@ translator_part("operate", (element, app) => {
   const group = (title, ...children) => h("div", {}, h("h3", {}, title), children);
   const controls = h("fieldset", { class: "tr-controls" },
     h("legend", { class: "tr-live" }, "Change the model"),
-    group("Switch off, or on", h("div", { class: "tr-row" },
+    group("Switch on or off", h("div", { class: "tr-row" },
       switches.map((each) => each.label))),
-    group("Hide source tokens: no head may look at them", tokens),
+    group("Hide source tokens: no head can look at them", tokens),
     group("Cut cross-attention: the decoder's view of the source", cuts),
     group("Removed heads", removed, none),
     h("div", { class: "tr-row" }, undo),
-    h("h3", {}, h("label", { for: "tr-reference" }, "A translation to be scored")), field,
+    h("h3", {}, h("label", { for: "tr-reference" }, "A translation to score")), field,
     h("small", { id: "tr-reference-hint" },
-      "Enter scores it. Empty, it is the untouched model's own."));
+      "Press Enter to score it. Leave it empty to score the untouched model's own."));
 
   const load = h("div", { class: "tr-row" },
     h("button", { type: "button", class: "tr-go",
@@ -84,7 +84,7 @@ translator_part("operate", (element, app) => {
   async function copy_link() {
     try {
       await navigator.clipboard.writeText(location.href);
-      copied.textContent = "The link is copied. It holds the sentence and the changes.";
+      copied.textContent = "Link copied. It holds the sentence and the changes.";
     } catch (error) { // no clipboard in a page opened from a file
       copied.textContent = "Copy the address from this field:";
       address.value = location.href;
@@ -213,7 +213,9 @@ translator_part("operate", (element, app) => {
       const { before } = kept;
       const scored = reference ? await app.ask("encode", { text: reference }) : before;
       if (late()) return;
-      if (scored.ids.length > MANY) throw new Error(`it has more than ${MANY} tokens`);
+      if (scored.ids.length > MANY) {
+        throw new Error(`the translation has more than ${MANY} tokens`);
+      }
       const loss = (some) => app.ask("loss", { src, tgt: scored.ids, edits: some });
       const untouched = await loss({});
       if (late()) return;
@@ -246,8 +248,8 @@ translator_part("operate", (element, app) => {
     result = { before: kept.before, after: null, n: 0, own: true, causal: true,
       labels: tgt_labels, untouched: { nats: each, mean }, changed: null };
     if (app.n_edits || app.state.reference || app.state.text !== app.view.source) {
-      status.textContent = "The address of this page brings a sentence or changes of " +
-        "its own. You will see them when the model is loaded.";
+      status.textContent = "The address of this page contains a sentence or changes of " +
+        "its own. You'll see them once the model is loaded.";
     }
     draw_results();
   }
@@ -259,7 +261,7 @@ translator_part("operate", (element, app) => {
         h("li", { class: `tr-chip target${different.includes(i) ? " changed" : ""}` },
           shown(label)))),
       finished ? null : h("p", { class: "tr-note" },
-        `It found no end: it was stopped after ${ids.length} tokens.`));
+        `It never ended: it was stopped after ${ids.length} tokens.`));
   }
 
   function draw_results() {
@@ -270,11 +272,11 @@ translator_part("operate", (element, app) => {
       h("div", { class: "tr-pair" }, column("Untouched model", before, gone),
         after ? column(`With ${changes(n)}`, after, fresh)
           : h("section", {}, h("h3", {}, "With your changes"),
-            h("p", { class: "tr-note" }, "Nothing is changed yet."))),
+            h("p", { class: "tr-note" }, "Nothing has been changed yet."))),
       !after ? "" : h("p", {}, gone.length + fresh.length
-        ? `Dashed and bold is what differs. Gone: ${name(gone, before.labels)}. ` +
+        ? `What differs is dashed and bold. Gone: ${name(gone, before.labels)}. ` +
           `New: ${name(fresh, after.labels)}.`
-        : "Both translations are the same."),
+        : "The two translations are the same."),
       after && alike ? h("p", { class: "tr-note" },
         "Both were written with the same forced tokens and the same seed.") : "",
       ...losses(), after && !result.causal ? mask_note(gone.length + fresh.length) : "");
@@ -296,7 +298,7 @@ translator_part("operate", (element, app) => {
         changed && mean("Difference", signed(untouched.mean, changed.mean))),
       h("div", { class: "tr-scroll tr-tall", tabindex: 0, role: "region",
         "aria-label": "Loss of each token" },
-      h("table", { class: "tr-losses" }, h("caption", {}, "Nats of each token"),
+      h("table", { class: "tr-losses" }, h("caption", {}, "Loss of each token, in nats"),
         h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text)))),
         h("tbody", {}, labels.map((label, i) => h("tr", {},
           h("th", { scope: "row" }, shown(label)), number(untouched.nats[i]),
@@ -315,9 +317,9 @@ translator_part("operate", (element, app) => {
       : "Here that view of the answer didn't lower the loss. ";
     return h("p", { class: "tr-warning" },
       `The causal mask is off, and the loss ${way}` +
-      `${n > 1 ? ", all changes taken together" : ""}. A translation that is scored is ` +
+      `${n > 1 ? ", all changes taken together" : ""}. A scored translation is ` +
       "there from the start: without the mask each position can look at the tokens " +
-      `after it, even at the one it must name. ${lesson}When the model writes, those ` +
+      `after it, even the one it has to predict. ${lesson}When the model writes, those ` +
       "tokens don't exist yet. What it wrote " +
       `${n_different ? "differs from before." : "is the same as before."}`);
   }

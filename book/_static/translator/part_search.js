@@ -27,7 +27,7 @@ translator_part("search", (element, app) => {
   const about_step = h("p", {}), about_path = h("p", { class: "tr-path" });
   const region = (label, ...inside) => h("div", { class: "tr-scroll", tabindex: 0,
     role: "region", "aria-label": label }, inside);
-  const tree = region("Tree of the search");
+  const tree = region("Search tree");
   const key = h("p", { class: "tr-note" });
   const candidates = h("table", {}), hypotheses = h("table", {});
   const searched = h("p", {});
@@ -41,14 +41,14 @@ translator_part("search", (element, app) => {
   const hint = h("small", {}, "Load the model first.");
   element.append(h("div", { class: "tr-search" },
     h("div", { class: "tr-row" }, back, forward, field("Step", slider, step_number),
-      h("label", { class: "tr-field" }, dropped, "Show what was dropped")),
+      h("label", { class: "tr-field" }, dropped, "Show dropped candidates")),
     about_step, tree, key, about_path, region("Candidates", candidates),
     h("h3", {}, "Hypotheses found"), searched,
     h("div", { class: "tr-row" }, field("Length penalty α", alpha, alpha_number)),
     region("Hypotheses", hypotheses),
     h("p", { class: "tr-note" }, "Score: log-probability divided by length",
-      h("sup", {}, "α"), ". The slider only ranks the hypotheses of this search again; " +
-      "with another α, the search itself might keep or find others."),
+      h("sup", {}, "α"), ". The slider only reranks the hypotheses of this search; " +
+      "with a different α, the search itself might find or keep others."),
     h("div", { class: "tr-row" }, field("Number of beams", n_beams), again, hint)));
 
   // ---- The tree: every candidate knows its parent, its row, and whether the
@@ -82,7 +82,7 @@ translator_part("search", (element, app) => {
   function name_path() {
     const { method, forced } = app.state;
     path = !app.engine || (method === "greedy" && !forced.length)
-      ? { mark: "G", name: "greedy search", whose: "Greedy search’s target" }
+      ? { mark: "G", name: "greedy search", whose: "Greedy search’s translation" }
       : { mark: "T", name: "the translation", whose: "The current translation" };
     const sums = [];
     for (const x of app.view.log_probs) sums.push((sums[sums.length - 1] || 0) + x);
@@ -154,7 +154,7 @@ translator_part("search", (element, app) => {
       class: "tr-tree", viewBox: `0 0 ${width} ${height}`, role: "img",
       style: `width: ${width / 16}rem; height: ${height / 16}rem`,
       "aria-label": `The tree up to step ${at + 1} of ${columns.length}. The table ` +
-        "below lists the candidates of this step.",
+        "below lists the candidates at this step.",
     },
     svg("rect", { class: "now", x: left(at) - 10, y: 2, width: BOX.width + 20,
       height: height - 4, rx: 6 }),
@@ -178,14 +178,14 @@ translator_part("search", (element, app) => {
       .map(([fate, word]) => [of(fate, nodes).length, word])
       .filter(([count]) => count).map(([count, word]) => `${count} ${word}`);
     return `Step ${at + 1} of ${columns.length}: ${counts.join(", ")}.` +
-      (on_path ? ` The path of ${path.name} is candidate ${on_path.rank + 1}.` : "") +
+      (on_path ? ` The path of ${path.name} takes candidate ${on_path.rank + 1}.` : "") +
       (at === columns.length - 1 ? ` ${why_it_stops()}` : "");
   }
 
   function why_it_stops() {
     return of("beam", columns[at]).length
-      ? "The search stops here: no beam scores higher than the worst of its hypotheses."
-      : "The search stops here, at the greatest length allowed.";
+      ? "The search stops here: no beam scores higher than the worst hypothesis found."
+      : "The search stops here, at the maximum length allowed.";
   }
 
   const cell = (...content) => h("td", {}, content);
@@ -201,7 +201,7 @@ translator_part("search", (element, app) => {
 
   function draw_candidates() {
     candidates.replaceChildren(
-      h("caption", {}, `Candidates of step ${at + 1}, likeliest first`),
+      h("caption", {}, `Candidates at step ${at + 1}, likeliest first`),
       head(["Token", "Text so far", "Log-probability (nats)", "Fate"]),
       h("tbody", {}, columns[at].map(({ rank, label, text, log_prob, fate, on_path }) =>
         row(rank + 1, on_path, cell(shown(label)), cell(text_of(text)),
@@ -302,13 +302,13 @@ translator_part("search", (element, app) => {
     name_path();
     grow();
     follow();
-    key.textContent = "In a box: a token, what became of it, and the log-probability " +
-      "of the text up to it, in nats. Of what is kept, the likeliest continuation of a " +
-      `text stays in its row. ${path.mark} marks the path of ${path.name}. A text that ` +
-      `ends becomes a hypothesis only as one of the first ${search.n_beams} candidates ` +
-      "and only if there are not that many with a better score already.";
+    key.textContent = "Each box shows a token, what became of it, and the log-probability " +
+      "of the text up to it, in nats. Among those kept, the likeliest continuation of a " +
+      `text stays in that text's row. ${path.mark} marks the path of ${path.name}. A text that ` +
+      `ends becomes a hypothesis only if it's among the first ${search.n_beams} candidates ` +
+      "and there aren't already that many hypotheses with a better score.";
     about_path.textContent = fate_of_path();
-    searched.textContent = `${search.hypotheses.length} from a search with ` +
+    searched.textContent = `${search.hypotheses.length} found by a search with ` +
       `${search.n_beams === 1 ? "1 beam" : `${search.n_beams} beams`} and ` +
       `α = ${number(search.length_penalty)}.`;
     draw_step();

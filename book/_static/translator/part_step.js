@@ -21,7 +21,7 @@ translator_part("step", (element, app) => {
   const temperature = slider("Temperature", { min: 0.1, max: 2, step: 0.1 });
   const top_p = slider("Top-p", { min: 0.05, max: 1, step: 0.05 });
   const draw_button = h("button", { type: "button", onclick: sample },
-    "Draw a translation");
+    "Sample a translation");
   const greedy = h("button", { type: "button",
     onclick: () => app.set({ method: "greedy" }) }, "Back to greedy");
   const release = h("button", { type: "button",
@@ -33,7 +33,7 @@ translator_part("step", (element, app) => {
       h("div", {}, stages),
       h("div", {}, tokens, hints,
         h("div", { class: "tr-sliders", role: "group",
-          "aria-label": "Reshape the shares" }, temperature.row, top_p.row),
+          "aria-label": "Reshape the probabilities" }, temperature.row, top_p.row),
         left, h("div", { class: "tr-row" }, draw_button, greedy), how)));
   roving(toolbar, "button", { on_move: (chip) => choose(Number(chip.dataset.position)) });
 
@@ -127,9 +127,9 @@ translator_part("step", (element, app) => {
       h("div", { class: "tr-scroll", tabindex: 0, role: "region",
         "aria-label": "What each layer would answer" },
       h("table", { class: "tr-stages" },
-        h("caption", {}, `Having read “${shown(before)}”, each layer would answer, ` +
-          "from bottom to top. In a frame: " +
-          `“${shown(tgt_labels[position])}”, which is written.`),
+        h("caption", {}, `What each layer would answer after “${shown(before)}”, ` +
+          "from bottom to top. Framed: " +
+          `“${shown(tgt_labels[position])}”, the token written.`),
         h("thead", {}, h("tr", {}, h("td"),
           RANKS.map((rank) => h("th", { scope: "col" }, rank)))),
         h("tbody", {}, rows.reverse()))),
@@ -144,7 +144,7 @@ translator_part("step", (element, app) => {
     const label = shown(tgt_labels[position]);
     const table = bars(next[position], {
       caption: "The ten likeliest tokens here." +
-        (app.engine ? " Choose one, and the translation goes on from it." : "") +
+        (app.engine ? " Choose one, and the translation continues from there." : "") +
         (among ? ` Written: “${label}”.` : ` Written: “${label}”, ` +
           `${percent(Math.exp(log_probs[position]))}, not among them.`),
       chosen: written, on_choose: app.engine ? force : null });
@@ -179,7 +179,7 @@ translator_part("step", (element, app) => {
     clearTimeout(timer);
     if (!app.engine || (now.temperature === 1 && now.top_p === 1)) {
       show_shares(null);
-      left.textContent = app.engine ? "No token is left out." : "";
+      left.textContent = app.engine ? "No tokens are left out." : "";
       return;
     }
     const { src, tgt } = app.view;
@@ -190,10 +190,10 @@ translator_part("step", (element, app) => {
         if (turn !== asked) return;
         show_shares(next);
         left.textContent = (now.top_p < 1
-          ? `${n_left === 1 ? "1 token is" : `${n_left} tokens are`} left.`
-          : "No token is left out.") + " In brackets: the model's own shares.";
+          ? `${n_left === 1 ? "1 token remains" : `${n_left} tokens remain`}.`
+          : "No tokens are left out.") + " In parentheses: the model's own probabilities.";
         const [{ label, p }] = next;
-        if (by_hand) app.say(`“${shown(label)}” has ${percent(p)}. ${left.textContent}`);
+        if (by_hand) app.say(`“${shown(label)}” is at ${percent(p)}. ${left.textContent}`);
       } catch (error) {
         if (turn === asked) left.textContent = `That didn't work: ${error.message}.`;
       }
@@ -230,7 +230,7 @@ translator_part("step", (element, app) => {
     const rest = forced.length ? "The rest is " : "";
     how.textContent = message || rest + (method === "greedy"
       ? `${rest ? "w" : "W"}ritten greedily: the likeliest token each time.`
-      : `${rest ? "d" : "D"}rawn with temperature ${heat}, top-p ${share}, ` +
+      : `${rest ? "s" : "S"}ampled with temperature ${heat}, top-p ${share}, ` +
         `seed ${seed}.`);
   }
 

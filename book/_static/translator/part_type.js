@@ -43,8 +43,8 @@ translator_part("type", (element, app) => {
       EXAMPLES.map((text) => h("option", { value: text }, text)))),
     status,
     h("p", { class: "tr-note" },
-      "The model has read captions of photos and nothing else. It translates such " +
-      "sentences; give it news or poems, and it invents a photo. Its data, Multi30k, is " +
+      "The model has read photo captions and nothing else. It translates sentences " +
+      "like those; give it news or poems, and it invents a photo. Its data, Multi30k, is " +
       "for research and education; the captions and photos come from Flickr30k."),
     warning, source, words, target);
 
@@ -67,8 +67,8 @@ translator_part("type", (element, app) => {
     source.replaceChildren(...read.src.map((id, i) => chip(read.src_labels[i], id, "source")));
     words.textContent = text;
     warning.hidden = read.pieces <= MANY;
-    warning.textContent = `This sentence falls into ${read.pieces.toFixed(1)} pieces a ` +
-      "word. The model has hardly seen such words: don't trust what it writes.";
+    warning.textContent = `This sentence splits into ${read.pieces.toFixed(1)} pieces per ` +
+      "word. The model has hardly ever seen words like these: don't trust what it writes.";
   });
   app.on("view", () => {
     name_button();
