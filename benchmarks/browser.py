@@ -1,6 +1,6 @@
 """Measure the translator in the page: bytes, times, longest task, memory.
 
-    make book && python benchmarks/browser.py
+    make book && python -m benchmarks.browser
 
 The engine runs on the main thread here, since a browser slows down that thread only.
 Factors of 4 and 6 stand for a tablet and for a slow phone.
