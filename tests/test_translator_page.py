@@ -153,6 +153,10 @@ def test_the_address_holds_the_state(page, address) -> None:
     assert state == {"hide": [1], "tgt_positions": False}
     load_model(page)
     assert page.evaluate("translator_app.view.text") == text
+    changes = part(page, "alive").locator(".tr-changes")
+    expect(changes).to_contain_text("This shows 2 changes to the model.")
+    page.evaluate("location.hash = '#translator=%7B%7D'")  # another link
+    expect(changes).to_be_hidden()
 
 
 @pytest.mark.parametrize(
@@ -186,9 +190,11 @@ def test_arrow_keys_go_through_a_map(page, address) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
     focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
-    assert focused.startswith("A to Schnee")
+    assert focused.startswith("A → dog to Schnee")
     page.keyboard.press("Enter")
-    expect(part(page, "heads").locator(".tr-bars caption")).to_have_text("“A” looks at")
+    expect(part(page, "heads").locator(".tr-bars caption")).to_have_text(
+        "“A → dog” looks at"
+    )
 
 
 def test_without_scripts_and_on_paper_the_pictures_stand(

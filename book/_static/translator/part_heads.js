@@ -21,12 +21,14 @@ translator_part("heads", (element, app) => {
     return `${text}, layer ${layer}, head ${head}`;
   };
 
-  // Labels of the rows and columns of an attention. The decoder reads <bos> first.
+  // Labels of the rows and columns of an attention. The decoder reads <bos> first; its
+  // rows say what it has just read and what it writes there.
   function axes(name) {
     const { src_labels, tgt_labels } = app.view;
     const read = ["<bos>", ...tgt_labels.slice(0, -1)];
     if (name.startsWith("encoder")) return [src_labels, src_labels];
-    return [read, name.endsWith("self_attn") ? read : src_labels];
+    const rows = read.map((label, i) => `${shown(label)} → ${shown(tgt_labels[i])}`);
+    return [rows, name.endsWith("self_attn") ? read : src_labels];
   }
 
   function draw() {
@@ -86,13 +88,14 @@ translator_part("heads", (element, app) => {
           disabled: !app.engine,
           onclick: () => app.remove_head(name, head) },
         removed ? "Put this head back" : "Remove this head"),
-        app.engine ? null : h("small", {}, "Load the model first."),
-        app.n_edits ? h("button", { type: "button", onclick: () => app.undo_all() },
-          "Undo all") : null),
-      h("div", { class: "tr-pair" },
+        app.engine ? null : h("small", {}, "Load the model first.")),
+      h("p", { class: "tr-words" }, app.view.text),
+      h("div", { class: columns.length > 9 ? "tr-tower" : "tr-pair" },
         matrix({ rows, columns, weights, caption, row: chosen.row,
           on_row: (i) => { chosen.row = i; enlarge(); focus_row(i); } }),
-        bars(row, { caption: `“${shown(rows[chosen.row])}” looks at` })));
+        bars(row, { caption: `“${shown(rows[chosen.row])}” looks at` })),
+      name.startsWith("decoder") ? h("p", { class: "tr-note" },
+        "Before the arrow is the token just read, after it the one that is written.") : "");
   }
 
   function focus_row(i) {

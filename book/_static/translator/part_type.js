@@ -44,7 +44,7 @@ translator_part("type", (element, app) => {
     status,
     h("p", { class: "tr-note" },
       "The model has read photo captions and nothing else. It translates sentences " +
-      "like those; give it news or poems, and it invents a photo. Its data, Multi30k, is " +
+      "like those; give it news or poems, and it makes up words. Its data, Multi30k, is " +
       "for research and education; the captions and photos come from Flickr30k."),
     warning, source, words, target);
 
@@ -63,7 +63,11 @@ translator_part("type", (element, app) => {
   app.on("state", () => {
     if (document.activeElement !== field) field.value = app.state.text;
   });
-  app.on("writing", ({ read, text }) => {
+  let reading = null;
+  app.on("writing", ({ read, text, token, label, log_prob }) => {
+    if (read !== reading) target.replaceChildren(); // the first token of a translation
+    reading = read;
+    target.append(chip(label, token, "target", percent(Math.exp(log_prob))));
     source.replaceChildren(...read.src.map((id, i) => chip(read.src_labels[i], id, "source")));
     words.textContent = text;
     warning.hidden = read.pieces <= MANY;

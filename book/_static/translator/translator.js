@@ -97,7 +97,7 @@
           ? h("button", { type: "button", onclick: () => on_choose(id) }, shown(label))
           : shown(label)),
         h("td", {}, h("span", {
-          class: "tr-bar", style: `--share: ${(100 * p).toFixed(1)}%` })),
+          class: "tr-bar", hidden: p === 0, style: `--share: ${(100 * p).toFixed(1)}%` })),
         h("td", { class: "tr-number" }, percent(p))))));
   }
 
@@ -286,6 +286,7 @@
         this.engine = engine;
         document.documentElement.classList.add("tr-loaded");
         this.status("The model is loaded.");
+        this.tell("state");
         await this.update();
       })();
       this.loading.catch((error) => {
@@ -322,7 +323,8 @@
 
     get n_edits() {
       const { without = {}, hide = [], ...off } = this.state.edits;
-      const heads = Object.values(without).reduce((sum, some) => sum + some.length, 0);
+      const heads = Object.values(without).reduce( // a layer that is cut counts once
+        (sum, some) => sum + (some.length === 8 ? 1 : some.length), 0);
       return heads + hide.length + Object.values(off).filter((x) => x === false).length;
     }
 
@@ -339,7 +341,30 @@
     }
 
     undo_all() {
-      return this.set({ edits: {}, forced: [] });
+      return this.set({ edits: {}, forced: [], method: "greedy" });
+    }
+
+    // What differs from the model as it was trained, writing greedily; "" for nothing
+    get changes() {
+      const { forced, method } = this.state, n = this.n_edits;
+      return [
+        n && `${n} ${n === 1 ? "change" : "changes"} to the model`,
+        forced.length && "a forced token", method === "sample" && "sampled tokens",
+      ].filter(Boolean).join(", ");
+    }
+
+    // A line in every part while something is changed
+    banner() {
+      const line = h("p", { class: "tr-changes", hidden: true });
+      const undo = h("button", { type: "button", onclick: () => this.undo_all() },
+        "Undo all");
+      this.on("state", () => {
+        line.hidden = !this.changes;
+        line.replaceChildren(
+          `This shows ${this.changes}${this.engine ? "" : " once the model is loaded"}. `,
+          this.engine ? undo : "");
+      });
+      return line;
     }
 
     // Translate the sentence of the state and look at everything. A later call makes
@@ -362,6 +387,7 @@
         if (late()) return;
         const { search } = this.view; // the old one stays until the new one is there
         this.view = { source: text, read, written, ...seen, search };
+        this.tell("status", "");
         this.say(`Translation: ${this.view.text}`);
         this.tell("view");
         if (!this.has("search") && !this.has("cache")) return;
@@ -378,8 +404,10 @@
     // The whole state stands in the address, on the page that asks for it
     share() {
       if (!this.shares) return;
+      const drawn = ["temperature", "top_p", "seed"], { method } = this.state;
       const changed = Object.entries(this.state).filter(([name, value]) =>
-        JSON.stringify(value) !== JSON.stringify(START[name]));
+        JSON.stringify(value) !== JSON.stringify(START[name])
+        && (method === "sample" || !drawn.includes(name)));
       const text = changed.length ? JSON.stringify(Object.fromEntries(changed)) : "";
       const address = `${location.pathname}${location.search}`;
       history.replaceState(null, "", text ? `#translator=${encodeURIComponent(text)}` : address);
@@ -414,12 +442,19 @@
     app.restore();
     for (const element of elements) {
       const body = h("div", { class: "tr-part" });
-      element.append(body);
+      element.append(app.banner(), body);
       builders[element.dataset.part](body, app);
       element.classList.add("tr-alive");
     }
     app.tell("view");
     app.tell("search");
     app.tell("state");
+    window.addEventListener("hashchange", () => { // another link, in the same tab
+      if (!location.hash.startsWith("#translator=")) return;
+      Object.assign(app.state, START, { text: app.view.source || "" });
+      app.restore();
+      app.tell("state");
+      app.update();
+    });
   });
 })();
