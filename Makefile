@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 8000
-JOBS ?= 3
+JOBS ?= 2
 
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
@@ -40,9 +40,8 @@ serve: book  ## Build the pages and serve them on this computer: make serve PORT
 	@echo 'Open http://localhost:$(PORT), stop with Ctrl-C'
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(PAGES)
 
-# Without a browser it stops at once. Three workers share two cores, since pages and
-# searches wait for each other; their threads wait without spinning. What takes longest
-# comes first.
+# Without a browser it stops at once. Two workers share the cores, so their threads wait
+# without spinning. What takes longest comes first.
 test:  ## Run every test: code, chapters replayed and compared, pages in a browser
 	@VENV=$(VENV) $(PYTHON) -m book_tools.chromium
 	@$(MAKE) --no-print-directory check book

@@ -38,12 +38,12 @@ function transformer_engine() {
         for (; row + 4 <= n_rows; row += 4) { // four rows for each weight that is read
           const a = row * n_in, b = a + n_in, c = b + n_in, d = c + n_in;
           let s = 0, t = 0, u = 0, v = 0;
-          for (let i = 0; i < n_in; i++) {
-            const weight = w[start + i];
-            s += weight * from[a + i];
-            t += weight * from[b + i];
-            u += weight * from[c + i];
-            v += weight * from[d + i];
+          for (let i = 0; i < n_in; i += 2) {
+            const weight = w[start + i], other = w[start + i + 1];
+            s += weight * from[a + i] + other * from[a + i + 1];
+            t += weight * from[b + i] + other * from[b + i + 1];
+            u += weight * from[c + i] + other * from[c + i + 1];
+            v += weight * from[d + i] + other * from[d + i + 1];
           }
           to[row * n_out + o] = s * factor + shift;
           to[(row + 1) * n_out + o] = t * factor + shift;
@@ -73,10 +73,11 @@ function transformer_engine() {
 
   function log_softmax(logits) {
     let top = -Infinity, total = 0;
-    for (const x of logits) if (x > top) top = x;
-    for (const x of logits) total += Math.exp(x - top);
-    const shift = top + Math.log(total);
-    return Float32Array.from(logits, (x) => x - shift);
+    for (let i = 0; i < logits.length; i++) if (logits[i] > top) top = logits[i];
+    for (let i = 0; i < logits.length; i++) total += Math.exp(logits[i] - top);
+    const shift = top + Math.log(total), found = new Float32Array(logits.length);
+    for (let i = 0; i < found.length; i++) found[i] = logits[i] - shift;
+    return found;
   }
 
   // The n highest scores, best first: [[score, index], ...]

@@ -27,7 +27,9 @@ translator_part("alive", (element, app) => {
         chip.style.setProperty("--weight", `${(100 * weights[k]).toFixed(0)}%`));
       targets.forEach((chip, i) => chip.setAttribute("aria-pressed", String(i === row)));
       const best = [...weights.keys()].sort((a, b) => weights[b] - weights[a]).slice(0, 2);
-      says.textContent = `While writing “${shown(tgt_labels[row])}”, the model looked at ` +
+      says.textContent = weights[best[0]] === 0
+        ? `While writing “${shown(tgt_labels[row])}”, the model couldn't look anywhere.`
+        : `While writing “${shown(tgt_labels[row])}”, the model looked at ` +
         best.map((k) => `“${shown(src_labels[k])}” (${percent(weights[k])})`)
           .join(" and ") + ".";
     };

@@ -15,7 +15,7 @@ translator_part("type", (element, app) => {
     id: "tr-field", value: app.state.text });
   field.value = app.state.text;
   const go = () => {
-    if (!field.value.trim()) return app.say("Type a German sentence first.");
+    if (!field.value.trim()) return app.status("Type a German sentence first.");
     return app.set({ text: field.value });
   };
   field.addEventListener("keydown", (event) => {
