@@ -74,13 +74,19 @@ translator_part("heads", (element, app) => {
     const [rows, columns] = axes(name), weights = maps[name][head];
     chosen.row = Math.min(chosen.row, rows.length - 1);
     for (const button of board.querySelectorAll("button")) {
-      button.setAttribute("aria-pressed", String(
-        button.dataset.name === name && Number(button.dataset.head) === head));
+      const here = button.dataset.name === name && Number(button.dataset.head) === head;
+      button.setAttribute("aria-pressed", String(here));
+      if (here) { // the tab stop of its row
+        for (const other of button.parentElement.children) other.tabIndex = -1;
+        button.tabIndex = 0;
+      }
     }
     const row = Array.from(columns, (label, k) =>
       ({ label, p: weights[chosen.row * columns.length + k] }));
     const caption = title(name, head);
     const removed = app.removed(name, head);
+    const held = large.contains(document.activeElement)
+      && document.activeElement.matches("button");
     large.replaceChildren(
       h("h3", {}, caption),
       h("div", { class: "tr-row" },
@@ -96,7 +102,11 @@ translator_part("heads", (element, app) => {
         bars(row, { caption: `“${shown(rows[chosen.row])}” looks at` })),
       name.startsWith("decoder") ? h("p", { class: "tr-note" },
         "Before the arrow is the token just read, after it the one that is written.") : "");
+    if (held) keep_focus();
   }
+
+  // Who has removed a head by key goes on from there
+  const keep_focus = () => large.querySelector("button").focus({ preventScroll: true });
 
   function focus_row(i) {
     const cells = large.querySelectorAll(`tbody tr:nth-child(${i + 1}) [role=gridcell]`);

@@ -16,16 +16,17 @@ translator_part("type", (element, app) => {
   field.value = app.state.text;
   const go = () => {
     if (!field.value.trim()) return app.status("Type a German sentence first.");
-    return app.set({ text: field.value });
+    const done = app.set({ text: field.value });
+    return app.engine ? done : app.load();
   };
   field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
-      app.load().then(go);
+      go();
     }
   });
   const button = h("button", { type: "button", class: "tr-go",
-    onclick: () => app.load().then(go) });
+    onclick: go });
   const status = h("p", { class: "tr-status" });
   const warning = h("p", { class: "tr-warning", hidden: true });
   const source = h("ol", { class: "tr-chips", "aria-label": "Tokens of the sentence" });
