@@ -8,14 +8,15 @@ take the PNG.
 from __future__ import annotations
 
 from docutils import nodes
-from myst_nb.core.render import MimeData, NbElementRenderer, load_mime_renders
+from myst_nb.core.render import MimeData, NbElementRenderer
 from sphinx.application import Sphinx
 
+from book_tools.stored_output import use_renderer
 from transformer_lib.diagrams.canvas import MIME
 
 
 class DiagramRenderer:
-    """Turns a stored drawing into raw HTML; found as `VegaLiteRenderer` is."""
+    """Turns a stored drawing into raw HTML."""
 
     mime_priority_overrides = [
         (builder, MIME, 1) for builder in ("html", "dirhtml", "singlehtml")
@@ -32,13 +33,7 @@ class DiagramRenderer:
         return [nodes.raw("", html, format="html")]
 
 
-def take_out(app: Sphinx, error: Exception | None) -> None:
-    """Leave MyST-NB as it was before this book."""
-    load_mime_renders().remove(DiagramRenderer)
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
-    load_mime_renders().append(DiagramRenderer)
-    app.connect("build-finished", take_out)
+    use_renderer(app, DiagramRenderer)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from myst_nb.core.render import MimeData, NbElementRenderer, load_mime_renders
+from myst_nb.core.render import MimeData, NbElementRenderer
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
 from book_tools.browser_model import write_script
+from book_tools.stored_output import use_renderer
 from transformer_lib.charts.translator import MIME, PARTS
 from transformer_lib.pretrained.translator import DEFAULT, WEIGHTS, find
 
@@ -32,7 +33,7 @@ class part(nodes.General, nodes.Element):  # noqa: N801, named as docutils does
 
 
 class PartRenderer:
-    """Turns a stored part into its node; found as `VegaLiteRenderer` is."""
+    """Turns a stored part into its node."""
 
     mime_priority_overrides = [
         (builder, MIME, 1) for builder in ("html", "dirhtml", "singlehtml")
@@ -114,16 +115,10 @@ def add_scripts(
             app.add_js_file(f"{FOLDER}/{name}.js", loading_method="defer")
 
 
-def take_out(app: Sphinx, error: Exception | None) -> None:
-    """Leave MyST-NB as it was before this book."""
-    load_mime_renders().remove(PartRenderer)
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
     app.add_node(part, html=(visit_part, depart_part))
     app.connect("builder-inited", write_model)
     app.connect("html-page-context", add_scripts)
-    load_mime_renders().append(PartRenderer)
-    app.connect("build-finished", take_out)
+    use_renderer(app, PartRenderer)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

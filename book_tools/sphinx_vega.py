@@ -16,11 +16,12 @@ from typing import Any
 
 import vl_convert
 from docutils import nodes
-from myst_nb.core.render import MimeData, NbElementRenderer, load_mime_renders
+from myst_nb.core.render import MimeData, NbElementRenderer
 from sphinx.application import Sphinx
 from sphinx.util.fileutil import copy_asset
 from sphinx.writers.html5 import HTML5Translator
 
+from book_tools.stored_output import use_renderer
 from transformer_lib.charts.theme import theme_config
 
 MIME = re.compile(r"application/vnd\.vegalite\.v\d+\+json")
@@ -34,12 +35,7 @@ class chart(nodes.General, nodes.Element):  # noqa: N801, named as docutils does
 
 
 class VegaLiteRenderer:
-    """Turns a stored Vega-Lite specification into a chart node.
-
-    MyST-NB finds such a class through an entry point of an installed package, in every
-    book of an environment. This one is for one book, so `setup` adds it to the list
-    that MyST-NB has loaded, and the end of the build takes it out again.
-    """
+    """Turns a stored Vega-Lite specification into a chart node."""
 
     mime_priority_overrides = [
         (builder, f"application/vnd.vegalite.v{version}+json", 1)
@@ -163,16 +159,10 @@ def add_scripts(
         app.add_js_file("vega_charts.js", loading_method="defer")
 
 
-def take_out(app: Sphinx, error: Exception | None) -> None:
-    """Leave MyST-NB as it was before this book."""
-    load_mime_renders().remove(VegaLiteRenderer)
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
     app.add_node(chart, html=(visit_chart, depart_chart))
     app.connect("builder-inited", write_scripts)
     app.connect("html-page-context", add_scripts)
-    load_mime_renders().append(VegaLiteRenderer)
-    app.connect("build-finished", take_out)
+    use_renderer(app, VegaLiteRenderer)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
