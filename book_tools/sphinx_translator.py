@@ -13,6 +13,7 @@ import json
 from html import escape
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from docutils import nodes
 from myst_nb.core.render import MimeData, NbElementRenderer
@@ -25,7 +26,7 @@ from transformer_lib.charts.translator import MIME, PARTS
 from transformer_lib.pretrained.translator import DEFAULT, WEIGHTS, find
 
 FOLDER = "translator"  # in the folder of static files
-SCRIPTS = ["engine", "tasks", "translator", *(f"part_{name}" for name in PARTS)]
+LATE = "engine", "tasks"  # scripts that come with the weights
 
 
 class part(nodes.General, nodes.Element):  # noqa: N801, named as docutils does
@@ -65,7 +66,7 @@ def visit_part(writer: HTML5Translator, node: part) -> None:
     root = "../" * writer.builder.current_docname.count("/")
     settings = {
         "part": stored["part"],
-        "model": f"{root}_static/{FOLDER}/{DEFAULT}.js",
+        **{name: root + path for name, path in writer.builder.app.translator_late.items()},
         "size": writer.builder.app.translator_size,
         **stored["options"],
     }
@@ -99,6 +100,12 @@ def write_model(app: Sphinx) -> None:
         write_script(DEFAULT, target)
     n_bytes = len(gzip.compress(target.read_bytes(), 6))  # what a web server sends
     app.translator_size = f"{n_bytes / 1e6:.1f} MB"
+    static = Path(app.confdir) / "book" / "_static" / FOLDER
+    files = {name: static / f"{name}.js" for name in LATE} | {"model": target}
+    app.translator_late = {
+        name: f"_static/{FOLDER}/{path.name}?v={crc32(path.read_bytes()):08x}"
+        for name, path in files.items()
+    }
 
 
 def add_scripts(
@@ -108,10 +115,12 @@ def add_scripts(
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """Load the scripts on a page with a part, and on no other."""
-    if doctree is not None and next(doctree.findall(part), None) is not None:
+    """Load the scripts of the parts that a page has, and none on other pages."""
+    parts = [] if doctree is None else list(doctree.findall(part))
+    if parts:
         app.add_css_file("translator.css")
-        for name in SCRIPTS:
+        shown = dict.fromkeys(f"part_{each['data']['part']}" for each in parts)
+        for name in "translator", *shown:
             app.add_js_file(f"{FOLDER}/{name}.js", loading_method="defer")
 
 

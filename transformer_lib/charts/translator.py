@@ -1,11 +1,11 @@
 """The translator in the page: what it shows before a reader loads its model.
 
     trace = trace_translation(load("multi30k-de-en"), "Im Schnee spielt ein Hund.")
-    show_part("heads", trace, figure, alt="…")
+    show_part("heads", trace, block="encoder.layers.0.self_attn")
 
 The web page runs the model itself, in JavaScript (book/_static/translator). Until its
 weights are loaded it shows this trace, which the library has computed; notebooks show
-the figure.
+a picture of it.
 """
 
 import base64
@@ -20,6 +20,7 @@ from PIL import Image
 from torch import Tensor
 
 from transformer_lib.charts.parts import Chart, mime_bundle
+from transformer_lib.charts.translator_pictures import ALT, still_picture
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.generation.beam_search import (
     BeamHypotheses,
@@ -34,6 +35,7 @@ from transformer_lib.generation.constraints import (
 )
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.incremental import IncrementalDecoder, KeyValueCache
+from transformer_lib.interpret.interventions import edit_weights, without_head
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
@@ -42,6 +44,7 @@ from transformer_lib.pretrained.translator import Translator
 MIME = "application/vnd.transformer-book.translator+json"
 N_NEXT, N_ANSWERS = 10, 3  # likeliest tokens that are listed: at the end, in a layer
 _ALWAYS = ("source", "src", "tgt", "src_labels", "tgt_labels", "text", "log_probs")
+OPTIONS = ("block", "head", "position", "step", "share")
 # What each part needs of a trace, beside what all of them do.
 PARTS: dict[str, tuple[str, ...]] = {
     "alive": ("alignment",),
@@ -89,31 +92,33 @@ def trace_translation(
         "src_labels": tokenizer.tokens(src),
         "tgt_labels": tokenizer.tokens(written.ids),
         "text": tokenizer.decode(written.ids),
+        "cuts": _cuts(model, tokenizer, src, written.ids),
         "written": {"ids": written.ids, "log_prob": _short(written.log_prob)},
         **seen,
         "search": _search(model, tokenizer, src, config, n_beams),
     }
 
 
-def show_part(
-    part: str, trace: dict[str, Any], picture: Figure | Chart, alt: str, **options: str
-) -> None:
-    """Display one part of the translator: alive on the web page, elsewhere a figure.
+def show_part(part: str, trace: dict[str, Any], **options: str) -> None:
+    """Display one part of the translator: alive on the web page, elsewhere a picture.
 
     Args:
         part: one of PARTS.
         trace: from `trace_translation`.
-        picture: what is seen where no script runs; a figure is closed.
-        alt: what the part shows, in words.
-        options: what the part begins with: block and head of "heads"; share="yes" lets
-            the page keep the reader's changes in its address.
+        options: what the part begins with: block and head of "heads", position of
+            "step", step of "search" and "cache"; share="yes" lets the page keep the
+            reader's changes in its address.
 
     Raises:
-        ValueError: there is no part of this name.
+        ValueError: there is no part or no option of this name.
     """
     if part not in PARTS:
         raise ValueError(f"part must be one of {', '.join(PARTS)}, not {part!r}")
+    for name in options:
+        if name not in OPTIONS:
+            raise ValueError(f"options are {', '.join(OPTIONS)}, not {name!r}")
     needed = {name: trace[name] for name in (*_ALWAYS, *PARTS[part]) if name in trace}
+    alt, picture = ALT[part], still_picture(part, trace, **options)
     bundle = {
         # The trace as text: a notebook would give each of its numbers a line.
         MIME: {"part": part, "alt": alt, "options": options, "trace": _text(needed)},
@@ -179,6 +184,29 @@ def _look(
             for x in stages
         ],
     }
+
+
+def _cuts(
+    model: Transformer, tokenizer: Tokenizer, src: list[int], tgt: list[int]
+) -> dict[str, float]:
+    """Return the loss of the translation with less and less cross-attention."""
+    source = torch.tensor([src])
+    tgt_in = torch.tensor([[tokenizer.bos_id, *tgt[:-1]]])
+    last = len(model.decoder.layers) - 1
+    cross = [f"decoder.layers.{i}.cross_attn" for i in range(last + 1)]
+    every = without_head(*range(model.config.n_heads))
+    losses = {}
+    for name, edits in {
+        "as trained": {},
+        "without one head": {cross[last // 2]: without_head(0)},
+        f"layer {last} cut": {cross[last]: every},
+        "all cut": dict.fromkeys(cross, every),
+    }.items():
+        with without_dropout(model), edit_weights(model, edits):
+            logits = model(source, tgt_in)
+        loss = torch.nn.functional.cross_entropy(logits[0], torch.tensor(tgt))
+        losses[name] = _short(loss.item())
+    return losses
 
 
 def _search(

@@ -215,9 +215,10 @@ function transformer_engine() {
       Object.assign(this, parts);
     }
 
-    forward(x, src_mask) {
+    *forward(x, src_mask) {
       x = this.self_attn_connection.forward(
         x, (x) => this.self_attn.forward(x, x, x, src_mask));
+      yield;
       return this.feed_forward_connection.forward(
         x, (x) => this.feed_forward.forward(x));
     }
@@ -228,12 +229,14 @@ function transformer_engine() {
       Object.assign(this, parts);
     }
 
-    forward(x, memory, src_mask, tgt_mask, cache) {
+    *forward(x, memory, src_mask, tgt_mask, cache) {
       x = this.self_attn_connection.forward(
         x, (x) => this.self_attn.forward(x, x, x, tgt_mask, cache));
+      yield;
       const source = cache && cache.source;
       x = this.cross_attn_connection.forward(
         x, (x) => this.cross_attn.forward(x, memory, memory, src_mask, source));
+      yield;
       return this.feed_forward_connection.forward(
         x, (x) => this.feed_forward.forward(x));
     }
@@ -268,7 +271,7 @@ function transformer_engine() {
 
     *forward(x, src_mask) {
       for (const layer of this.layers) {
-        x = layer.forward(x, src_mask);
+        x = yield* layer.forward(x, src_mask);
         yield;
       }
       return this.norm.forward(x);
@@ -284,7 +287,7 @@ function transformer_engine() {
     *forward(x, memory, src_mask, tgt_mask, cache) {
       if (this.watch) this.watch(x);
       for (const layer of this.layers) {
-        x = layer.forward(x, memory, src_mask, tgt_mask, cache);
+        x = yield* layer.forward(x, memory, src_mask, tgt_mask, cache);
         if (this.watch) this.watch(x);
         yield;
       }
@@ -347,7 +350,20 @@ function transformer_engine() {
     *forward(src, tgt_in) {
       const memory = yield* this.encode(src);
       const mask = this.causal ? causal_mask : null;
-      return this.lm_head.forward(yield* this.decode([tgt_in], memory, mask));
+      return yield* this.score(yield* this.decode([tgt_in], memory, mask));
+    }
+
+    // The output layer, four rows at a time: (batch, length, vocab_size)
+    *score(x) {
+      const { n_in, n_out } = this.lm_head, n_rows = x.batch * x.length;
+      const logits = new Tensor(x.batch, x.length, n_out);
+      for (let row = 0; row < n_rows; row += 4) {
+        const some = x.data.subarray(row * n_in, (row + 4) * n_in);
+        const part = this.lm_head.forward(new Tensor(1, some.length / n_in, n_in, some));
+        logits.data.set(part.data, row * n_out);
+        yield;
+      }
+      return logits;
     }
 
     *named_attentions() {
@@ -467,7 +483,7 @@ function transformer_engine() {
       const x = yield* this.model.decode(ids, this.new_memory, tgt_mask, this.cache);
       this.cache.length += ids[0].length;
       this.new_memory = new Tensor(1, 0, x.width); // nothing of it is new any more
-      return next_logits(this.model, x);
+      return yield* next_logits(this.model, x);
     }
 
     reorder(parents) {
@@ -488,7 +504,7 @@ function transformer_engine() {
     *step(ids) {
       this.ids = this.ids.map((row, i) => [...row, ...ids[i]]);
       const mask = this.model.causal ? causal_mask : null;
-      return next_logits(
+      return yield* next_logits(
         this.model, yield* this.model.decode(this.ids, this.memory, mask));
     }
 
@@ -497,13 +513,13 @@ function transformer_engine() {
     }
   }
 
-  function next_logits(model, x) {
+  function* next_logits(model, x) {
     const last = new Tensor(x.batch, 1, x.width);
     for (let row = 0; row < x.batch; row++) {
       const end = (row + 1) * x.stride;
       last.data.set(x.data.subarray(end - x.width, end), row * x.width);
     }
-    const { data } = model.lm_head.forward(last), n = model.lm_head.n_out;
+    const { data } = yield* model.score(last), n = model.lm_head.n_out;
     return Array.from({ length: x.batch }, (_, row) => data.subarray(row * n, (row + 1) * n));
   }
 

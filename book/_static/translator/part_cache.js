@@ -3,7 +3,7 @@
 // which rows are copied when beams change parents, and what all that saves.
 
 translator_part("cache", (element, app) => {
-  const { h, shown } = translator_kit;
+  const { h, shown, scroller } = translator_kit;
   const number = new Intl.NumberFormat("en-US");
   const millions = (n) => (n / 1e6).toFixed(1);
   let at = Number(element.parentElement.dataset.step || 1) - 1; // the step shown
@@ -19,10 +19,12 @@ translator_part("cache", (element, app) => {
     oninput: () => go(slider.valueAsNumber - 1),
     onchange: () => app.say(says.textContent) });
   const says = h("p", { class: "tr-says" });
-  const scroll = (label) => h("div", {
-    class: "tr-scroll", role: "region", tabindex: 0, "aria-label": label });
-  const source = scroll("Cross-attention cache");
-  const own = scroll("Self-attention cache");
+  const source = h("table", { class: "tr-cache source" });
+  const own = h("table", { class: "tr-cache own",
+    "aria-label": "Self-attention: the target, one row for each beam" });
+  const region = (label, table) =>
+    scroller({ role: "region", "aria-label": label }, table);
+  const own_region = region("Self-attention cache", own);
   const counters = h("div", {});
   const about_source = h("p", {});
   const nothing = h("p", { class: "tr-warning", hidden: true },
@@ -35,10 +37,10 @@ translator_part("cache", (element, app) => {
     says,
     h("h3", {}, "The cache of one decoder layer"),
     h("p", { class: "tr-note" },
-      "Each cell is a key and a value, labeled with the token at its position. The tokens " +
-      "themselves aren't stored."),
-    about_source, source,
-    h("p", {}, "Self-attention: the target, one row for each beam"), own,
+      "Each cell is a key (what a query is compared with) and a value (what the position " +
+      "then gives), labeled with its token. The tokens themselves aren't stored."),
+    about_source, region("Cross-attention cache", source),
+    h("p", {}, "Self-attention: the target, one row for each beam"), own_region,
     h("h3", {}, "Bytes and multiplications"), counters,
     h("p", { class: "tr-note" },
       "All layers and beams together. Multiplications include those of the encoder and " +
@@ -97,12 +99,12 @@ translator_part("cache", (element, app) => {
     const { src_labels } = app.view, fresh = at === 0;
     about_source.textContent = "Cross-attention: the source, one block for all beams, " +
       (fresh ? "filled at this step" : "filled at step 1 and not touched since");
-    source.replaceChildren(h("table", {
-      class: "tr-cache source", "aria-label": about_source.textContent },
-    h("thead", {}, h("tr", {}, corner(),
-      src_labels.map((_, j) => position(j, fresh ? "new" : null)))),
-    h("tbody", {}, h("tr", {}, head("all beams", fresh ? "new" : "kept"),
-      src_labels.map((label) => cell(label, fresh ? "new" : null))))));
+    source.setAttribute("aria-label", about_source.textContent);
+    source.replaceChildren(
+      h("thead", {}, h("tr", {}, corner(),
+        src_labels.map((_, j) => position(j, fresh ? "new" : null)))),
+      h("tbody", {}, h("tr", {}, head("all beams", fresh ? "new" : "kept"),
+        src_labels.map((label) => cell(label, fresh ? "new" : null)))));
   }
 
   function draw_own(step, is_last) {
@@ -120,15 +122,14 @@ translator_part("cache", (element, app) => {
         head(`beam ${beam}`, copied ? `copy of beam ${parent}` : "stays"),
         tokens.map((token, j) => cell(token, j === length ? "open" : null)));
     });
-    own.replaceChildren(h("table", { class: "tr-cache own",
-      "aria-label": "Self-attention: the target, one row for each beam" },
-    h("thead", {}, h("tr", {}, corner(),
-      now[0].map((_, j) => position(j, j === length - 1 ? "new" : null)),
-      is_last ? null : position(length, "to come"))),
-    h("tbody", {}, group(`In step ${at + 1}`), kept),
-    is_last ? h("tbody", {}, group("The search ends: no reorder"))
-      : h("tbody", {}, group(`After the reorder, for step ${at + 2}`), reordered)));
-    own.scrollLeft = own.scrollWidth; // the new column is the last one
+    own.replaceChildren(
+      h("thead", {}, h("tr", {}, corner(),
+        now[0].map((_, j) => position(j, j === length - 1 ? "new" : null)),
+        is_last ? null : position(length, "to come"))),
+      h("tbody", {}, group(`In step ${at + 1}`), kept),
+      is_last ? h("tbody", {}, group("The search ends: no reorder"))
+        : h("tbody", {}, group(`After the reorder, for step ${at + 2}`), reordered));
+    own_region.scrollLeft = own_region.scrollWidth; // the new column is the last one
   }
 
   // ---- Numbers

@@ -11,9 +11,11 @@ translator_part("heads", (element, app) => {
   const start = element.parentElement.dataset;
   let chosen = { name: start.block || "decoder.layers.1.cross_attn",
     head: Number(start.head || 0), row: 0 };
-  const board = h("div", { class: "tr-board" });
+  const board = h("div", { class: "tr-board", role: "toolbar",
+    "aria-label": "All heads: 9 rows of 8" });
   const large = h("div", { class: "tr-large" });
   element.append(board, large);
+  roving(board, ".tr-thumb-button", { width: () => 8 });
 
   const title = (name, head) => {
     const [stack, , layer, kind] = name.split(".");
@@ -34,6 +36,8 @@ translator_part("heads", (element, app) => {
   function draw() {
     const { maps } = app.view;
     if (!maps) return;
+    const { name, head } = document.activeElement.dataset, held = name
+      && board.contains(document.activeElement);
     board.replaceChildren(...KINDS.map(([stack, kind, text]) => {
       const names = Object.keys(maps).filter((name) =>
         name.startsWith(stack) && name.endsWith(kind));
@@ -41,6 +45,10 @@ translator_part("heads", (element, app) => {
         names.map((name) => block(name)));
     }));
     enlarge();
+    if (held) {
+      const same = `[data-name="${name}"][data-head="${head}"]`;
+      board.querySelector(same).focus({ preventScroll: true });
+    }
   }
 
   function block(name) {
@@ -48,20 +56,20 @@ translator_part("heads", (element, app) => {
     const layer = name.split(".")[2];
     const canvases = app.view.maps[name].map((weights, head) => {
       const canvas = h("canvas", { class: "tr-thumb", "aria-hidden": "true" });
+      const removed = app.removed(name, head);
+      const says = title(name, head) + (removed ? ", removed" : "");
       return h("button", {
-        type: "button", "aria-label": title(name, head), title: title(name, head),
+        type: "button", "aria-label": says, title: says,
         "data-name": name, "data-head": head,
-        class: app.removed(name, head) ? "removed" : null,
+        class: `tr-thumb-button${removed ? " removed" : ""}`,
         onclick: () => { chosen = { name, head, row: chosen.row }; enlarge(); },
         onkeydown: (event) => {
           if (event.key === "Delete" && app.engine) app.remove_head(name, head);
         },
       }, canvas);
     });
-    const line = h("div", { class: "tr-block", role: "toolbar",
-      "aria-label": `Heads of layer ${layer}` },
-    h("span", { class: "tr-layer" }, `layer ${layer}`), canvases);
-    roving(line, "button");
+    const line = h("div", { class: "tr-block" },
+      h("span", { class: "tr-layer" }, `layer ${layer}`), canvases);
     requestAnimationFrame(() => canvases.forEach((button, head) => thumbnail(
       button.firstChild, app.view.maps[name][head], rows.length, columns.length)));
     return line;
@@ -76,10 +84,7 @@ translator_part("heads", (element, app) => {
     for (const button of board.querySelectorAll("button")) {
       const here = button.dataset.name === name && Number(button.dataset.head) === head;
       button.setAttribute("aria-pressed", String(here));
-      if (here) { // the tab stop of its row
-        for (const other of button.parentElement.children) other.tabIndex = -1;
-        button.tabIndex = 0;
-      }
+      button.tabIndex = here ? 0 : -1;
     }
     const row = Array.from(columns, (label, k) =>
       ({ label, p: weights[chosen.row * columns.length + k] }));
@@ -90,8 +95,7 @@ translator_part("heads", (element, app) => {
     large.replaceChildren(
       h("h3", {}, caption),
       h("div", { class: "tr-row" },
-        h("button", { type: "button", "aria-pressed": String(removed),
-          disabled: !app.engine,
+        h("button", { type: "button", disabled: !app.engine,
           onclick: () => app.remove_head(name, head) },
         removed ? "Put this head back" : "Remove this head"),
         app.engine ? null : h("small", {}, "Load the model first.")),

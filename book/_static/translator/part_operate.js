@@ -3,7 +3,7 @@
 // what becomes of its translation, and of the loss of a translation that is given.
 
 translator_part("operate", (element, app) => {
-  const { h, shown, roving } = translator_kit;
+  const { h, shown, roving, scroller } = translator_kit;
   const SWITCHES = [
     ["src_positions", "Source positions"],
     ["tgt_positions", "Target positions"],
@@ -83,11 +83,11 @@ translator_part("operate", (element, app) => {
 
   async function copy_link() {
     try {
-      await navigator.clipboard.writeText(location.href);
+      await navigator.clipboard.writeText(app.address);
       copied.textContent = "Link copied. It holds the sentence and the changes.";
     } catch (error) { // no clipboard in a page opened from a file
       copied.textContent = "Copy the address from this field:";
-      address.value = location.href;
+      address.value = app.address;
       copied.after(address);
       address.focus();
       address.select();
@@ -173,7 +173,7 @@ translator_part("operate", (element, app) => {
     if (document.activeElement !== field) {
       field.value = app.state.reference || kept.before.text;
     }
-    if (address.isConnected) address.value = location.href;
+    if (address.isConnected) address.value = app.address;
   }
 
   // ---- What becomes of it
@@ -296,8 +296,7 @@ translator_part("operate", (element, app) => {
       h("dl", { class: "tr-means" }, mean("Untouched model", nats(untouched.mean)),
         changed && mean("With your changes", nats(changed.mean)),
         changed && mean("Difference", signed(untouched.mean, changed.mean))),
-      h("div", { class: "tr-scroll tr-tall", tabindex: 0, role: "region",
-        "aria-label": "Loss of each token" },
+      scroller({ class: "tr-tall", role: "region", "aria-label": "Loss of each token" },
       h("table", { class: "tr-losses" }, h("caption", {}, "Loss of each token, in nats"),
         h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text)))),
         h("tbody", {}, labels.map((label, i) => h("tr", {},

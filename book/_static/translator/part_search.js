@@ -3,7 +3,7 @@
 // the hypotheses that it found, ranked again under another length penalty.
 
 translator_part("search", (element, app) => {
-  const { h, shown } = translator_kit;
+  const { h, shown, scroller } = translator_kit;
   const FATES = { beam: "kept", ended: "ended", dropped: "dropped" };
   const WIDE = 122, HIGH = 44, BOX = { width: 88, height: 34 }; // 16 units are 1rem
   const TOP = 26, TREE = TOP + HIGH + 14; // the lane of greedy search, then the beams
@@ -25,9 +25,9 @@ translator_part("search", (element, app) => {
     oninput: () => go(Number(slider.value) - 1) });
   const dropped = h("input", { type: "checkbox", onchange: () => draw_step() });
   const about_step = h("p", {}), about_path = h("p", { class: "tr-path" });
-  const region = (label, ...inside) => h("div", { class: "tr-scroll", tabindex: 0,
-    role: "region", "aria-label": label }, inside);
-  const tree = region("Search tree");
+  const region = (label, inside) =>
+    scroller({ role: "region", "aria-label": label }, inside);
+  const drawing = h("div"), tree = region("Search tree", drawing);
   const key = h("p", { class: "tr-note" });
   const candidates = h("table", {}), hypotheses = h("table", {});
   const searched = h("p", {});
@@ -150,7 +150,7 @@ translator_part("search", (element, app) => {
     const width = left(at) + BOX.width + 12, height = top_of(2 * search.n_beams);
     const steps = Array.from({ length: at + 1 }, (_, t) => t);
     const lane = path.mark === "G" ? "Greedy" : "Translation";
-    tree.replaceChildren(svg("svg", {
+    drawing.replaceChildren(svg("svg", {
       class: "tr-tree", viewBox: `0 0 ${width} ${height}`, role: "img",
       style: `width: ${width / 16}rem; height: ${height / 16}rem`,
       "aria-label": `The tree up to step ${at + 1} of ${columns.length}. The table ` +
@@ -238,8 +238,8 @@ translator_part("search", (element, app) => {
 
   function ranked() {
     const power = Number(alpha.value);
-    return app.view.search.hypotheses.map(({ ids, text, log_prob }) => ({
-      ids, text, log_prob, score: log_prob / ids.length ** power,
+    return app.view.search.hypotheses.map(({ ids, text, log_prob, finished }) => ({
+      ids, text, log_prob, finished, score: log_prob / ids.length ** power,
     })).sort((a, b) => b.score - a.score);
   }
 
@@ -254,8 +254,9 @@ translator_part("search", (element, app) => {
     hypotheses.replaceChildren(
       h("caption", {}, `Best score first, with α = ${alpha_number.textContent}`),
       head(["Translation", "Length", "Log-probability (nats)", "Score"]),
-      h("tbody", {}, ranked().map(({ ids, text, log_prob, score }, i) =>
-        row(i + 1, is_target(ids), cell(text_of(text), also(is_target(ids))),
+      h("tbody", {}, ranked().map(({ ids, text, log_prob, finished, score }, i) =>
+        row(i + 1, is_target(ids), cell(text_of(text), also(is_target(ids)),
+          finished === false ? h("small", {}, " stopped at the maximum length") : ""),
           figure(String(ids.length)), figure(number(log_prob)),
           figure(number(score, 3))))));
   }
@@ -305,7 +306,8 @@ translator_part("search", (element, app) => {
     key.textContent = "Each box shows a token, what became of it, and the log-probability " +
       "of the text up to it, in nats. Among those kept, the likeliest continuation of a " +
       `text stays in that text's row. ${path.mark} marks the path of ${path.name}. A text that ` +
-      `ends becomes a hypothesis only if it's among the first ${search.n_beams} candidates ` +
+      `ends becomes a hypothesis only if it's ${search.n_beams === 1 ? "the first candidate"
+        : `among the first ${search.n_beams} candidates`} ` +
       "and there aren't already that many hypotheses with a better score.";
     about_path.textContent = fate_of_path();
     searched.textContent = `${search.hypotheses.length} found by a search with ` +

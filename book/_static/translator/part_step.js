@@ -3,7 +3,7 @@
 // and the likeliest next tokens, to be reshaped, drawn from, or chosen by hand.
 
 translator_part("step", (element, app) => {
-  const { h, shown, percent, roving, bars } = translator_kit;
+  const { h, shown, percent, roving, scroller, bars } = translator_kit;
   const DELAY = 150; // ms of rest before the model is asked
   const RANKS = ["1st", "2nd", "3rd"];
   let position = Number(element.parentElement.dataset.position || 0);
@@ -124,8 +124,7 @@ translator_part("step", (element, app) => {
       h("th", { scope: "row" }, name(i)), stage[position].map(cell)));
     const before = position ? tgt_labels[position - 1] : "<bos>";
     stages.replaceChildren(
-      h("div", { class: "tr-scroll", tabindex: 0, role: "region",
-        "aria-label": "What each layer would answer" },
+      scroller({ role: "region", "aria-label": "What each layer would answer" },
       h("table", { class: "tr-stages" },
         h("caption", {}, `What each layer would answer after “${shown(before)}”, ` +
           "from bottom to top. Framed: " +

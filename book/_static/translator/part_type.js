@@ -3,7 +3,8 @@
 
 translator_part("type", (element, app) => {
   const { h, shown, percent } = translator_kit;
-  const MANY = 2.2; // pieces a word: far more than in a caption
+  const MANY = 1.9; // pieces a word: more than nearly every caption has
+  const ENGLISH = /\b(the|is|are|and|of|with|this)\b/i; // no German words
   const EXAMPLES = [
     "Ein Hund spielt im Schnee.",
     "Im Wasser schwimmt ein brauner Hund.",
@@ -12,58 +13,52 @@ translator_part("type", (element, app) => {
     "Drei Männer mit Helmen stehen vor einem Gebäude.",
   ];
   const field = h("textarea", { rows: 2, maxlength: 600, lang: "de", spellcheck: "false",
-    id: "tr-field", value: app.state.text });
-  field.value = app.state.text;
-  const go = () => {
-    if (!field.value.trim()) return app.status("Type a German sentence first.");
-    const done = app.set({ text: field.value });
-    return app.engine ? done : app.load();
-  };
-  field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey) {
-      event.preventDefault();
-      go();
-    }
+    id: "tr-field" });
+  const { button, status, go } = app.sentence(field);
+  const examples = h("select", { "aria-label": "Example sentences", onchange: () => {
+    if (!examples.value) return;
+    field.value = examples.value;
+    if (app.engine) go();
+    else mark_stale();
+  } }, h("option", { value: "" }, "or choose an example"),
+  EXAMPLES.map((text) => h("option", { value: text }, text)));
+  field.addEventListener("input", () => {
+    examples.value = "";
+    if (!app.engine) mark_stale();
   });
-  const button = h("button", { type: "button", class: "tr-go",
-    onclick: go });
-  const status = h("p", { class: "tr-status" });
   const warning = h("p", { class: "tr-warning", hidden: true });
+  const stale = h("p", { class: "tr-note", hidden: true },
+    "Below is still the stored sentence. Yours comes when the model is loaded.");
   const source = h("ol", { class: "tr-chips", "aria-label": "Tokens of the sentence" });
   const target = h("ol", { class: "tr-chips", "aria-label": "Tokens of the translation" });
   const words = h("p", { class: "tr-words", lang: "en" });
+  const result = h("div", {}, source, words, target);
   element.append(
     h("label", { for: "tr-field" }, "A German sentence"), field,
-    h("div", { class: "tr-row" }, button,
-      h("select", { "aria-label": "Example sentences", onchange: (event) => {
-        if (!event.target.value) return;
-        field.value = event.target.value;
-        event.target.value = "";
-        if (app.engine) go();
-      } }, h("option", { value: "" }, "or choose an example"),
-      EXAMPLES.map((text) => h("option", { value: text }, text)))),
-    status,
+    h("div", { class: "tr-row" }, button, examples), status,
     h("p", { class: "tr-note" },
       "The model has read photo captions and nothing else. It translates sentences " +
       "like those; give it news or poems, and it makes up words. Its data, Multi30k, is " +
       "for research and education; the captions and photos come from Flickr30k."),
-    warning, source, words, target);
+    warning, stale, result);
 
   const chip = (label, id, kind, note) => h("li", { class: `tr-chip ${kind}` },
     h("span", {}, shown(label)), h("small", {}, note || String(id)));
 
-  function name_button() {
-    button.textContent = app.engine ? "Translate" : `Load the model (${app.size}) and translate`;
+  function mark_stale() { // pieces of one sentence under another
+    stale.hidden = field.value.trim() === app.view.source;
+    result.classList.toggle("tr-stale", !stale.hidden);
   }
 
-  app.on("status", (text) => {
-    status.textContent = app.engine ? "" : text;
-    if (app.engine && !/loaded/.test(text)) status.textContent = text;
-    name_button();
-  });
-  app.on("state", () => {
-    if (document.activeElement !== field) field.value = app.state.text;
-  });
+  function warn({ pieces, text }) {
+    warning.hidden = pieces <= MANY && !ENGLISH.test(text);
+    warning.textContent = ENGLISH.test(text)
+      ? "This looks like English. The model reads German; it takes English words for " +
+        "German ones that it hardly knows."
+      : `This sentence splits into ${pieces.toFixed(1)} pieces per word. The model has ` +
+        "hardly ever seen words like these: don't trust what it writes.";
+  }
+
   let reading = null;
   app.on("writing", ({ read, text, token, label, log_prob }) => {
     if (read !== reading) target.replaceChildren(); // the first token of a translation
@@ -71,12 +66,10 @@ translator_part("type", (element, app) => {
     target.append(chip(label, token, "target", percent(Math.exp(log_prob))));
     source.replaceChildren(...read.src.map((id, i) => chip(read.src_labels[i], id, "source")));
     words.textContent = text;
-    warning.hidden = read.pieces <= MANY;
-    warning.textContent = `This sentence splits into ${read.pieces.toFixed(1)} pieces per ` +
-      "word. The model has hardly ever seen words like these: don't trust what it writes.";
+    warn({ pieces: read.pieces, text: app.state.text });
   });
   app.on("view", () => {
-    name_button();
+    mark_stale();
     const { src, tgt, src_labels, tgt_labels, text, log_probs } = app.view;
     if (!src) return;
     words.textContent = text;

@@ -97,12 +97,17 @@ function translator_tasks(E) {
         const scores = row(logits, i);
         log_probs.push(scores[token]);
         next.push(likeliest(scores.map(Math.exp), N_NEXT));
+        yield;
       }
       const layers = [];
       for (const x of stream) {
-        const answers = model.lm_head.forward(model.decoder.norm.forward(x));
-        layers.push(tgt.map((_, i) => likeliest(row(answers, i).map(Math.exp), 3)));
-        yield;
+        const answers = yield* model.score(model.decoder.norm.forward(x));
+        const stage = [];
+        for (const i of tgt.keys()) {
+          stage.push(likeliest(row(answers, i).map(Math.exp), 3));
+          yield;
+        }
+        layers.push(stage);
       }
       return { src, tgt, src_labels: labels(src), tgt_labels: labels(tgt), maps, log_probs,
         next, layers, text: tokenizer.decode(tgt) };

@@ -86,7 +86,33 @@
           h("th", { scope: "row", role: "rowheader" }, shown(label)),
           columns.map((_, j) => cell(i, j))))));
     roving(table, "[role=gridcell]", { width: () => columns.length });
-    return h("div", { class: "tr-scroll" }, table);
+    return scroller({}, table);
+  }
+
+  // A region that may be too small for what is in it: it fades out where there is more,
+  // and is a tab stop only then, unless something in it is one already.
+  const watched = new ResizeObserver((entries) => entries.forEach(({ target }) =>
+    show_edges(target.closest(".tr-scroll"))));
+
+  function show_edges(region) {
+    if (!region) return;
+    const { scrollLeft: left, scrollTop: top } = region;
+    const right = region.scrollWidth - region.clientWidth - left;
+    const below = region.scrollHeight - region.clientHeight - top;
+    const edges = { left, right, top, below };
+    region.dataset.more = Object.keys(edges).filter((name) => edges[name] > 1).join(" ");
+    const stops = region.querySelector("[tabindex='0'], button, input");
+    if (region.dataset.more && !stops) region.tabIndex = 0;
+    else if (document.activeElement !== region) region.removeAttribute("tabindex");
+  }
+
+  function scroller(attributes, ...inside) { // the first thing inside stays
+    const { class: more = "", ...others } = attributes;
+    const region = h("div", { class: `tr-scroll ${more}`, ...others,
+      onscroll: () => show_edges(region) }, ...inside);
+    watched.observe(region);
+    for (const each of region.children) watched.observe(each);
+    return region;
   }
 
   // Bars for the shares of some labels, with their numbers: also the table of a row.
@@ -197,11 +223,18 @@
 
   function load_script(address) {
     return new Promise((resolve, reject) => {
-      window.transformer_model = resolve;
-      document.head.append(h("script", { src: address,
+      document.head.append(h("script", { src: address, onload: resolve,
         onerror: () => reject(new Error(`the model could not be loaded from ${address}`)),
       }));
     });
+  }
+
+  // The weights come as a script that calls a function; the engine comes before it.
+  async function load_model({ engine, tasks, model }) {
+    let data;
+    window.transformer_model = (found) => { data = found; };
+    for (const address of [engine, tasks, model]) await load_script(address);
+    return data;
   }
 
   // ---- What all parts of a page share
@@ -252,7 +285,7 @@
       }
       this.trace = { ...this.view };
       this.state = { ...START, text: this.view.source || "" };
-      this.model = elements[0].dataset.model;
+      this.scripts = elements[0].dataset; // addresses: engine, tasks, model
       this.size = elements[0].dataset.size;
       this.shares = elements.some((each) => "share" in each.dataset);
       this.live = h("p", { class: "tr-live", "aria-live": "polite", role: "status" });
@@ -265,7 +298,24 @@
     }
 
     tell(name, what) {
-      for (const handler of this.handlers[name] || []) handler(what);
+      this.steadily(() => {
+        for (const handler of this.handlers[name] || []) handler(what);
+      });
+    }
+
+    // What the reader holds stays where it is on the screen, whatever grows above it.
+    steadily(draw) {
+      const held = () => {
+        const at = document.activeElement;
+        return this.elements.some((each) => each.contains(at)) ? at : null;
+      };
+      const place = (at) => at.getBoundingClientRect().top;
+      const before = held() && place(held());
+      draw();
+      if (before === null || !held()) return;
+      scrollBy({ top: place(held()) - before, behavior: "instant" });
+      const { top, bottom } = held().getBoundingClientRect();
+      if (bottom < 0 || top > innerHeight) held().scrollIntoView({ block: "nearest" });
     }
 
     say(text) {
@@ -280,7 +330,7 @@
       if (this.loading) return this.loading;
       this.loading = (async () => {
         this.status("Loading the model…");
-        const data = await load_script(this.model);
+        const data = await load_model(this.scripts);
         const engine = new Engine();
         await engine.ask("load", data);
         this.engine = engine;
@@ -367,6 +417,45 @@
       return line;
     }
 
+    // What makes a field one for a sentence: its button, what becomes of it, and go()
+    sentence(field) {
+      const go = () => {
+        if (!field.value.trim()) return this.status("Type a German sentence first.");
+        this.set({ text: field.value });
+        return this.load().catch(() => {});
+      };
+      const button = h("button", { type: "button", class: "tr-go", onclick: go });
+      const status = h("p", { class: "tr-status" });
+      const name = () => {
+        button.textContent = this.engine ? "Translate"
+          : `Load the model (${this.size}) and translate`;
+      };
+      let last = field.value = this.state.text;
+      field.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" || event.shiftKey) return;
+        event.preventDefault();
+        go();
+      });
+      this.on("status", (text) => {
+        status.textContent = this.engine && /loaded/.test(text) ? "" : text;
+        name();
+      });
+      this.on("state", () => {
+        if (this.state.text !== last) last = field.value = this.state.text;
+      });
+      this.on("view", name);
+      return { button, status, go };
+    }
+
+    // Where a part stands alone, in a chapter, it brings such a field along
+    sentence_row() {
+      const field = h("input", { type: "text", lang: "de", maxlength: 600,
+        spellcheck: "false", "aria-label": "A German sentence" });
+      const { button, status } = this.sentence(field);
+      return h("div", { class: "tr-own" }, h("div", { class: "tr-row" }, field, button),
+        status);
+    }
+
     // Translate the sentence of the state and look at everything. A later call makes
     // an earlier one give up.
     async update() {
@@ -403,14 +492,17 @@
 
     // The whole state stands in the address, on the page that asks for it
     share() {
-      if (!this.shares) return;
+      if (this.shares) history.replaceState(null, "", this.address);
+    }
+
+    get address() {
       const drawn = ["temperature", "top_p", "seed"], { method } = this.state;
       const changed = Object.entries(this.state).filter(([name, value]) =>
         JSON.stringify(value) !== JSON.stringify(START[name])
         && (method === "sample" || !drawn.includes(name)));
       const text = changed.length ? JSON.stringify(Object.fromEntries(changed)) : "";
-      const address = `${location.pathname}${location.search}`;
-      history.replaceState(null, "", text ? `#translator=${encodeURIComponent(text)}` : address);
+      const [page] = location.href.split("#");
+      return text ? `${page}#translator=${encodeURIComponent(text)}` : page;
     }
 
     restore() {
@@ -432,7 +524,7 @@
     }
   }
 
-  window.translator_kit = { h, shown, percent, roving, matrix, bars, thumbnail };
+  window.translator_kit = { h, shown, percent, roving, scroller, matrix, bars, thumbnail };
 
   document.addEventListener("DOMContentLoaded", () => {
     const elements = [...document.querySelectorAll(".translator")];
@@ -442,7 +534,7 @@
     app.restore();
     for (const element of elements) {
       const body = h("div", { class: "tr-part" });
-      element.append(app.banner(), body);
+      element.append(app.has("type") ? "" : app.sentence_row(), app.banner(), body);
       builders[element.dataset.part](body, app);
       element.classList.add("tr-alive");
     }
