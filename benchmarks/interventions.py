@@ -130,17 +130,18 @@ def measure(translator: Translator, pairs: list[tuple[str, str]]) -> list[dict]:
     tokenizer = translator.tokenizer
     sources = [tokenizer.encode(src) for src, _ in pairs]
     references = [tokenizer.encode(tgt) for _, tgt in pairs]
-    rows, own = [], None
+    rows, own, untouched = [], None, None
     for name, edits in CHANGES.items():
         written = [
             ids
             for start in range(0, len(sources), BATCH)
             for ids in write(translator, sources[start : start + BATCH], edits)
         ]
-        own = own or written  # the first: by the model as it was trained
         texts = [tokenizer.decode(ids) for ids in written]
         score = bleu(texts, [tgt for _, tgt in pairs])
         given = losses(translator, sources, references, edits)
+        # The first is the model as it was trained.
+        own, untouched = own or written, untouched or given
         mine = losses(translator, sources, own, edits)
         rows.append(
             {
@@ -151,14 +152,10 @@ def measure(translator: Translator, pairs: list[tuple[str, str]]) -> list[dict]:
                 "loss_of_references": round(sum(given) / len(given), 2),
                 "loss_of_own": round(sum(mine) / len(mine), 2),
                 "lower_loss_of_references": sum(
-                    a < b for a, b in zip(given, rows[0]["each"] if rows else given)
+                    a < b for a, b in zip(given, untouched, strict=True)
                 ),
-                "each": given,
             }
         )
-        print(json.dumps({k: v for k, v in rows[-1].items() if k != "each"}))
-    for row in rows:
-        del row["each"]
     return rows
 
 

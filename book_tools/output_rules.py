@@ -17,7 +17,7 @@ from book_tools.notebooks import stored_text
 from transformer_lib.charts.translator import MIME as TRANSLATOR
 from transformer_lib.diagrams.canvas import MIME as DIAGRAM
 
-MAX_BYTES = 500_000
+MAX_BYTES = 600_000
 
 VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
 MIMES = {"text/plain", "text/html", "text/latex", "text/markdown", "image/png"}
@@ -65,10 +65,12 @@ def drawings(output: NotebookNode) -> list[Tag]:
 def figure_alt(output: NotebookNode) -> str | None:
     """None where the output is no figure; else the alt text it carries, or "".
 
-    A chart carries its own as the description of its specification, and a drawing as
-    its label.
+    A chart carries its own as the description of its specification, a drawing as its
+    label, and a part of the translator as one of its fields.
     """
     data = output.get("data", {})
+    if TRANSLATOR in data:
+        return data[TRANSLATOR].get("alt", "")
     for mime, value in data.items():
         if VEGA.fullmatch(mime):
             return value.get("description", "")

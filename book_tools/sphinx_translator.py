@@ -22,7 +22,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 from book_tools.browser_model import write_script
 from book_tools.stored_output import use_renderer
-from transformer_lib.charts.translator import MIME, PARTS
+from transformer_lib.charts.translator import MIME
 from transformer_lib.pretrained.translator import DEFAULT, WEIGHTS, find
 
 FOLDER = "translator"  # in the folder of static files
@@ -66,7 +66,10 @@ def visit_part(writer: HTML5Translator, node: part) -> None:
     root = "../" * writer.builder.current_docname.count("/")
     settings = {
         "part": stored["part"],
-        **{name: root + path for name, path in writer.builder.app.translator_late.items()},
+        **{
+            name: root + path
+            for name, path in writer.builder.app.translator_late.items()
+        },
         "size": writer.builder.app.translator_size,
         **stored["options"],
     }

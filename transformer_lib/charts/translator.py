@@ -144,7 +144,8 @@ def _png(picture: Figure | Chart, alt: str) -> str:
     picture.savefig(png, format="png", bbox_inches="tight")
     plt.close(picture)
     drawn, png = Image.open(png), io.BytesIO()
-    drawn.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(png, "PNG")
+    few = drawn.convert("RGB").quantize(32, dither=Image.Dither.NONE)
+    few.save(png, "PNG", optimize=True)
     return base64.b64encode(png.getvalue()).decode()
 
 

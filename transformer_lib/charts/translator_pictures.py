@@ -1,4 +1,4 @@
-"""What a part of the translator shows where no script runs: in notebooks and on paper."""
+"""What a part of the translator shows where no script runs: notebooks and paper."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,20 +16,34 @@ from transformer_lib.plots import (
 )
 
 ALT = {
-    "alive": "A German sentence and its translation. For each English word, the German "
-    "words are shaded by how much the model looked at them.",
-    "type": "A field for a German sentence; below it, its tokens with their ids, and the "
-    "translation with the probability of each token.",
-    "heads": "Small maps of all 72 attention heads; one of them is enlarged, and one of "
-    "its rows is shown as bars.",
-    "step": "For one position: what each layer would answer, and the ten likeliest next "
-    "tokens with their probabilities.",
-    "search": "Beam search, step by step: candidates that are kept, finished, or dropped, "
-    "and the finished sentences.",
-    "cache": "The cache of a beam search: a block for the source that is filled once, and "
-    "a row for each beam that grows by one column a step.",
-    "operate": "Switches for positions, source words, cross-attention, heads and the "
-    "causal mask; the translation before and after.",
+    "alive": (
+        "A German sentence and its translation. For each English word, the "
+        "German words are shaded by how much the model looked at them."
+    ),
+    "type": (
+        "A field for a German sentence; below it, its tokens with their ids, "
+        "and the translation with the probability of each token."
+    ),
+    "heads": (
+        "Small maps of all 72 attention heads; one of them is enlarged, and one"
+        " of its rows is shown as bars."
+    ),
+    "step": (
+        "For one position: what each layer would answer, and the ten likeliest "
+        "next tokens with their probabilities."
+    ),
+    "search": (
+        "Beam search, step by step: candidates that are kept, finished, or "
+        "dropped, and the finished sentences."
+    ),
+    "cache": (
+        "The cache of a beam search: a block for the source that is filled "
+        "once, and a row for each beam that grows by one column a step."
+    ),
+    "operate": (
+        "Switches for positions, source words, cross-attention, heads and the "
+        "causal mask; the translation before and after."
+    ),
 }
 HEADS = "decoder.layers.1.cross_attn"  # what the part "heads" opens with
 
