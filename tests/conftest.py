@@ -1,6 +1,8 @@
 """A browser for the tests that look at pages: cut off from the network, and watched."""
 
 import pytest
+from built_site import SITE
+from file_server import serving_folder
 
 from book_tools.chromium import HELP, find_browser
 
@@ -19,6 +21,13 @@ def browser_type_launch_args(browser_type_launch_args):
 @pytest.fixture(scope="session")
 def browser_context_args(browser_context_args):
     return {**browser_context_args, "offline": True, "reduced_motion": "reduce"}
+
+
+@pytest.fixture(scope="session")
+def pages_server():
+    """The address of the built pages on a web server of this machine."""
+    with serving_folder(SITE) as address:
+        yield address
 
 
 @pytest.fixture

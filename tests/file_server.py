@@ -1,8 +1,11 @@
-"""A web server on this machine that can cut connections."""
+"""Web servers on this machine: one that can cut connections, one for a folder."""
 
 import http.server
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
 
 class Files:
@@ -45,3 +48,37 @@ def serving(files: dict[str, bytes]):
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class FolderHandler(http.server.SimpleHTTPRequestHandler):
+    """Sends files of a folder, and hands on what is posted."""
+
+    def __init__(self, *args, on_post: Callable[[bytes], None] | None, **more) -> None:
+        self.on_post = on_post
+        super().__init__(*args, **more)
+
+    def do_POST(self) -> None:
+        if not self.on_post:
+            return self.send_error(405)
+        self.on_post(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(204)
+        self.end_headers()
+        return None
+
+    def log_message(self, *_args) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def serving_folder(
+    folder: Path, on_post: Callable[[bytes], None] | None = None
+) -> Iterator[str]:
+    """Serve a folder until the block ends; gives the address."""
+    handler = partial(FolderHandler, directory=folder, on_post=on_post)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(
+            target=server.serve_forever, args=(0.01,), daemon=True
+        )
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()

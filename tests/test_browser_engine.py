@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from other_browser import find_firefox, run_in_firefox
 from torch import Tensor
 
 from benchmarks.interventions import intervene, target_mask, write
@@ -179,14 +180,8 @@ def library_pass(model, src: Tensor, tgt_in: Tensor, edits: dict) -> dict:
     return {"maps": dict(maps), "stream": stream, "memory": memory, "logits": logits}
 
 
-@pytest.mark.parametrize("edits", [{}, *EDITS], ids=json.dumps)
-def test_a_pass_agrees_with_the_library(engine, translator, edits) -> None:
-    src = translator.tokenizer.encode(CAPTIONS[2])
-    tgt_in = [1, *translator.tokenizer.encode("A woman in a red hat reads.", eos=False)]
-    there = engine(PASS, {"src": src, "tgt_in": tgt_in, "edits": edits})
-    here = library_pass(
-        translator.model, torch.tensor([src]), torch.tensor([tgt_in]), edits
-    )
+def compare_passes(there: dict, here: dict) -> None:
+    """The numbers of a browser against the library's."""
     for name in "memory", "logits":
         gap = torch.tensor(there[name]) - here[name].flatten()
         assert gap.abs().max() < 1e-4, name
@@ -199,6 +194,17 @@ def test_a_pass_agrees_with_the_library(engine, translator, edits) -> None:
         # the encoder ran twice: by itself and in the pass
         ours = torch.tensor(weights[-8:]).flatten()
         assert (ours - here["maps"][name].flatten()).abs().max() < 1e-4, name
+
+
+@pytest.mark.parametrize("edits", [{}, *EDITS], ids=json.dumps)
+def test_a_pass_agrees_with_the_library(engine, translator, edits) -> None:
+    src = translator.tokenizer.encode(CAPTIONS[2])
+    tgt_in = [1, *translator.tokenizer.encode("A woman in a red hat reads.", eos=False)]
+    there = engine(PASS, {"src": src, "tgt_in": tgt_in, "edits": edits})
+    here = library_pass(
+        translator.model, torch.tensor([src]), torch.tensor([tgt_in]), edits
+    )
+    compare_passes(there, here)
     plain = library_pass(
         translator.model, torch.tensor([src]), torch.tensor([tgt_in]), {}
     )
@@ -285,13 +291,13 @@ def test_a_cache_changes_nothing(engine, translator) -> None:
         assert [h["score"] for h in one] == pytest.approx([h["score"] for h in other])
 
 
-@pytest.mark.parametrize("edits", EDITS, ids=json.dumps)
+@pytest.mark.parametrize(
+    "edits", [some for some in EDITS if "hide" not in some], ids=json.dumps
+)
 def test_a_changed_model_writes_what_the_library_writes(
     engine, translator, edits
 ) -> None:
     """Without a cache there, and where a cache can be, with one here."""
-    if "hide" in edits:
-        pytest.skip("hidden tokens are a mask, compared pass by pass above")
     ids = translator.tokenizer.encode(CAPTIONS[2])
     found = engine(
         """E.intervene(model, x.edits);
@@ -527,10 +533,10 @@ TOKENIZE = """return x.map((text) => {
   } catch (error) { return null; } });"""
 
 
-def compare_texts(engine, tokenizer, texts: list[str]) -> int:
+def compare_texts(pieces: list, tokenizer, texts: list[str]) -> int:
     """Return how many are refused by both."""
     refused = 0
-    for text, found in zip(texts, engine(TOKENIZE, texts), strict=True):
+    for text, found in zip(texts, pieces, strict=True):
         ids = encoded(tokenizer, text)
         if ids is None:
             assert found is None, repr(text)
@@ -546,7 +552,7 @@ def compare_texts(engine, tokenizer, texts: list[str]) -> int:
 def test_odd_strings_become_the_same_tokens(engine, translator) -> None:
     texts = odd_strings()
     assert len(set(texts)) > 2500
-    refused = compare_texts(engine, translator.tokenizer, texts)
+    refused = compare_texts(engine(TOKENIZE, texts), translator.tokenizer, texts)
     assert 10 < refused < 300
 
 
@@ -571,4 +577,56 @@ def test_all_of_multi30k_becomes_the_same_tokens(engine, translator) -> None:
     corpus = load_multi30k(PUBLISHED)
     texts = [text for part in (corpus.train, corpus.valid, corpus.test)
              for pair in part for text in pair]  # fmt: skip
-    assert compare_texts(engine, translator.tokenizer, texts) == 0
+    assert compare_texts(engine(TOKENIZE, texts), translator.tokenizer, texts) == 0
+
+
+# --- another browser -------------------------------------------------------------
+
+
+@pytest.mark.skipif(not find_firefox(), reason="Firefox is not installed")
+@pytest.mark.parametrize("as_file", [False, True], ids=["http", "file"])
+def test_firefox_computes_the_same(translator, sentences, tmp_path, as_file) -> None:
+    """Passes with every set of edits, both searches on 200 sentences, odd strings."""
+    tokenizer, model = translator.tokenizer, translator.model
+    rows = [tokenizer.encode(text) for text in sentences]
+    rows = rows[:10] if as_file else rows
+    src = tokenizer.encode(CAPTIONS[2])
+    tgt_in = [1, *tokenizer.encode("A woman in a red hat reads.", eos=False)]
+    edits = [{}, *EDITS]
+    script = tmp_path / "model.js"
+    write_script(NAME, script)
+    found = run_in_firefox(
+        [STATIC / "engine.js", STATIC / "tasks.js", script],
+        f"""const E = transformer_engine();
+        const {{ model, tokenizer }} = E.finish(E.load(data));
+        const pass = (x) => {{ {PASS} }}, pieces = (x) => {{ {TOKENIZE} }};
+        {SEARCH}
+        return {{
+          passes: x.edits.map((edits) => pass({{ ...x, edits }})),
+          greedy: x.rows.map(([ids, max_len]) => E.finish(
+            E.greedy_decode(model, ids, {{bos_id: 1, eos_id: 2, max_len}}))),
+          beams: x.rows.map(run),
+          pieces: pieces(x.texts),
+        }};""",
+        {
+            "rows": [[ids, limits(ids).max_len[0]] for ids in rows],
+            "src": src,
+            "tgt_in": tgt_in,
+            "edits": edits,
+            "texts": odd_strings(),
+        },
+        tmp_path,
+        as_file,
+    )
+    for some, there in zip(edits, found["passes"], strict=True):
+        here = library_pass(model, torch.tensor([src]), torch.tensor([tgt_in]), some)
+        compare_passes(there, here)
+    batch, config = pad_batch(rows, 0), limits(*rows)
+    expected = greedy_decode(model, batch, config)
+    assert [each["ids"] for each in found["greedy"]] == [each.ids for each in expected]
+    searched = beam_search(model, batch, config, 4)
+    for ours, theirs in zip(searched, found["beams"], strict=True):
+        assert [h["ids"] for h in theirs] == [h.ids for h in ours]
+        scores = [h.score for h in ours]
+        assert [h["score"] for h in theirs] == pytest.approx(scores, abs=1e-4)
+    assert 10 < compare_texts(found["pieces"], tokenizer, odd_strings()) < 300

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
-from functools import partial
 from hashlib import sha256
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import lxml.html
 import pytest
@@ -33,27 +30,13 @@ def current_pages():
         pytest.fail(reason)
 
 
-class Handler(SimpleHTTPRequestHandler):
-    def log_message(self, *_args) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture(scope="module")
-def server():
-    handler = partial(Handler, directory=SITE)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
 @pytest.fixture(params=["file", pytest.param("http", marks=ONLINE)])
 def site(request, page, trouble):
     """Where the pages are: in their folder, or on a server, which may be asked."""
     if request.param == "file":
         yield SITE.resolve().as_uri()
         return
-    address = request.getfixturevalue("server")
+    address = request.getfixturevalue("pages_server")
     yield address
     asks = f"asks the network for {address}/"
     trouble[:] = [line for line in trouble if not line.startswith(asks)]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
+import gzip
 import json
 import os
-import threading
 import time
 from pathlib import Path
 from urllib.parse import quote
@@ -100,28 +98,12 @@ def test_a_typed_sentence_is_translated(page, address, translation, worker) -> N
     assert chips.count() == 7
 
 
-@pytest.fixture(scope="module")
-def server():
-    """The address of the pages on a web server of this machine."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_args) -> None:
-            """Say nothing."""
-
-    handler = functools.partial(Quiet, directory=SITE)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-
-
-def test_over_http_it_works_as_well(page, server, translation, trouble) -> None:
+def test_over_http_it_works_as_well(page, pages_server, translation, trouble) -> None:
     page.context.set_offline(False)  # the server is on this machine
-    page.goto(f"{server}/book/translator.html")
+    page.goto(f"{pages_server}/book/translator.html")
     load_model(page)
     assert type_and_wait(page, SENTENCE) == translation
-    trouble[:] = [line for line in trouble if server not in line]
+    trouble[:] = [line for line in trouble if pages_server not in line]
 
 
 def test_a_removed_head_and_a_forced_token_change_the_view(page, address) -> None:
@@ -227,18 +209,57 @@ def test_nothing_is_wider_than_a_phone(page, address) -> None:
 
 def test_a_model_that_is_missing_is_named(page, address, tmp_path, trouble) -> None:
     page.goto(address)
-    page.evaluate("translator_app.model = 'nowhere.js'")
+    page.evaluate("translator_app.scripts = { engine: 'nowhere.js' }")
     part(page, "type").get_by_role("button", name="Load the model").click()
     status = part(page, "type").locator(".tr-status")
     expect(status).to_contain_text("could not be loaded from nowhere.js")
     trouble.clear()  # it was asked for and missed, as it should
 
 
-def test_the_scripts_are_small() -> None:
-    import gzip
-
+def test_the_scripts_are_small(page, address) -> None:
+    """What a page loads, and what comes with the weights when they are asked for."""
     folder = SITE / "_static" / "translator"
-    scripts = [path for path in folder.glob("*.js") if path.stem != MODEL]
-    assert sum(len(gzip.compress(path.read_bytes())) for path in scripts) < 41_000
-    assert len(gzip.compress((folder / f"{MODEL}.js").read_bytes())) < 6_300_000
+    sizes = {
+        path.stem: len(gzip.compress(path.read_bytes())) for path in folder.glob("*.js")
+    }
+    model, late = sizes.pop(MODEL), sizes.pop("engine") + sizes.pop("tasks")
+    assert model < 6_300_000 and late < 13_000
+    assert sum(sizes.values()) < 40_000
     assert not list(Path(ROOT / "book").rglob(f"{MODEL}.js")), "no weights in git"
+    loaded = "[...document.scripts].map((each) => each.src).join()"
+    page.goto(address)
+    assert "engine.js" not in page.evaluate(loaded)
+    load_model(page)
+    assert "engine.js" in page.evaluate(loaded)
+
+
+# --- in the chapters -------------------------------------------------------------
+
+CHAPTERS = {
+    "index": "type",
+    "00_one_sitting": "type",
+    "02_scaled_dot_product_attention": "alive",
+    "03_multi_head_attention": "heads",
+    "04_masks": "operate",
+    "07_decoder_and_cross_attention": "heads",
+    "11_generating_a_translation": "search",
+    "12_incremental_decoding": "cache",
+    "14_reading_attention": "heads",
+}
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_has_one_part_that_works_alone(page, chapter) -> None:
+    page.goto((SITE / "book" / f"{chapter}.html").resolve().as_uri())
+    only = page.locator(".translator")
+    assert only.count() == 1
+    assert only.get_attribute("data-part") == CHAPTERS[chapter]
+    scripts = page.evaluate("[...document.scripts].map((each) => each.src).join()")
+    others = set(PARTS) - {CHAPTERS[chapter]}
+    assert not any(f"part_{name}.js" in scripts for name in others)
+    field = only.get_by_role("textbox", name="A German sentence")
+    field.fill("Zwei Kinder laufen am Strand.")
+    only.get_by_role("button", name="Load the model").click()
+    wait(page, "translator_app.engine && translator_app.view.source === x", SENTENCE)
+    english = CHAPTERS[chapter] in ("search", "operate")
+    expect(only).to_contain_text("beach" if english else "Strand")
