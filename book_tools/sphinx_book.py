@@ -7,7 +7,8 @@
 - A numbered formula of several lines keeps its number.
 - The title of the first page is not written twice in the browser's tab.
 - The page with the whole calculation is printed in small type.
-- A change of these tools builds all pages again, and a file marks the last good build.
+- A change of these tools, or of scripts and styles, builds all pages again (Sphinx
+  copies those only beside a page), and a file marks the last good build.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 from sphinx.util.fileutil import copy_asset
 
 from book_tools.pencil_page import PAGE
+from book_tools.toc import ROOT
 
 STAMP = "built"  # in the folder of the pages; newer than all that they were made from
 
+STATIC = ROOT / "book" / "_static"
 MATHJAX_FILES = ["tex-chtml.js", "input/tex/extensions", "output/chtml/fonts"]
 
 # first sign of a grader's answer: class of the output that holds it
@@ -37,9 +40,11 @@ REWRITTEN = {
 
 
 def tools_digest() -> str:
-    """A fingerprint of the modules that make the pages."""
+    """A fingerprint of the modules that make the pages and of the static files."""
     modules = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in modules)).hexdigest()
+    static = sorted(path for path in STATIC.rglob("*") if path.is_file())
+    content = b"".join(path.read_bytes() for path in (*modules, *static))
+    return hashlib.sha256(content).hexdigest()
 
 
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:

@@ -30,6 +30,7 @@ from book_tools.page_rules import (
     visit,
     width,
 )
+from book_tools import sphinx_book
 from book_tools.sphinx_book import STAMP
 from book_tools.toc import ROOT, chapters, pages
 
@@ -363,6 +364,20 @@ def test_stale_pages_are_refused(tmp_path):
     assert stale(site, root) is None
     os.utime(source, (2**31, 2**31))
     assert stale(site, root) == "book/index.ipynb is newer: run make book first"
+
+
+def test_a_changed_style_or_script_builds_all_pages_again(
+    tmp_path, monkeypatch
+) -> None:
+    """Sphinx copies static files only beside a page that it writes."""
+    monkeypatch.setattr(sphinx_book, "STATIC", tmp_path)
+    (tmp_path / "deep").mkdir()
+    script = tmp_path / "deep" / "a.js"
+    script.write_text("1;")
+    before = sphinx_book.tools_digest()
+    assert before == sphinx_book.tools_digest()
+    script.write_text("2;")
+    assert sphinx_book.tools_digest() != before
 
 
 def test_a_dead_link_is_seen(tmp_path):

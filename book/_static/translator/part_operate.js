@@ -78,7 +78,7 @@ translator_part("operate", (element, app) => {
     "aria-label": "Address of this page with its changes" });
   const copied = h("small");
   const copy = h("button", { type: "button", onclick: copy_link }, "Copy link");
-  element.append(load, controls, status, results,
+  element.append(app.has("type") ? load : "", controls, status, results,
     app.shares ? h("div", { class: "tr-row" }, copy, copied) : "");
 
   async function copy_link() {
