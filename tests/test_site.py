@@ -17,6 +17,7 @@ import yaml
 from built_site import SITE, stale
 from playwright.sync_api import Page
 
+from book_tools import sphinx_book
 from book_tools.page_rules import (
     RULES,
     accessibility,
@@ -30,7 +31,6 @@ from book_tools.page_rules import (
     visit,
     width,
 )
-from book_tools import sphinx_book
 from book_tools.sphinx_book import STAMP
 from book_tools.toc import ROOT, chapters, pages
 
