@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help ready book serve test check format notebooks one-file lab repository clean distclean
+.PHONY: help ready book serve test test-slow check format notebooks one-file lab repository clean distclean
 
 help:  ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,11 +42,14 @@ serve: book  ## Build the pages and serve them on this computer: make serve PORT
 
 # Without a browser it stops at once. Two workers share the cores, so their threads wait
 # without spinning. What takes longest comes first.
-test:  ## Run every test: code, chapters replayed and compared, pages in a browser
+test:  ## Run the tests: code, chapters replayed and compared, pages in a browser
 	@VENV=$(VENV) $(PYTHON) -m book_tools.chromium
 	@$(MAKE) --no-print-directory check book
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest tests/test_site.py book tests --nbval --nbval-current-env \
-	  --nbval-cell-timeout 900 -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	  --nbval-cell-timeout 900 -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow"
+
+test-slow: $(READY)  ## Run the rest: runs that are stopped, installations, another browser
+	$(BIN)/python -m pytest tests -n $(JOBS) --dist load -m slow
 
 check: $(READY)  ## Run the quick tests: lint, imports, spelling, structure of the chapters
 	$(BIN)/ruff check .

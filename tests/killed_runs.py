@@ -1,4 +1,4 @@
-"""Kill a training run in many places and resume it: started by test_resume.
+"""Kill or interrupt a training run in many places and resume it: for test_resume.
 
 Every run is a process of its own, forked from this one, which has imported everything
 and computed nothing. Prints one line of JSON for each run that was killed.
@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from small_run import N_STEPS, SAVE_EVERY, small_fit
+from small_run import N_STEPS, SAVE_EVERY, small_classify, small_fit
 
 from transformer_lib.training import run as runs
 from transformer_lib.training import translation
 from transformer_lib.training.checkpoint import list_checkpoints, load_checkpoint
+from transformer_lib.training.interruption import Interrupted, stopped_at_once
 from transformer_lib.training.lightning_trainer import LightningTrainer
 
-N_RANDOM = 25
+KINDS = {"translator": small_fit, "classifier": small_classify}
+N_RANDOM = {signal.SIGKILL: 10, signal.SIGTERM: 5, signal.SIGINT: 5}  # of each kind
 
 
 def kill_in_call(owner: object, name: str, call: int) -> None:
@@ -46,8 +48,11 @@ def start(work: Callable[[], object]) -> int:
     if pid == 0:
         code = 1
         try:
-            work()
+            with stopped_at_once():
+                work()
             code = 0
+        except Interrupted as interrupted:
+            code = interrupted.exit_code
         except BaseException:
             traceback.print_exc()
         finally:
@@ -91,12 +96,12 @@ def killed_in(folder: Path, owner: object, name: str, call: int) -> int:
     return end(start(work))
 
 
-def killed_at(folder: Path, call: int) -> int:
-    """Run until the interpreter makes its nth call, of whatever function."""
+def stopped_at(folder: Path, kind: str, number: int, call: int) -> int:
+    """Send a signal when the interpreter makes its nth call, of whatever function."""
 
     def work() -> None:
-        sys.setprofile(Counter(call))
-        small_fit(folder)
+        sys.setprofile(Counter(call, number))
+        KINDS[kind](folder)
 
     return end(start(work))
 
@@ -105,25 +110,26 @@ class Counter:
     """Counts calls and returns of functions, as a profiler is told of them.
 
     Args:
-        last: at which to kill the process; 0 for none.
+        last: at which to send the process a signal; 0 for none.
+        number: of the signal.
     """
 
-    def __init__(self, last: int = 0) -> None:
-        self.last, self.seen = last, 0
+    def __init__(self, last: int = 0, number: int = signal.SIGKILL) -> None:
+        self.last, self.number, self.seen = last, number, 0
 
     def __call__(self, *event: object) -> None:
         self.seen += 1
         if self.seen == self.last:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self.number)
 
 
-def count_calls(folder: Path) -> int:
+def count_calls(folder: Path, kind: str) -> int:
     """Return how many there are in a whole run."""
 
     def work() -> None:
         counter = Counter()
         sys.setprofile(counter)
-        small_fit(folder)
+        KINDS[kind](folder)
         sys.setprofile(None)
         (folder / "calls").write_text(str(counter.seen))
 
@@ -132,34 +138,44 @@ def count_calls(folder: Path) -> int:
 
 
 def main(folder: Path) -> None:
-    """Run once undisturbed, then once for each place and moment to be killed at."""
-    assert end(start(lambda: small_fit(folder / "whole"))) == 0
-    expected = outcome(folder / "whole")
+    """Run once undisturbed, then once for each place and moment to be stopped at."""
+    expected = {}
+    for kind, run in KINDS.items():
+        assert end(start(lambda run=run, kind=kind: run(folder / kind))) == 0
+        expected[kind] = outcome(folder / kind)
+        assert expected[kind]["left"] == []
     n_saves = N_STEPS // SAVE_EVERY
-    assert len(expected["log"]) == N_STEPS + n_saves
-    assert expected["left"] == []
+    assert len(expected["translator"]["log"]) == N_STEPS + n_saves
     places = [
         *((LightningTrainer, "clip_gradient", n + 1) for n in range(N_STEPS)),
         *((translation, "nats_per_token", n + 1) for n in range(n_saves)),
         # the recipe, the checkpoints: before a file is whole, before it is renamed
         *((os, name, n) for name in ("fsync", "replace") for n in range(1, 4)),
-        *((runs, "keep_last", n + 1) for n in range(n_saves)),
+        *((runs, "keep_only", n + 1) for n in range(n_saves)),
     ]
     tries = {
-        f"{name}-{call}": partial(killed_in, owner=owner, name=name, call=call)
+        ("translator", f"{name}-{call}"): partial(
+            killed_in, owner=owner, name=name, call=call
+        )
         for owner, name, call in places
     }
-    n_calls = count_calls(folder / "counted")
-    for call in random.Random(0).sample(range(1, n_calls), N_RANDOM):
-        tries[f"moment-{call}"] = partial(killed_at, call=call)
-    for name, kill in tries.items():
-        run = folder / name
-        code, done = kill(run), 0
+    rng = random.Random(0)
+    for kind in KINDS:
+        n_calls = count_calls(folder / f"{kind}-counted", kind)
+        for number, n in N_RANDOM.items():
+            for call in rng.sample(range(1, n_calls), n):
+                tries[kind, f"{number.name}-{call}"] = partial(
+                    stopped_at, kind=kind, number=number, call=call
+                )
+    for (kind, name), stop in tries.items():
+        run = folder / f"{kind}-{name}"
+        code, done = stop(run), 0
         if (run / runs.LOG).exists():
             done = len(runs.read_log(run))
-        codes = code, end(start(lambda run=run: small_fit(run)))
-        same = outcome(run) == expected
-        print(json.dumps({"place": name, "codes": codes, "lines": done, "same": same}))
+        codes = code, end(start(lambda run=run, kind=kind: KINDS[kind](run)))
+        same = outcome(run) == expected[kind]
+        result = {"kind": kind, "place": name, "codes": codes, "lines": done}
+        print(json.dumps({**result, "same": same}))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,37 @@ def small_valid() -> list[Batch]:
     return [make_batch(small_pairs()[:20], bos_id=1, pad_id=0)]
 
 
+def small_classify(folder: Path) -> None:
+    """Train a classifier, or resume the run in the folder."""
+    from transformer_lib.data.corpora import LabelledCorpus
+    from transformer_lib.data.tokenizer import Tokenizer
+    from transformer_lib.training.classification import LabelledData, train
+
+    rng = random.Random(0)
+    words = [("good" if label else "bad", label) for label in (0, 1)]
+    rows = tuple(
+        (f"{word} {rng.choice('abcdef')} {rng.choice('abcdef')}", label)
+        for _ in range(12)
+        for word, label in words
+    )
+    corpus = LabelledCorpus("words", ("bad", "good"), rows, rows[:6], rows[:6])
+    recipe = make_recipe(
+        {
+            "data": {"corpus": "words", "tokens": "words", "max_len": 8},
+            "model": {"d_model": 16, "n_heads": 2, "d_ff": 32, "dropout": 0.1,
+                      "n_encoder_layers": 1, "max_len": 8},
+            "training": {"task": "classify", "epochs": 2, "batch_size": 6, "seed": 3},
+        }
+    )  # fmt: skip
+    tokenizer = Tokenizer.from_words([text for text, _ in rows])
+    parts = {"train": rows, "valid": rows[:6], "test": rows[:6]}
+    encoded = {
+        part: [(tokenizer.encode(text), label) for text, label in some]
+        for part, some in parts.items()
+    }
+    train(recipe, LabelledData(corpus, tokenizer, encoded, 0), folder, resume=True)
+
+
 def small_fit(folder: Path, **training: float | str) -> Transformer:
     """Train, or resume the run in the folder."""
     from transformer_lib.training.translation import fit

@@ -583,6 +583,7 @@ def test_all_of_multi30k_becomes_the_same_tokens(engine, translator) -> None:
 # --- another browser -------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not find_firefox(), reason="Firefox is not installed")
 @pytest.mark.parametrize("as_file", [False, True], ids=["http", "file"])
 def test_firefox_computes_the_same(translator, sentences, tmp_path, as_file) -> None:

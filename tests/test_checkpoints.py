@@ -13,7 +13,8 @@ import torch
 
 from transformer_lib.training.checkpoint import (
     checkpoint_name,
-    keep_last,
+    checkpoint_step,
+    keep_only,
     list_checkpoints,
     load_checkpoint,
     save_checkpoint,
@@ -128,7 +129,7 @@ def test_a_killed_writer_leaves_the_old_checkpoint(tmp_path, step) -> None:
     assert len(files(tmp_path)) == 2  # an unfinished file lies about
     assert number_in(path) == 1
     assert list_checkpoints(tmp_path) == [path]
-    keep_last(tmp_path, 1)
+    keep_only(tmp_path, [path])
     assert files(tmp_path) == {path.name}
 
 
@@ -191,10 +192,11 @@ def test_the_newest_are_kept(tmp_path) -> None:
         save_checkpoint(tmp_path / checkpoint_name(step), {"step": step})
     steps = [load_checkpoint(path)["step"] for path in list_checkpoints(tmp_path)]
     assert steps == [4, 900, 1000, 1100]
-    keep_last(tmp_path, 2)
+    assert [checkpoint_step(path) for path in list_checkpoints(tmp_path)] == steps
+    keep_only(tmp_path, list_checkpoints(tmp_path)[-2:])
     assert files(tmp_path) == {checkpoint_name(1000), checkpoint_name(1100)}
     with pytest.raises(ValueError, match="at least 1 .* not 0"):
-        keep_last(tmp_path, 0)
+        keep_only(tmp_path, [])
 
 
 def test_a_damaged_checkpoint_of_the_first_edition_is_refused(tmp_path) -> None:

@@ -19,7 +19,9 @@ from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import SCORES
 from transformer_lib.training import classification
 from transformer_lib.training.evaluate import describe, evaluate
+from transformer_lib.training.interruption import Interrupted, stopped_at_once
 from transformer_lib.training.recipe import (
+    RECIPE,
     ClassifierTraining,
     DataRecipe,
     Recipe,
@@ -37,16 +39,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     progress = sys.stderr.isatty() and not options.quiet and is_first_process()
     keep_freed_memory()
     try:
-        recipe = read_recipe(options.config)
-        if options.source or options.target:
-            recipe = replace(recipe, data=_own_files(recipe, options))
-        classify = isinstance(recipe.training, ClassifierTraining)
-        run = _train_classifier if classify else _train_translator
-        seconds, scores = run(recipe, folder, options.resume, progress)
+        with stopped_at_once():
+            recipe = read_recipe(options.config)
+            if options.source or options.target:
+                recipe = replace(recipe, data=_own_files(recipe, options))
+            classify = isinstance(recipe.training, ClassifierTraining)
+            run = _train_classifier if classify else _train_translator
+            seconds, scores = run(recipe, folder, options.resume, progress)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"error: {error}")
+    except Interrupted as interrupted:
+        if is_first_process():
+            sys.stderr.write(f"{_last_words(interrupted, folder)}\n")
+        sys.exit(interrupted.exit_code)
     if is_first_process():
         sys.stdout.write(f"{folder}: trained in {seconds:.0f} seconds\n{scores}")
+
+
+def _last_words(interrupted: Interrupted, folder: Path) -> str:
+    """Say what is saved, and how to go on."""
+    if not (folder / RECIPE).exists():
+        return f"{interrupted} before the first step: nothing is lost"
+    where = "" if interrupted.step is None else f" after step {interrupted.step}"
+    return (
+        f"{interrupted}{where}: the state is saved in {folder}; the same command with "
+        "--resume continues from there"
+    )
 
 
 def _own_files(recipe: Recipe, options: argparse.Namespace) -> DataRecipe:

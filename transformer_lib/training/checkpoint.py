@@ -12,6 +12,7 @@ import json
 import pickle
 import shutil
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,11 @@ def checkpoint_name(step: int) -> str:
     return f"step-{step:08d}{SUFFIX}"
 
 
+def checkpoint_step(path: Path) -> int:
+    """Return the step after which a checkpoint was saved."""
+    return int(path.stem.removeprefix("step-"))
+
+
 def list_checkpoints(folder: str | Path) -> list[Path]:
     """Return the checkpoints in a folder, oldest first."""
     files = Path(folder).glob(f"step-*{SUFFIX}")
@@ -91,16 +97,18 @@ def list_checkpoints(folder: str | Path) -> list[Path]:
     return sorted([*files, *folders], key=lambda path: path.stem)
 
 
-def keep_last(folder: str | Path, number: int) -> None:
-    """Remove all checkpoints of a run but the newest, and what killed writes left.
+def keep_only(folder: str | Path, kept: Collection[Path]) -> None:
+    """Remove all other checkpoints of a run, and what killed writes left.
 
     Raises:
-        ValueError: number is below 1.
+        ValueError: none would be kept.
     """
-    if number < 1:
-        raise ValueError(f"at least 1 checkpoint must be kept, not {number}")
+    if not kept:
+        raise ValueError("at least 1 checkpoint must be kept, not 0")
     remove_leftovers(Path(folder))
-    for path in list_checkpoints(folder)[:-number]:
+    for path in list_checkpoints(folder):
+        if path in kept:
+            continue
         if path.is_dir():
             (path / _INDEX).unlink()  # from here on it is no checkpoint
             shutil.rmtree(path)

@@ -1,5 +1,6 @@
 """A classifier made from a recipe: its data, its model, its training."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from operator import mul
@@ -18,6 +19,7 @@ from transformer_lib.evaluation.accuracy import accuracy
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained.classifier import Classifier
+from transformer_lib.training.interruption import alone_in
 from transformer_lib.training.loop import Trainer
 from transformer_lib.training.loss import text_loss
 from transformer_lib.training.recipe import ClassifierTraining, Recipe
@@ -89,8 +91,6 @@ def train(
 ) -> Classifier:
     """Train a classifier as `translation.train` trains a translator."""
     folder, training = Path(folder), recipe.training
-    if is_first_process():
-        claim(folder, recipe, data.tokenizer, resume=resume)
     model = new_model(recipe, data)
     steps = _make_steps(model, data.rows["train"], training)
 
@@ -109,10 +109,13 @@ def train(
         n_steps=training.epochs * steps.per_epoch,
         save_every=steps.per_epoch,
     )
-    run_job(job, folder, progress)
-    classifier = Classifier(model.cpu().eval(), data.tokenizer, data.corpus.classes)
-    if is_first_process():
-        classifier.save(folder)
+    with alone_in(folder) if is_first_process() else nullcontext():
+        if is_first_process():
+            claim(folder, recipe, data.tokenizer, resume=resume)
+        run_job(job, folder, progress)
+        classifier = Classifier(model.cpu().eval(), data.tokenizer, data.corpus.classes)
+        if is_first_process():
+            classifier.save(folder)
     return classifier
 
 

@@ -27,7 +27,8 @@ Positive = Annotated[float, Field(gt=0)]
 
 CONFIGS = Path(__file__).parent / "configs"
 RECIPE = "recipe.json"  # in the folder of a run or of a model
-STRICT = ConfigDict(strict=True, extra="forbid")  # True is no integer, "3" no number
+# True is no integer, "3" no number, and NaN and infinity are none either.
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 OLD_KEYS = {"batches_a_step": "gradient_accumulation"}  # in recipes stored earlier
 
 
@@ -257,11 +258,22 @@ _CheckedConfig = checked_dataclass(
 
 def _check_model(recipe: Recipe, where: str) -> None:
     """Refuse a model that can't work with the vocabulary that the recipe asks for."""
-    sizes = {"src_vocab_size", "tgt_vocab_size"}
-    for name in sizes & set(recipe.model):
-        raise ValueError(f"{where} {name} follows from the data and can't be set")
+    sizes = ["src_vocab_size", "tgt_vocab_size"]
+    for name in [*sizes, "pad_id"]:
+        if name in recipe.model:
+            raise ValueError(f"{where} {name} follows from the data and can't be set")
     vocabulary = dict.fromkeys(sizes, recipe.data.vocab_size)
-    _check(_CheckedConfig, {**vocabulary, **recipe.model}, where)
+    config = _check(_CheckedConfig, {**vocabulary, **recipe.model}, where)
+    if isinstance(recipe.training, TrainingRecipe) and config.n_decoder_layers < 1:
+        raise ValueError(
+            f"{where} n_decoder_layers = {config.n_decoder_layers}: a translator needs "
+            "at least 1"
+        )
+    if recipe.data.max_len > config.max_len:
+        raise ValueError(
+            f"{where} max_len = {config.max_len} is less than max_len = "
+            f"{recipe.data.max_len} of [data]: such sentences would not fit"
+        )
 
 
 def _check(kind: type, values: dict[str, Any], where: str) -> Any:

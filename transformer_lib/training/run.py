@@ -4,8 +4,10 @@ recipe.json         what decides the run; another recipe can't resume it
 tokenizer.json      learned from the training data; nor can other data
 metrics.jsonl       one line per step, and one per look at the validation data
 checkpoints/        the newest states; see `checkpoint`
+.lock               held by the process that works on the run
 
-A run that was interrupted resumes after its last checkpoint. On a CPU, with as many
+A run that was killed resumes after its last checkpoint; one that Ctrl-C or SIGTERM
+stopped saves its state first, and resumes from there. On a CPU, with as many
 threads, it ends with the same weights, bit for bit, as a run that was left alone.
 """
 
@@ -13,7 +15,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -32,11 +34,13 @@ from transformer_lib.model.state_dict import average_tensors
 from transformer_lib.pretrained.translator import TOKENIZER
 from transformer_lib.training.checkpoint import (
     checkpoint_name,
-    keep_last,
+    checkpoint_step,
+    keep_only,
     list_checkpoints,
     load_checkpoint,
     save_checkpoint,
 )
+from transformer_lib.training.interruption import Interrupted, Interruption
 from transformer_lib.training.loop import Loss
 from transformer_lib.training.recipe import (
     RECIPE,
@@ -95,6 +99,7 @@ def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
         ValueError: the folder holds a run with another recipe or vocabulary, the
             batches cannot be divided among the processes, or the training diverged.
         OSError: the disk is full, for example. What was saved before is still there.
+        Interrupted: Ctrl-C or SIGTERM stopped the run; the state is saved.
     """
     # Imported here: Lightning takes seconds, and only a run needs it.
     from transformer_lib.training.lightning_trainer import LightningTrainer, make_fabric
@@ -132,15 +137,20 @@ def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
         total=job.n_steps,
         disable=not progress,
     )
-    for loss in losses:
-        step = trainer.n_steps
-        log.write(step, train_nats=loss, rate=job.rate(step))
-        if step % job.save_every == 0:
-            # The line comes first: a run that is resumed here has it.
-            log.write(step, **job.measure(trainer.model))
-            _save(folder, trainer.state_dict(), keep=job.average)
+    with Interruption() as interruption:
+        for loss in losses:
+            step = trainer.n_steps
+            log.write(step, train_nats=loss, rate=job.rate(step))
+            if step % job.save_every == 0:
+                # The line comes first: a run that is resumed here has it.
+                log.write(step, **job.measure(trainer.model))
+                _save(folder, trainer.state_dict(), job)
+            if interruption.asked:
+                if step % job.save_every != 0:
+                    _save(folder, trainer.state_dict(), job)
+                raise Interrupted(interruption.asked, step)
     fabric.barrier()  # the others wait for what the first process writes
-    last = list_checkpoints(folder / CHECKPOINTS)[-job.average :]
+    last = planned(list_checkpoints(folder / CHECKPOINTS), job)[-job.average :]
     states = [load_checkpoint(path)["model"] for path in last]
     model.load_state_dict(average_tensors(states))
 
@@ -216,8 +226,17 @@ def is_first_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _save(folder: Path, state: dict[str, Any], keep: int) -> None:
-    if is_first_process():
-        checkpoints = folder / CHECKPOINTS
-        save_checkpoint(checkpoints / checkpoint_name(state["step"]), state)
-        keep_last(checkpoints, keep)
+def planned(checkpoints: Sequence[Path], job: Job) -> list[Path]:
+    """Return those that a run saves anyway, without those of an interruption."""
+    return [path for path in checkpoints if checkpoint_step(path) % job.save_every == 0]
+
+
+def _save(folder: Path, state: dict[str, Any], job: Job) -> None:
+    """Save a state; a planned one takes the place of older ones."""
+    if not is_first_process():
+        return
+    checkpoints = folder / CHECKPOINTS
+    save_checkpoint(checkpoints / checkpoint_name(state["step"]), state)
+    if state["step"] % job.save_every == 0:
+        known = list_checkpoints(checkpoints)
+        keep_only(checkpoints, planned(known, job)[-job.average :])

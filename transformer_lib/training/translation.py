@@ -1,6 +1,7 @@
 """A translator made from a recipe: its data, its model, its folder."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from transformer_lib.evaluation.scores import nats_per_token
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.pretrained.translator import Translator, load
 from transformer_lib.training.evaluate import load_corpus
+from transformer_lib.training.interruption import alone_in
 from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.recipe import Recipe
 from transformer_lib.training.run import Job, claim, is_first_process, run_job
@@ -44,7 +46,8 @@ def prepare(recipe: Recipe) -> Data:
     """Load the corpus, learn the tokenizer, and plan the batches.
 
     Raises:
-        ValueError: there is no such corpus, or no sentence is short enough.
+        ValueError: there is no such corpus, no sentence is short enough, or a sentence
+            of the test is too long for the model.
     """
     corpus = load_corpus(recipe)
     texts = [sentence for pair in corpus.train for sentence in pair]
@@ -58,6 +61,7 @@ def prepare(recipe: Recipe) -> Data:
     valid, _ = limit_lengths(
         _encode(tokenizer, corpus.valid), recipe.data.max_len, "skip"
     )
+    _check_lengths(_encode(tokenizer, corpus.test), recipe)
     ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
     settings = recipe.training
     max_tokens, n_batches = settings.batch_tokens, settings.gradient_accumulation
@@ -87,19 +91,22 @@ def train(
 
     Raises:
         FileExistsError: the folder holds a run, and it is not to be resumed.
+        BlockingIOError: another process works on the run.
         ValueError: it is to be resumed, but with another recipe or other data.
+        Interrupted: Ctrl-C or SIGTERM stopped the run; the state is saved.
     """
     folder = Path(folder)
-    if is_first_process():
-        claim(folder, recipe, data.tokenizer, resume=resume)
     with torch.random.fork_rng():
         torch.manual_seed(recipe.training.seed)
         model = Transformer(recipe.model_config(len(data.tokenizer)))
-    fit(model, recipe, data.steps, data.valid, folder, progress)
-    translator = Translator(model.cpu(), data.tokenizer)
-    if is_first_process():
-        translator.save(folder)
-        translator = load(folder)
+    with alone_in(folder) if is_first_process() else nullcontext():
+        if is_first_process():
+            claim(folder, recipe, data.tokenizer, resume=resume)
+        fit(model, recipe, data.steps, data.valid, folder, progress)
+        translator = Translator(model.cpu(), data.tokenizer)
+        if is_first_process():
+            translator.save(folder)
+            translator = load(folder)
     return translator
 
 
@@ -142,6 +149,17 @@ def fit(
         max_norm=training.max_norm,
     )
     run_job(job, folder, progress)
+
+
+def _check_lengths(test: Sequence[tuple[list[int], list[int]]], recipe: Recipe) -> None:
+    """Refuse, before hours of training, what could not be scored after them."""
+    most = recipe.model_config(1).max_len
+    for number, (src, _) in enumerate(test, start=1):
+        if len(src) > most:
+            raise ValueError(
+                f"test sentence {number} has {len(src)} tokens, but the model's "
+                f"max_len is {most}: raise it in [model]"
+            )
 
 
 def _encode(tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]]) -> list:
