@@ -136,7 +136,7 @@ def test_the_address_holds_the_state(page, address) -> None:
     load_model(page)
     assert page.evaluate("translator_app.view.text") == text
     changes = part(page, "alive").locator(".tr-changes")
-    expect(changes).to_contain_text("This shows 2 changes to the model.")
+    expect(changes).to_contain_text("1 source token hidden, target positions off.")
     page.evaluate("location.hash = '#translator=%7B%7D'")  # another link
     expect(changes).to_be_hidden()
 
@@ -161,7 +161,7 @@ def test_an_address_that_makes_no_sense_changes_nothing(page, address, state) ->
     page.goto(f"{address}#translator={quote(json.dumps(state))}")
     assert page.evaluate("translator_app.state") == FRESH
     live = page.locator("p.tr-live")
-    expect(live).to_contain_text("The address holds a state that can't be read")
+    expect(live).to_contain_text("The address holds a state that can’t be read")
 
 
 def test_arrow_keys_go_through_a_map(page, address) -> None:

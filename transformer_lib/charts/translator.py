@@ -380,4 +380,5 @@ def _numbers(values: Tensor) -> list[float]:
 
 
 def _short(value: float) -> float:
-    return round(value, 3)
+    """Round to thousandths; only what is zero becomes zero."""
+    return round(value, 3) or (0.001 if value > 0 else 0.0)

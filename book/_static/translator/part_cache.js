@@ -7,6 +7,7 @@ translator_part("cache", (element, app) => {
   const number = new Intl.NumberFormat("en-US");
   const millions = (n) => (n / 1e6).toFixed(1);
   let at = Number(element.parentElement.dataset.step || 1) - 1; // the step shown
+  let of_source = "";
   let rows = []; // rows[i][beam]: tokens whose keys and values step i has in its cache
 
   // ---- What stays: only what is inside changes, so the focus stays where it is
@@ -30,7 +31,7 @@ translator_part("cache", (element, app) => {
   const nothing = h("p", { class: "tr-warning", hidden: true },
     "The causal mask is switched off, so there is no cache: each new token also " +
     "changes what deeper layers compute for the earlier tokens, so their old keys and " +
-    "values can't be reused. Each step of this search reads all target tokens again.");
+    "values can’t be reused. Each step of this search reads all target tokens again.");
   const body = h("div", {},
     h("div", { class: "tr-row" }, back, forward,
       h("label", { class: "tr-field" }, h("span", {}, "Step"), slider, place)),
@@ -38,7 +39,7 @@ translator_part("cache", (element, app) => {
     h("h3", {}, "The cache of one decoder layer"),
     h("p", { class: "tr-note" },
       "Each cell is a key (what a query is compared with) and a value (what the position " +
-      "then gives), labeled with its token. The tokens themselves aren't stored."),
+      "then gives), labeled with its token. The tokens themselves aren’t stored."),
     about_source, region("Cross-attention cache", source),
     h("p", {}, "Self-attention: the target, one row for each beam"), own_region,
     h("h3", {}, "Bytes and multiplications"), counters,
@@ -46,7 +47,9 @@ translator_part("cache", (element, app) => {
       "All layers and beams together. Multiplications include those of the encoder and " +
       "the output layer. Without a cache, each step would run the encoder and read all " +
       "target tokens again."));
-  element.append(nothing, body);
+  const words = h("p", { class: "tr-words", lang: "en" });
+  element.append(app.has("type") ? "" : words, nothing, body);
+  app.on("view", () => { words.textContent = app.view.text; });
 
   // ---- Words
 
@@ -210,7 +213,9 @@ translator_part("cache", (element, app) => {
   }
 
   app.on("search", () => {
-    const { search } = app.view;
+    const { search, source } = app.view;
+    if (of_source && of_source !== source) at = 0; // a new sentence starts at step 1
+    of_source = source;
     element.hidden = !search;
     if (!search) return;
     const has_cache = search.steps[0].cache !== null;

@@ -42,6 +42,8 @@ translator_part("heads", (element, app) => {
       const names = Object.keys(maps).filter((name) =>
         name.startsWith(stack) && name.endsWith(kind));
       return h("section", { "aria-label": text }, h("h3", {}, text),
+        h("div", { class: "tr-block tr-note", "aria-hidden": "true" }, h("span", {}, "head"),
+          maps[names[0]].map((_, head) => h("span", {}, String(head)))),
         names.map((name) => block(name)));
     }));
     enlarge();
@@ -62,9 +64,12 @@ translator_part("heads", (element, app) => {
         type: "button", "aria-label": says, title: says,
         "data-name": name, "data-head": head,
         class: `tr-thumb-button${removed ? " removed" : ""}`,
-        onclick: () => { chosen = { name, head, row: chosen.row }; enlarge(); },
+        onclick: () => open(name, head),
         onkeydown: (event) => {
-          if (event.key === "Delete" && app.engine) app.remove_head(name, head);
+          if (event.key !== "Delete") return;
+          if (!app.engine) return app.status("Load the model first.");
+          open(name, head);
+          app.remove_head(name, head);
         },
       }, canvas);
     });
@@ -73,6 +78,22 @@ translator_part("heads", (element, app) => {
     requestAnimationFrame(() => canvases.forEach((button, head) => thumbnail(
       button.firstChild, app.view.maps[name][head], rows.length, columns.length)));
     return line;
+  }
+
+  function open(name, head) {
+    chosen = { name, head, row: chosen.row };
+    enlarge();
+    large.scrollIntoView({ block: "nearest" });
+    app.say(`${title(name, head)} is open. ${tell_row()}`);
+  }
+
+  function tell_row() { // the two largest weights of the chosen row
+    const rows = [...large.querySelectorAll(".tr-bars tr")];
+    if (!rows.length) return "It is removed.";
+    const said = rows.map((row) => [row.cells[0].textContent, row.cells[2].textContent]);
+    const best = said.sort((a, b) => parseFloat(b[1]) - parseFloat(a[1])).slice(0, 2);
+    return `${large.querySelector(".tr-bars caption").textContent} ` +
+      best.map(([label, share]) => `“${label}” (${share})`).join(" and ") + ".";
   }
 
   function enlarge() {
@@ -95,15 +116,27 @@ translator_part("heads", (element, app) => {
     large.replaceChildren(
       h("h3", {}, caption),
       h("div", { class: "tr-row" },
-        h("button", { type: "button", disabled: !app.engine,
+        h("button", { type: "button", disabled: !app.engine, "aria-describedby": "tr-key",
           onclick: () => app.remove_head(name, head) },
         removed ? "Put this head back" : "Remove this head"),
         app.engine ? null : h("small", {}, "Load the model first.")),
-      h("p", { class: "tr-words" }, app.view.text),
+      h("p", { class: "tr-words" }, app.view.text), h("p", {}, app.beside),
+      removed ? h("p", {}, "This head is removed: it looks nowhere and adds nothing.") : "",
       h("div", { class: columns.length > 9 ? "tr-tower" : "tr-pair" },
         matrix({ rows, columns, weights, caption, row: chosen.row,
-          on_row: (i) => { chosen.row = i; enlarge(); focus_row(i); } }),
-        bars(row, { caption: `“${shown(rows[chosen.row])}” looks at` })),
+          on_row: (i) => {
+            chosen.row = i;
+            enlarge();
+            focus_row(i);
+            app.say(tell_row());
+          } }),
+        removed ? "" : bars(row, { caption: `“${shown(rows[chosen.row])}” looks at` })),
+      app.engine && app.state.edits.causal === false ? h("p", { class: "tr-warning" },
+        "The causal mask is off. The maps show the finished translation, read once more: " +
+        "when a token was written, those after it didn’t exist.") : "",
+      h("p", { class: "tr-note", id: "tr-key" },
+        "Choose a row to see it as bars. By key: arrows move, Enter opens a head or a " +
+        "row, Delete removes a head or puts it back."),
       name.startsWith("decoder") ? h("p", { class: "tr-note" },
         "Before the arrow is the token just read, after it the one that is written.") : "");
     if (held) keep_focus();

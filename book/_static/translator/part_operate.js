@@ -23,7 +23,7 @@ translator_part("operate", (element, app) => {
   // What the app shows now, as an answer of the task "write"
   const written = ({ tgt: ids, tgt_labels: labels, text, written: { finished } = {} }) =>
     ({ ids, labels, text, finished: finished !== false });
-  let kept = { key: "", before: { text: "" } }; // the untouched model's translation
+  let kept = { key: "", before: { text: "" } }; // the untouched model’s translation
   let result = null, turn = 0, acted = false; // acted: here, so say what came of it
 
   const act = (change) => { acted = true; return change(); };
@@ -46,7 +46,7 @@ translator_part("operate", (element, app) => {
   const tokens = toolbar("Hide source tokens");
   const cuts = toolbar("Cut cross-attention");
   const removed = toolbar("Put removed heads back");
-  const none = h("small", {}, "None. You remove heads in the part that shows all of them.");
+  const none = h("small");
   const undo = h("button", { type: "button", onclick: () => act(() => app.undo_all()) });
   const field = h("input", { type: "text", id: "tr-reference", lang: "en",
     spellcheck: "false", maxlength: 400, "aria-describedby": "tr-reference-hint",
@@ -56,17 +56,20 @@ translator_part("operate", (element, app) => {
       act(() => app.set({ reference: text === own ? "" : text }));
     } });
   const group = (title, ...children) => h("div", {}, h("h3", {}, title), children);
+  const single = group("Removed heads", removed, none);
   const controls = h("fieldset", { class: "tr-controls" },
     h("legend", { class: "tr-live" }, "Change the model"),
     group("Switch on or off", h("div", { class: "tr-row" },
       switches.map((each) => each.label))),
     group("Hide source tokens: no head can look at them", tokens),
-    group("Cut cross-attention: the decoder's view of the source", cuts),
-    group("Removed heads", removed, none),
+    group("Cut cross-attention: the decoder’s view of the source", cuts),
+    single,
     h("div", { class: "tr-row" }, undo),
-    h("h3", {}, h("label", { for: "tr-reference" }, "A translation to score")), field,
+    h("h3", {}, h("label", { for: "tr-reference" }, "A translation to score")),
+    h("div", { class: "tr-row tr-own" }, field,
+      h("button", { type: "button" }, "Score it")), // leaving the field does it
     h("small", { id: "tr-reference-hint" },
-      "Press Enter to score it. Leave it empty to score the untouched model's own."));
+      "Leave it empty to score the untouched model’s own."));
 
   const load = h("div", { class: "tr-row" },
     h("button", { type: "button", class: "tr-go",
@@ -115,7 +118,8 @@ translator_part("operate", (element, app) => {
 
   function draw_tokens() {
     const { src_labels = [] } = app.view;
-    const hide = (app.state.edits.hide || []).filter((k) => k < src_labels.length);
+    const here = app.engine || app.state.text === app.view.source;
+    const hide = here ? app.state.edits.hide || [] : []; // else of another sentence
     fill(tokens, src_labels.map((label, k) => ({
       label: shown(label), kind: "tr-chip source", pressed: hide.includes(k),
       act: () => {
@@ -125,16 +129,15 @@ translator_part("operate", (element, app) => {
     })));
   }
 
-  const n_heads = (name) => app.view.maps[name].length;
+  const N_HEADS = 8, CROSS = [0, 1, 2].map((i) => `decoder.layers.${i}.cross_attn`);
   const n_removed = (name) => ((app.state.edits.without || {})[name] || []).length;
-  const is_cut = (name) => n_removed(name) >= n_heads(name);
+  const is_cut = (name) => n_removed(name) >= N_HEADS;
   const cut = (names, off) => edit({ without: { ...app.state.edits.without,
     ...Object.fromEntries(names.map((name) =>
-      [name, off ? [...Array(n_heads(name)).keys()] : []])) } });
+      [name, off ? [...Array(N_HEADS).keys()] : []])) } });
 
   function draw_heads() {
-    const names = Object.keys(app.view.maps);
-    const layers = names.filter((name) => name.endsWith("cross_attn"));
+    const layers = CROSS;
     const all = layers.every(is_cut);
     fill(cuts, [
       ...layers.map((name) => ({ label: `layer ${name.split(".")[2]}`, kind: "tr-chip",
@@ -143,11 +146,15 @@ translator_part("operate", (element, app) => {
         act: () => cut(layers, !all) },
     ]);
     const some = Object.entries(app.state.edits.without || {}).filter(([name]) =>
-      app.view.maps[name] && !(layers.includes(name) && is_cut(name))); // cuts say it
+      !(layers.includes(name) && is_cut(name))); // cuts say it
     fill(removed, some.flatMap(([name, heads]) => heads.map((head) => ({
       label: `Put back ${title(name, head)}`, kind: "tr-chip",
       act: () => act(() => app.remove_head(name, head)) }))));
-    none.hidden = removed.children.length > 0;
+    const empty = removed.children.length === 0;
+    single.hidden = empty && !app.has("heads");
+    none.hidden = !empty;
+    none.textContent = layers.some(is_cut)
+      ? "None beside those that are cut." : "None. You remove heads in the part that shows all of them.";
   }
 
   function title(name, head) {
@@ -168,10 +175,10 @@ translator_part("operate", (element, app) => {
       says.textContent = box.checked ? "on" : "off";
     }
     draw_tokens();
-    if (app.view.maps) draw_heads();
+    draw_heads();
     undo.textContent = `Undo all (${app.n_edits ? changes(app.n_edits) : "no changes"})`;
     if (document.activeElement !== field) {
-      field.value = app.state.reference || kept.before.text;
+      field.value = app.engine ? app.state.reference || kept.before.text : "";
     }
     if (address.isConnected) address.value = app.address;
   }
@@ -228,15 +235,17 @@ translator_part("operate", (element, app) => {
       draw_controls();
       draw_results();
       if (acted) { // else another part may have more to say
-        app.say(`Translation: ${after.text} Loss: ${nats(untouched.mean)} untouched` +
+        app.say(`${live_text()} Loss: ${nats(untouched.mean)} untouched` +
           (changed ? `, ${nats(changed.mean)} with ${changes(n)}.` : "."));
       }
       acted = false;
     } catch (error) {
-      if (!late()) app.status(`That didn't work: ${error.message}.`);
+      if (!late()) app.status(`That didn’t work: ${error.message}.`);
     }
     if (!late()) results.removeAttribute("aria-busy");
   }
+
+  const live_text = () => app.live.textContent.replace(/ Loss: .*/, "");
 
   // Before the model is loaded: the stored translation and what it cost
   function show_trace() {
@@ -249,7 +258,7 @@ translator_part("operate", (element, app) => {
       labels: tgt_labels, untouched: { nats: each, mean }, changed: null };
     if (app.n_edits || app.state.reference || app.state.text !== app.view.source) {
       status.textContent = "The address of this page contains a sentence or changes of " +
-        "its own. You'll see them once the model is loaded.";
+        "its own. You’ll see them once the model is loaded.";
     }
     draw_results();
   }
@@ -264,15 +273,18 @@ translator_part("operate", (element, app) => {
         `It never ended: it was stopped after ${ids.length} tokens.`));
   }
 
+  const unchanged = h("p", { class: "tr-note" });
+
   function draw_results() {
+    unchanged.textContent = app.n_edits ? "The changes come when the model is loaded."
+      : "Nothing has been changed yet.";
     const { before, after, n, alike } = result;
     const [gone, fresh] = after ? differing(before.ids, after.ids) : [[], []];
     const name = (places, labels) => quoted(places.map((i) => labels[i])) || "nothing";
     results.replaceChildren(
       h("div", { class: "tr-pair" }, column("Untouched model", before, gone),
         after ? column(`With ${changes(n)}`, after, fresh)
-          : h("section", {}, h("h3", {}, "With your changes"),
-            h("p", { class: "tr-note" }, "Nothing has been changed yet."))),
+          : h("section", {}, h("h3", {}, "With your changes"), unchanged)),
       !after ? "" : h("p", {}, gone.length + fresh.length
         ? `What differs is dashed and bold. Gone: ${name(gone, before.labels)}. ` +
           `New: ${name(fresh, after.labels)}.`
@@ -290,7 +302,7 @@ translator_part("operate", (element, app) => {
     const mean = (term, text) => h("div", {}, h("dt", {}, term), h("dd", {}, text));
     const heads = changed ? ["Token", "Untouched", "Changed", "Difference"]
       : ["Token", "Untouched"];
-    const which = own ? "the untouched model's own translation" : "your translation";
+    const which = own ? "the untouched model’s own translation" : "your translation";
     return [
       h("h3", {}, `Loss of ${which}, in nats per token`),
       h("dl", { class: "tr-means" }, mean("Untouched model", nats(untouched.mean)),
@@ -312,14 +324,14 @@ translator_part("operate", (element, app) => {
     const way = Number(a) === Number(b) ? `stayed at ${a}`
       : `${Number(b) < Number(a) ? "fell" : "rose"} from ${a} to ${b}`;
     const lesson = n > 1 || Number(a) === Number(b) ? "" : Number(b) < Number(a)
-      ? "So this lower loss doesn't mean a better translator. "
-      : "Here that view of the answer didn't lower the loss. ";
+      ? "So this lower loss doesn’t mean a better translator. "
+      : "Here that view of the answer didn’t lower the loss. ";
     return h("p", { class: "tr-warning" },
       `The causal mask is off, and the loss ${way}` +
       `${n > 1 ? ", all changes taken together" : ""}. A scored translation is ` +
       "there from the start: without the mask each position can look at the tokens " +
       `after it, even the one it has to predict. ${lesson}When the model writes, those ` +
-      "tokens don't exist yet. What it wrote " +
+      "tokens don’t exist yet. What it wrote " +
       `${n_different ? "differs from before." : "is the same as before."}`);
   }
 
@@ -333,12 +345,14 @@ translator_part("operate", (element, app) => {
     turn++; // what is on its way answers an older question
     draw_controls();
     if (!app.engine) return;
-    status.textContent = "Computing…";
     results.setAttribute("aria-busy", "true");
+    if (result && !result.after) unchanged.textContent = "Computing…";
   });
   app.on("status", (text) => {
-    status.textContent = text;
-    results.removeAttribute("aria-busy");
+    if (text) {
+      status.textContent = text;
+      results.removeAttribute("aria-busy");
+    }
     draw_controls();
   });
 });

@@ -5,10 +5,10 @@
 translator_part("search", (element, app) => {
   const { h, shown, scroller } = translator_kit;
   const FATES = { beam: "kept", ended: "ended", dropped: "dropped" };
-  const WIDE = 122, HIGH = 44, BOX = { width: 88, height: 34 }; // 16 units are 1rem
+  const WIDE = 130, HIGH = 44, BOX = { width: 98, height: 34 }; // 16 units are 1rem
   const TOP = 26, TREE = TOP + HIGH + 14; // the lane of greedy search, then the beams
   let columns = [], path = {}, at = Number(element.parentElement.dataset.step || 1) - 1;
-  let known = {}, busy = false;
+  let known = {}, busy = false, of_source = "";
 
   const number = (x, digits = 2) => x.toFixed(digits).replace("-", "−");
   const of = (fate, nodes) => nodes.filter((each) => each.fate === fate);
@@ -41,9 +41,9 @@ translator_part("search", (element, app) => {
   const hint = h("small", {}, "Load the model first.");
   element.append(h("div", { class: "tr-search" },
     h("div", { class: "tr-row" }, back, forward, field("Step", slider, step_number),
-      h("label", { class: "tr-field" }, dropped, "Show dropped candidates")),
+      h("label", { class: "tr-field" }, dropped, "Show what was dropped earlier")),
     about_step, tree, key, about_path, region("Candidates", candidates),
-    h("h3", {}, "Hypotheses found"), searched,
+    h("h3", {}, "At the end of the search"), searched,
     h("div", { class: "tr-row" }, field("Length penalty α", alpha, alpha_number)),
     region("Hypotheses", hypotheses),
     h("p", { class: "tr-note" }, "Score: log-probability divided by length",
@@ -201,8 +201,8 @@ translator_part("search", (element, app) => {
 
   function draw_candidates() {
     candidates.replaceChildren(
-      h("caption", {}, `Candidates at step ${at + 1}, likeliest first`),
-      head(["Token", "Text so far", "Log-probability (nats)", "Fate"]),
+      h("caption", {}, `Candidates at step ${at + 1}, likeliest first (ln p: log-probability, in nats)`),
+      head(["Token", "Text so far", "ln p", "Fate"]),
       h("tbody", {}, columns[at].map(({ rank, label, text, log_prob, fate, on_path }) =>
         row(rank + 1, on_path, cell(shown(label)), cell(text_of(text)),
           figure(number(log_prob)),
@@ -231,7 +231,8 @@ translator_part("search", (element, app) => {
   function press(to) {
     if (to < 0 || to >= columns.length) return;
     go(to);
-    app.say(summary());
+    const kept = of("beam", columns[at]).map(({ text }) => text).join("; ");
+    app.say(`${summary()} Kept: ${kept || "none"}.`);
   }
 
   // ---- Hypotheses
@@ -253,7 +254,7 @@ translator_part("search", (element, app) => {
     alpha_number.textContent = number(Number(alpha.value));
     hypotheses.replaceChildren(
       h("caption", {}, `Best score first, with α = ${alpha_number.textContent}`),
-      head(["Translation", "Length", "Log-probability (nats)", "Score"]),
+      head(["Translation", "Length", "ln p", "Score"]),
       h("tbody", {}, ranked().map(({ ids, text, log_prob, finished, score }, i) =>
         row(i + 1, is_target(ids), cell(text_of(text), also(is_target(ids)),
           finished === false ? h("small", {}, " stopped at the maximum length") : ""),
@@ -299,18 +300,21 @@ translator_part("search", (element, app) => {
   app.on("search", () => {
     element.firstChild.hidden = !app.view.search;
     if (!app.view.search) return;
-    const { search } = app.view;
+    const { search, source } = app.view;
+    if (of_source && of_source !== source) at = 0; // a new sentence starts at step 1
+    of_source = source;
     name_path();
     grow();
     follow();
     key.textContent = "Each box shows a token, what became of it, and the log-probability " +
       "of the text up to it, in nats. Among those kept, the likeliest continuation of a " +
-      `text stays in that text's row. ${path.mark} marks the path of ${path.name}. A text that ` +
-      `ends becomes a hypothesis only if it's ${search.n_beams === 1 ? "the first candidate"
+      `text stays in that text’s row. ${path.mark} marks the path of ${path.name}. A text that ` +
+      `ends becomes a hypothesis only if it’s ${search.n_beams === 1 ? "the first candidate"
         : `among the first ${search.n_beams} candidates`} ` +
-      "and there aren't already that many hypotheses with a better score.";
+      `and there aren’t already ${search.n_beams} hypotheses with a better score; better ` +
+      "ones may push it out later.";
     about_path.textContent = fate_of_path();
-    searched.textContent = `${search.hypotheses.length} found by a search with ` +
+    searched.textContent = `${search.hypotheses.length} hypotheses found by a search with ` +
       `${search.n_beams === 1 ? "1 beam" : `${search.n_beams} beams`} and ` +
       `α = ${number(search.length_penalty)}.`;
     draw_step();

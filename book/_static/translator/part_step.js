@@ -26,6 +26,7 @@ translator_part("step", (element, app) => {
     onclick: () => app.set({ method: "greedy" }) }, "Back to greedy");
   const release = h("button", { type: "button",
     onclick: () => app.set({ forced: [] }) }, "Let the model choose again");
+  const words = h("p", { class: "tr-words", lang: "en" }), beside = h("p", {});
   const how = h("p", { class: "tr-note" });
   element.append(
     h("div", { class: "tr-row" }, toolbar, release), mark_note,
@@ -34,7 +35,7 @@ translator_part("step", (element, app) => {
       h("div", {}, tokens, hints,
         h("div", { class: "tr-sliders", role: "group",
           "aria-label": "Reshape the probabilities" }, temperature.row, top_p.row),
-        left, h("div", { class: "tr-row" }, draw_button, greedy), how)));
+        left, h("div", { class: "tr-row" }, draw_button, greedy), words, beside, how)));
   roving(toolbar, "button", { on_move: (chip) => choose(Number(chip.dataset.position)) });
 
   function slider(name, range) {
@@ -98,6 +99,9 @@ translator_part("step", (element, app) => {
     position = i;
     mark_chosen();
     draw_position();
+    const first = app.view.next[i].slice(0, 3).map(({ label, p }) =>
+      `“${shown(label)}” (${percent(p)})`);
+    app.say(`Likeliest here: ${first.join(", ")}. ${formed()}`);
   }
 
   // ---- What the layers would answer
@@ -151,6 +155,7 @@ translator_part("step", (element, app) => {
       const button = table.tBodies[0].rows[i].querySelector("button");
       if (!button) return;
       button.dataset.id = id;
+      button.setAttribute("aria-label", `${button.textContent}, ${percent(next[position][i].p)}`);
       if (id === written) button.setAttribute("aria-current", "true");
     });
     tokens.replaceChildren(table);
@@ -189,14 +194,14 @@ translator_part("step", (element, app) => {
         if (turn !== asked) return;
         show_shares(next);
         left.textContent = (now.top_p < 1
-          ? `${n_left === 1 ? "1 token remains" : `${n_left} tokens remain`}.`
-          : "No tokens are left out.") + " In parentheses: the model's own probabilities.";
+          ? `${n_left} of ${app.n_tokens} tokens ${n_left === 1 ? "remains" : "remain"}.`
+          : "No tokens are left out.") + " In parentheses: the model’s own probabilities.";
         const [{ label, p }] = next;
         if (by_hand) app.say(`“${shown(label)}” is at ${percent(p)}. ${left.textContent}`);
       } catch (error) {
-        if (turn === asked) left.textContent = `That didn't work: ${error.message}.`;
+        if (turn === asked) left.textContent = `That didn’t work: ${error.message}.`;
       }
-    }, DELAY);
+    }, by_hand ? DELAY : 0);
   }
 
   // ---- All of it
@@ -248,7 +253,9 @@ translator_part("step", (element, app) => {
       heir = tokens.querySelector(`[data-id="${id}"]`) || tokens.querySelector("button");
     } else if (in_stages) {
       heir = stages.querySelector("[tabindex]");
-    } else if ((held === greedy && greedy.hidden) || (held === load && hints.hidden)) {
+    } else if (held === load && hints.hidden) {
+      heir = toolbar.children[position];
+    } else if (held === greedy && greedy.hidden) {
       heir = draw_button;
     }
     if (heir) heir.focus({ preventScroll: true });
@@ -261,6 +268,8 @@ translator_part("step", (element, app) => {
       message = "";
       adopt();
       draw_controls();
+      words.textContent = app.view.text;
+      beside.textContent = app.beside;
       draw_toolbar();
       draw_position();
     });
@@ -272,5 +281,5 @@ translator_part("step", (element, app) => {
     message = text;
     keep_focus(draw_controls);
   });
-  app.on("writing", ({ text }) => { how.textContent = `Writing: ${text}`; });
+  app.on("writing", ({ text }) => { words.textContent = text; });
 });

@@ -15,6 +15,9 @@ translator_part("type", (element, app) => {
   const field = h("textarea", { rows: 2, maxlength: 600, lang: "de", spellcheck: "false",
     id: "tr-field" });
   const { button, status, go } = app.sentence(field);
+  field.addEventListener("focus", () => { // with what it changes, where that fits
+    if (element.clientHeight < innerHeight) element.scrollIntoView({ block: "nearest" });
+  });
   const examples = h("select", { "aria-label": "Example sentences", onchange: () => {
     if (!examples.value) return;
     field.value = examples.value;
@@ -24,11 +27,10 @@ translator_part("type", (element, app) => {
   EXAMPLES.map((text) => h("option", { value: text }, text)));
   field.addEventListener("input", () => {
     examples.value = "";
-    if (!app.engine) mark_stale();
+    mark_stale();
   });
   const warning = h("p", { class: "tr-warning", hidden: true });
-  const stale = h("p", { class: "tr-note", hidden: true },
-    "Below is still the stored sentence. Yours comes when the model is loaded.");
+  const stale = h("p", { class: "tr-note", hidden: true });
   const source = h("ol", { class: "tr-chips", "aria-label": "Tokens of the sentence" });
   const target = h("ol", { class: "tr-chips", "aria-label": "Tokens of the translation" });
   const words = h("p", { class: "tr-words", lang: "en" });
@@ -42,21 +44,30 @@ translator_part("type", (element, app) => {
       "for research and education; the captions and photos come from Flickr30k."),
     warning, stale, result);
 
-  const chip = (label, id, kind, note) => h("li", { class: `tr-chip ${kind}` },
-    h("span", {}, shown(label)), h("small", {}, note || String(id)));
+  // Pieces of one word stand close together
+  const chip = (label, id, kind, note) => h("li", {
+    class: `tr-chip ${kind}${/^[▁<]/.test(label) ? "" : " joined"}` },
+  h("span", {}, shown(label)), h("small", {}, note || String(id)));
 
   function mark_stale() { // pieces of one sentence under another
-    stale.hidden = field.value.trim() === app.view.source;
+    stale.hidden = field.value.trim() === app.view.source || button.disabled;
+    stale.textContent = app.engine ? "Below is still the sentence before."
+      : "Below is still the stored sentence. Yours comes when the model is loaded.";
     result.classList.toggle("tr-stale", !stale.hidden);
   }
 
   function warn({ pieces, text }) {
-    warning.hidden = pieces <= MANY && !ENGLISH.test(text);
-    warning.textContent = ENGLISH.test(text)
+    const why = ENGLISH.test(text)
       ? "This looks like English. The model reads German; it takes English words for " +
         "German ones that it hardly knows."
-      : `This sentence splits into ${pieces.toFixed(1)} pieces per word. The model has ` +
-        "hardly ever seen words like these: don't trust what it writes.";
+      : pieces > MANY
+        ? `This sentence splits into ${pieces.toFixed(1)} pieces per word. The model has ` +
+          "hardly ever seen words like these: don’t trust what it writes."
+        : /[.!?]\s+\S/.test(text)
+          ? "These are several sentences. The model has learned from single captions, and " +
+            "may leave some of them out." : "";
+    warning.hidden = !why;
+    warning.textContent = why;
   }
 
   let reading = null;
@@ -68,6 +79,13 @@ translator_part("type", (element, app) => {
     words.textContent = text;
     warn({ pieces: read.pieces, text: app.state.text });
   });
+  // With which probability a token was written; tokens that were given have the other
+  function written_with(i) {
+    const { written: { log_probs = [] } = {}, log_probs: read, tgt } = app.view;
+    const given = tgt.length - log_probs.length;
+    return i < given ? read[i] : log_probs[i - given];
+  }
+
   app.on("view", () => {
     mark_stale();
     const { src, tgt, src_labels, tgt_labels, text, log_probs } = app.view;
@@ -75,6 +93,6 @@ translator_part("type", (element, app) => {
     words.textContent = text;
     source.replaceChildren(...src.map((id, i) => chip(src_labels[i], id, "source")));
     target.replaceChildren(...tgt.map((id, i) => chip(
-      tgt_labels[i], id, "target", log_probs && percent(Math.exp(log_probs[i])))));
+      tgt_labels[i], id, "target", log_probs && percent(Math.exp(written_with(i))))));
   });
 });

@@ -61,16 +61,17 @@ function translator_tasks(E) {
       const search = method === "sample"
         ? E.sample(model, src, how, sampling, seed)
         : E.greedy_decode(model, src, how);
-      const steps = [], before = E.work.multiplications;
+      const steps = [], log_probs = [], before = E.work.multiplications;
       let step = search.next();
       for (; !step.done; step = search.next()) {
         if (!step.value) { yield; continue; }
         const { token, log_prob, ids, decoder } = step.value;
         steps.push(cache_of(decoder, before));
+        log_probs.push(log_prob);
         yield { token, label: tokenizer.label(token), log_prob, text: tokenizer.decode(ids) };
       }
       const found = step.value;
-      return { ...found, steps, labels: labels(found.ids), text: tokenizer.decode(found.ids) };
+      return { ...found, steps, log_probs, labels: labels(found.ids), text: tokenizer.decode(found.ids) };
     },
 
     // Everything to be seen in one pass over a translation: weights of all heads, what

@@ -283,7 +283,7 @@
         const script = element.querySelector("script[type='application/json']");
         if (script) Object.assign(this.view, JSON.parse(script.textContent));
       }
-      this.trace = { ...this.view };
+      this.untouched = this.view;
       this.state = { ...START, text: this.view.source || "" };
       this.scripts = elements[0].dataset; // addresses: engine, tasks, model
       this.size = elements[0].dataset.size;
@@ -332,7 +332,7 @@
         this.status("Loading the model…");
         const data = await load_model(this.scripts);
         const engine = new Engine();
-        await engine.ask("load", data);
+        ({ n_tokens: this.n_tokens } = await engine.ask("load", data));
         this.engine = engine;
         document.documentElement.classList.add("tr-loaded");
         this.status("The model is loaded.");
@@ -341,7 +341,7 @@
       })();
       this.loading.catch((error) => {
         this.loading = null;
-        this.status(`That didn't work: ${error.message}.`);
+        this.status(`That didn’t work: ${error.message}.`);
       });
       return this.loading;
     }
@@ -391,27 +391,49 @@
     }
 
     undo_all() {
-      return this.set({ edits: {}, forced: [], method: "greedy" });
+      const { temperature, top_p } = START;
+      return this.set({ edits: {}, forced: [], method: "greedy", temperature, top_p });
     }
 
     // What differs from the model as it was trained, writing greedily; "" for nothing
     get changes() {
-      const { forced, method } = this.state, n = this.n_edits;
+      const { edits, forced, method } = this.state, { without = {}, hide = [] } = edits;
+      const several = (n, one, more) => n && `${n} ${n === 1 ? one : more}`;
+      const sizes = Object.values(without).map((heads) => heads.length);
+      const single = sizes.filter((n) => n < 8).reduce((sum, n) => sum + n, 0);
       return [
-        n && `${n} ${n === 1 ? "change" : "changes"} to the model`,
+        several(single, "head removed", "heads removed"),
+        several(sizes.filter((n) => n === 8).length, "block of heads removed",
+          "blocks of heads removed"),
+        several(hide.length, "source token hidden", "source tokens hidden"),
+        edits.src_positions === false && "source positions off",
+        edits.tgt_positions === false && "target positions off",
+        edits.causal === false && "the causal mask off",
         forced.length && "a forced token", method === "sample" && "sampled tokens",
       ].filter(Boolean).join(", ");
+    }
+
+    // Beside a changed translation: what the untouched model wrote, where that is known
+    get beside() {
+      const { source, text } = this.untouched || {};
+      if (!this.changes || source !== this.view.source) return "";
+      return text === this.view.text ? "The same as without changes."
+        : `Without changes: “${text}”`;
     }
 
     // A line in every part while something is changed
     banner() {
       const line = h("p", { class: "tr-changes", hidden: true });
-      const undo = h("button", { type: "button", onclick: () => this.undo_all() },
-        "Undo all");
+      const undo = h("button", { type: "button", onclick: () => {
+        this.undo_all(); // the button goes; the focus goes on to the part's first control
+        const first = "[tabindex='0'], button:not([tabindex]), input, select, textarea";
+        line.nextElementSibling.querySelector(first).focus({ preventScroll: true });
+      } }, "Undo all");
       this.on("state", () => {
         line.hidden = !this.changes;
         line.replaceChildren(
-          `This shows ${this.changes}${this.engine ? "" : " once the model is loaded"}. `,
+          this.engine ? `Changed: ${this.changes}. `
+            : `Once the model is loaded: ${this.changes}. `,
           this.engine ? undo : "");
       });
       return line;
@@ -450,10 +472,10 @@
     // Where a part stands alone, in a chapter, it brings such a field along
     sentence_row() {
       const field = h("input", { type: "text", lang: "de", maxlength: 600,
-        spellcheck: "false", "aria-label": "A German sentence" });
+        spellcheck: "false", id: "tr-field" });
       const { button, status } = this.sentence(field);
-      return h("div", { class: "tr-own" }, h("div", { class: "tr-row" }, field, button),
-        status);
+      return h("div", { class: "tr-own" }, h("label", { for: "tr-field" },
+        "A German sentence"), h("div", { class: "tr-row" }, field, button), status);
     }
 
     // Translate the sentence of the state and look at everything. A later call makes
@@ -476,8 +498,10 @@
         if (late()) return;
         const { search } = this.view; // the old one stays until the new one is there
         this.view = { source: text, read, written, ...seen, search };
+        if (!this.changes) this.untouched = this.view;
         this.tell("status", "");
-        this.say(`Translation: ${this.view.text}`);
+        this.say([this.changes && `Changed: ${this.changes}.`,
+          `Translation: ${this.view.text}`, this.beside].filter(Boolean).join(" "));
         this.tell("view");
         if (!this.has("search") && !this.has("cache")) return;
         const { n_beams, length_penalty } = this.state;
@@ -486,7 +510,7 @@
         this.view.search = found;
         this.tell("search");
       } catch (error) {
-        if (!late()) this.status(`That didn't work: ${error.message}.`);
+        if (!late()) this.status(`That didn’t work: ${error.message}.`);
       }
     }
 
@@ -512,13 +536,13 @@
         const found = JSON.parse(decodeURIComponent(text));
         for (const [name, value] of Object.entries(found)) {
           if (!(name in START) || !is_like(START[name], value, LIMITS[name])) {
-            throw new Error(`${name} can't be ${JSON.stringify(value)}`);
+            throw new Error(`${name} can’t be ${JSON.stringify(value)}`);
           }
         }
         Object.assign(this.state, found);
         return true;
       } catch (error) {
-        this.status(`The address holds a state that can't be read: ${error.message}.`);
+        this.status(`The address holds a state that can’t be read: ${error.message}.`);
         return false;
       }
     }
