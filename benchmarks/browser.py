@@ -13,6 +13,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from book_tools.chromium import find_browser
+from book_tools.sphinx_translator import LATE
 from transformer_lib.pretrained.translator import DEFAULT
 
 SITE = Path(__file__).parents[1] / "_build" / "html"
@@ -58,10 +59,12 @@ def measure(page: Page, factor: int) -> dict[str, float]:
 def main() -> None:
     """Print a table."""
     folder = SITE / "_static" / "translator"
-    scripts = [path for path in folder.glob("*.js") if path.stem != DEFAULT]
+    late = [folder / f"{name}.js" for name in LATE]
+    model = folder / f"{DEFAULT}.js"
+    first = [path for path in folder.glob("*.js") if path not in (*late, model)]
     lines = [
-        f"scripts {compressed(scripts):.1f} kB, "
-        f"model and tokenizer {compressed([folder / f'{DEFAULT}.js']):.0f} kB",
+        f"before the click: scripts {compressed(first):.1f} kB; after it: "
+        f"{compressed(late):.1f} kB, model and tokenizer {compressed([model]):.0f} kB",
         "slower  loaded, in ms  first token  per token  4 beams, a step  longest task",
     ]
     with sync_playwright() as playwright:
