@@ -45,6 +45,7 @@ def test_each_command_explains_its_options(name, options) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith(f"usage: python -m transformer_lib {name} ")
     assert all(option in done.stdout for option in options)
+    assert "exit codes: 0 done; 1 refused or failed" in done.stdout
 
 
 def test_a_sentence_is_translated() -> None:
@@ -58,3 +59,48 @@ def test_an_option_that_does_not_exist_is_refused() -> None:
     done = command("translate", "--beam-size", "4", "der Hund schläft")
     assert done.returncode == 2
     assert "unrecognized arguments: --beam-size" in done.stderr
+
+
+# --- streams ---------------------------------------------------------------------
+
+
+def shell(line: str, given: bytes = b"") -> subprocess.CompletedProcess:
+    """Run a line in which TRANSLATE stands for the command with the smallest model."""
+    words = f"{sys.executable} -m transformer_lib translate --model grammar --beams 1"
+    return subprocess.run(
+        ["bash", "-c", line.replace("TRANSLATE", words)],
+        cwd=ROOT,
+        input=given,
+        capture_output=True,
+    )
+
+
+ERRORS = {
+    "TRANSLATE <&-": "there is no sentence, and standard input is closed",
+    "TRANSLATE 'der Hund' >&-": "standard output is closed",
+    "TRANSLATE 'der Hund' >/dev/full": "standard output: No space left on device",
+    "printf 'der Hund\\nder B\\xe4r\\n' | TRANSLATE": (
+        "standard input, line 2: no UTF-8: "
+        "'utf-8' codec can't decode byte 0xe4 in position 5: invalid continuation byte"
+    ),
+}
+
+
+@pytest.mark.parametrize("line", ERRORS)
+def test_a_stream_that_fails_is_one_line_and_exit_code_1(line) -> None:
+    done = shell(line)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == f"error: {ERRORS[line]}\n"
+
+
+def test_a_reader_that_stops_reading_gets_no_traceback() -> None:
+    """More lines than a pipe holds, and a reader of one."""
+    sentences = b"der Hund schl\xc3\xa4ft\n" * 5_000
+    done = shell("set -o pipefail; TRANSLATE | head -n 1", sentences)
+    assert done.stdout == b"the dog sleeps\n"
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_lines_of_standard_input_are_translated() -> None:
+    done = shell("TRANSLATE", "der Hund schläft\r\nder Hund schläft".encode())
+    assert done.stdout == b"the dog sleeps\n" * 2

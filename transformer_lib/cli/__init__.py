@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from transformer_lib.cli.shell import EXIT_CODES, good_manners
+
 COMMANDS = {
     "translate": "translate sentences with a shipped model or one of your own",
     "train": "train a translator or a classifier as a recipe says",
@@ -14,6 +16,11 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Hand the command line to the command that its first word names."""
+    with good_manners():
+        _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> None:
     first, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     if first in COMMANDS:
         import_module(f"transformer_lib.cli.{first}").main(rest)
@@ -22,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m transformer_lib",
         usage=f"%(prog)s {{{','.join(COMMANDS)}}} ...",
         description="The book's commands. Each has a --help of its own.",
+        epilog=EXIT_CODES,
     )
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
     for name, does in COMMANDS.items():

@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from transformer_lib.cli.shell import EXIT_CODES
 from transformer_lib.pretrained.translator import load, shipped_models
 from transformer_lib.training.evaluate import describe, evaluate, read_recipe_of
 
@@ -18,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m transformer_lib score",
         description="Measure models on the test sentences of their corpus.",
+        epilog=EXIT_CODES,
     )
     parser.add_argument(
         "model", nargs="*", help="name or folder (default: all shipped models)"

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from transformer_lib.acceleration import keep_freed_memory
+from transformer_lib.cli.shell import EXIT_CODES
 from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import SCORES
 from transformer_lib.training import classification
@@ -102,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m transformer_lib train",
         description="Train a translator or a classifier as a recipe says.",
+        epilog=EXIT_CODES,
     )
     parser.add_argument(
         "--config",

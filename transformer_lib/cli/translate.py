@@ -8,14 +8,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from transformer_lib.cli.shell import EXIT_CODES, read_lines
 from transformer_lib.pretrained.translator import DEFAULT, load
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line, translate, and print one translation per line."""
     options = _parser().parse_args(arguments)
-    sentences = options.sentence or [line.rstrip("\n") for line in sys.stdin]
     try:
+        sentences = options.sentence or read_lines()
         translations = load(options.model).translate(sentences, options.beams)
     except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")
@@ -27,6 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m transformer_lib translate",
         description="Translate sentences with a shipped model or one of your own.",
+        epilog=EXIT_CODES,
     )
     parser.add_argument("sentence", nargs="*", help="default: lines of standard input")
     parser.add_argument(

@@ -243,9 +243,8 @@ def difference(first: Recipe, second: Recipe) -> str | None:
 
 
 def _parse(path: Path, loads: Any) -> Recipe:
-    text = path.read_text(encoding="utf-8")
     try:
-        tables = loads(text)
+        tables = loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return make_recipe(tables, str(path))
