@@ -102,7 +102,9 @@ def test_the_chosen_schedule_is_equation_3(d_model: int, warmup: int) -> None:
               for p in marks(svg, "learning rate")}  # fmt: skip
     assert len(points) == 81
     for step, rate in points.items():  # labels have two digits
-        assert rate == pytest.approx(learning_rate(step, d_model, warmup), rel=5e-2)
+        assert rate == pytest.approx(
+            learning_rate(int(step), d_model, warmup), rel=5e-2
+        )
 
 
 class TestAttention:

@@ -32,8 +32,11 @@ def on_meta(name: str) -> Transformer:
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1, not 1.0"),
         ({"attention_dropout": -0.1}, "attention_dropout must be .* not -0.1"),
         ({"activation_dropout": 2.0}, "activation_dropout must be .* not 2.0"),
-        ({"norm_eps": 0.0}, "norm_eps must be above 0, not 0.0"),
-        ({"embedding_norm_eps": -1.0}, "embedding_norm_eps must be above 0, not -1"),
+        ({"norm_eps": 0.0}, "norm_eps must be above 0 and at most 1, not 0.0"),
+        (
+            {"embedding_norm_eps": -1.0},
+            "embedding_norm_eps must be above 0 and at most 1, not -1",
+        ),
         ({"activation": "tanh"}, "activation must be one of .* not 'tanh'"),
         ({"tie_embeddings": "some"}, "tie_embeddings must be one of .* not 'some'"),
         ({"src_vocab_size": 12}, "one vocabulary for both .* 12 and 10"),

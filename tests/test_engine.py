@@ -280,7 +280,7 @@ def test_what_cannot_be_read_is_refused() -> None:
         (torch.ones(3, 1).long(), ValueError, "3 rows are to be decoded, .* for 4"),
         (torch.full((4, 1), VOCAB), ValueError, "id 7 is outside the vocabulary of 7"),
         (torch.full((4, 2), -1), ValueError, "id -1 is outside the vocabulary of 7"),
-        (torch.ones(4, 1), TypeError, "token ids must be integers, not torch.float32"),
+        (torch.ones(4, 1), TypeError, "token ids must be integers of 64 or 32 b"),
         (torch.ones(4, 0).long(), ValueError, r"shape \(4, 0\) are empty"),
         (torch.ones(4).long(), ValueError, "must have 2 dimensions"),
         (torch.ones(4, 6).long(), ValueError, "6 positions were requested, but only 5"),

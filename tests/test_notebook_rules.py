@@ -215,7 +215,7 @@ PAGE_MISTAKES = [  # rule, mistake, what the rule says
     ("remote", shown(vega={"data": {"url": "https://a.b/c.json"}}), "a.b/c.json"),
     ("addresses", printed(name="stdout", text="<f at 0x7f12aa34bb56>"), "memory addr"),
     ("stored_form", put(CODE, metadata={"execution": {"t": 2024}}), "not stored clean"),
-    ("stored_form", put(ONE, source="## One\n" + "word " * 100_000), "must be under"),
+    ("stored_form", put(ONE, source="## One\n" + "word " * 130_000), "must be under"),
     # links and pictures
     ("pictures", change("## Three", "three dots", ""), "three.svg without alt text"),
     ("pictures", add("![a](https://a.org/a.svg)"), "picture from another site"),

@@ -213,7 +213,8 @@ def test_all_shipped_weights_together_stay_below_25_mib() -> None:
 def test_the_command_translates_arguments_and_lines(saved, capsys, monkeypatch) -> None:
     translate.main(["--model", str(saved), *TEXTS])
     by_arguments = capsys.readouterr().out
-    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(TEXTS) + "\n"))
+    lines = io.TextIOWrapper(io.BytesIO(("\n".join(TEXTS) + "\n").encode()))
+    monkeypatch.setattr(sys, "stdin", lines)
     translate.main(["--model", str(saved)])
     assert capsys.readouterr().out == by_arguments
     assert by_arguments.splitlines() == load(saved).translate(TEXTS, n_beams=4)

@@ -16,6 +16,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from transformer_lib.data.batches import Batch
 from transformer_lib.data.examples import split_words
 from transformer_lib.generation.greedy import without_dropout
+from transformer_lib.model.checks import check_texts
 from transformer_lib.model.transformer import Transformer
 
 
@@ -198,6 +199,8 @@ def _score(
 
 
 def _check_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    check_texts("hypotheses", hypotheses)
+    check_texts("references", references)
     if len(hypotheses) != len(references) or not references:
         raise ValueError(
             f"{len(hypotheses)} translations and {len(references)} references: there "

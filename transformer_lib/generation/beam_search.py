@@ -17,6 +17,7 @@ from transformer_lib.generation.constraints import (
     without_dropout,
 )
 from transformer_lib.generation.incremental import Decoding, make_decoder
+from transformer_lib.model.checks import check_finite, check_integers
 from transformer_lib.model.transformer import Transformer
 
 EarlyStopping = bool | Literal["never"]
@@ -62,7 +63,7 @@ def beam_search(  # noqa: PLR0913
         ValueError: a sentence is all padding or too long, the config does not fit the
             model, the beam is wider than the vocabulary, or logits are not finite.
     """
-    check_options(model, n_beams, early_stopping)
+    check_options(model, n_beams, early_stopping, length_penalty)
     options = BeamOptions(n_beams, length_penalty, early_stopping)
     with without_dropout(model):
         processor = LogitsProcessor(model, src, config)
@@ -155,9 +156,14 @@ def best_candidates(
 
 
 def check_options(
-    model: Transformer, n_beams: int, early_stopping: EarlyStopping
+    model: Transformer,
+    n_beams: int,
+    early_stopping: EarlyStopping,
+    length_penalty: float = 1.0,
 ) -> None:
-    """Refuse a beam that is of no use, or an unknown rule of stopping."""
+    """Refuse a beam that is of no use, an unknown rule of stopping, a score of NaN."""
+    check_integers(n_beams=n_beams)
+    check_finite(-10.0, 10.0, length_penalty=length_penalty)
     vocab_size = model.config.tgt_vocab_size
     if not 1 <= n_beams <= vocab_size:
         raise ValueError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.model.checks import check_ids
+from transformer_lib.model.checks import check_ids, check_integers
 from transformer_lib.model.masks import padding_mask
 from transformer_lib.model.transformer import Transformer
 
@@ -43,6 +43,9 @@ class GenerationConfig:
     def __post_init__(self) -> None:
         """Refuse what no target can keep to."""
         longest = [self.max_len] if isinstance(self.max_len, int) else self.max_len
+        check_integers(bos_id=self.bos_id, eos_id=self.eos_id, min_len=self.min_len)
+        for value in longest:
+            check_integers(max_len=value)
         for name, value in (("min_len", self.min_len), ("max_len", min(longest))):
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, not {value}")

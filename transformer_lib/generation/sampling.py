@@ -7,6 +7,7 @@ from torch import Tensor
 
 from transformer_lib.generation.constraints import GenerationConfig, Hypothesis
 from transformer_lib.generation.greedy import decode
+from transformer_lib.model.checks import check_integers
 from transformer_lib.model.transformer import Transformer
 
 
@@ -64,6 +65,8 @@ def keep_top_p(probabilities: Tensor, p: float) -> Tensor:
 
 def check_sampling(config: SamplingConfig) -> None:
     """Refuse values with which nothing can be drawn."""
+    if config.top_k is not None:
+        check_integers(top_k=config.top_k)
     if not 0 < config.temperature < float("inf"):
         raise ValueError(
             f"temperature must be above 0 and finite, not {config.temperature}; "

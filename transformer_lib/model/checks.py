@@ -4,6 +4,8 @@ The classes call these functions where a value enters, so that their own lines r
 like the paper.
 """
 
+import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +24,44 @@ def check_sizes(**sizes: int) -> None:
     if min(sizes.values()) < 1:
         names, values = " and ".join(sizes), " and ".join(map(str, sizes.values()))
         raise ValueError(f"{names} must be at least 1, not {values}")
+
+
+def check_integers(**values: int) -> None:
+    """Refuse what is no integer: True and 2.0 are none either.
+
+    Raises:
+        TypeError: naming the value.
+    """
+    for name, value in values.items():
+        if type(value) is not int:
+            raise TypeError(f"{name} must be an integer, not {value!r}")
+
+
+def check_finite(low: float, high: float, **values: float) -> None:
+    """Refuse what is no number from low to high.
+
+    Raises:
+        TypeError: it is no number; True is none.
+        ValueError: it is out of range, or NaN.
+    """
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(f"{name} must be a number, not {value!r}")
+        if not (low <= value <= high and math.isfinite(value)):
+            raise ValueError(f"{name} must be from {low} to {high}, not {value}")
+
+
+def check_texts(name: str, texts: Iterable[str]) -> None:
+    """Refuse one text where a list of texts belongs: its letters would be texts.
+
+    Raises:
+        TypeError: naming what it is, or which of the texts is none.
+    """
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+        raise TypeError(f"{name} must be a list of texts, not {texts!r:.80}")
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}: number {number} must be a text, not {text!r:.80}")
 
 
 def check_heads(d_model: int, n_heads: int) -> None:
@@ -80,8 +120,8 @@ def check_ids(ids: Tensor, vocab_size: int | None = None) -> None:
             vocabulary.
         TypeError: ids are not integers.
     """
-    if ids.is_floating_point() or ids.dtype == torch.bool:
-        raise TypeError(f"token ids must be integers, not {ids.dtype}")
+    if ids.dtype not in (torch.int64, torch.int32):  # what nn.Embedding reads
+        raise TypeError(f"token ids must be integers of 64 or 32 bits, not {ids.dtype}")
     if ids.dim() != 2:
         raise ValueError(
             f"ids must have 2 dimensions (batch, length), not {ids.dim()}: "
@@ -192,10 +232,16 @@ def check_heads_fit(
         mask: boolean, broadcastable to (..., q_len, k_len), or None.
 
     Raises:
-        ValueError: sizes do not fit, or a sequence is empty.
-        TypeError: mask is not boolean.
+        ValueError: sizes do not fit, or a sequence or a vector is empty.
+        TypeError: mask is not boolean, or the others are not numbers of one kind with
+            a fraction.
     """
     for name, x in (("query", query), ("key", key), ("value", value)):
+        if not x.is_floating_point() or x.dtype != query.dtype:
+            raise TypeError(
+                f"query, key and value must share a floating-point type, not {x.dtype} "
+                f"in {name}"
+            )
         if x.dim() < 2:
             raise ValueError(
                 f"{name} needs at least 2 dimensions (..., length, width), "
@@ -211,10 +257,19 @@ def check_heads_fit(
             "every key needs its value"
         )
     for name, x in (("query", query), ("key", key)):
-        if x.size(-2) == 0:
-            raise ValueError(f"{name} has length 0, but needs at least 1 position")
+        if 0 in x.shape[-2:]:
+            raise ValueError(
+                f"{name} of shape {tuple(x.shape)} needs at least 1 position, each of "
+                "at least 1 number"
+            )
+    leading = [tuple(x.shape[:-2]) for x in (query, key, value)]
+    try:
+        batch = torch.broadcast_shapes(*leading)
+    except RuntimeError:
+        raise ValueError(
+            f"query, key and value do not broadcast: their leading sizes are {leading}"
+        ) from None
     if mask is not None:
-        batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
         check_mask(mask, (*batch, query.size(-2), key.size(-2)))
 
 

@@ -110,8 +110,8 @@ class TransformerConfig:
                 )
         for name in ("norm_eps", "embedding_norm_eps"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} must be above 0, not {value}")
+            if value is not None and not 0 < value <= 1:
+                raise ValueError(f"{name} must be above 0 and at most 1, not {value}")
 
     def _check_choices(self) -> None:
         for name, choices in (

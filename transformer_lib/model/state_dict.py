@@ -42,10 +42,14 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor], source: str) -> N
         source: what messages call the weights, their file, say.
 
     Raises:
-        ValueError: a tensor is missing, too many, or of another shape.
+        ValueError: a tensor is missing, too many, or of another shape, or holds a
+            number that is not finite.
     """
     own = dict(model.named_parameters())
     check_fit(weights, own, source, "the model")
+    for name, tensor in weights.items():
+        if not torch.isfinite(tensor).all():
+            raise ValueError(f"{source}: {name} holds NaN or infinity: it is broken")
     with torch.no_grad():
         for name, parameter in own.items():
             parameter.copy_(weights[name])

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import nn
@@ -25,6 +26,7 @@ from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.constraints import GenerationConfig, without_dropout
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.incremental import Decoding, make_decoder
+from transformer_lib.model.checks import check_integers, check_texts
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.state_dict import load_weights
 from transformer_lib.model.transformer import Transformer
@@ -81,9 +83,12 @@ class Translator:
             One translation each, in the order given.
 
         Raises:
+            TypeError: sentences is a text instead of a list of texts.
             ValueError: a sentence holds no word, or is longer than the model allows;
                 its number, from 1, is in the message.
         """
+        check_texts("sentences", sentences)
+        check_integers(n_beams=n_beams, batch_tokens=batch_tokens, extra_len=extra_len)
         ids = [self._encode(i, text) for i, text in enumerate(sentences, start=1)]
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]), reverse=True)
         translations = [""] * len(ids)
@@ -203,11 +208,18 @@ def config_from(fields: dict[str, Any]) -> TransformerConfig:
 def save_model(
     folder: Path, model: nn.Module, config: dict, tokenizer: Tokenizer
 ) -> None:
-    """Write the three files of a model; weights that are tied are stored once."""
+    """Write the three files of a model; weights that are tied are stored once.
+
+    Raises:
+        ValueError: a weight is NaN or too large for half precision; nothing is written.
+    """
     weights = {
         name: parameter.detach().half().contiguous()
         for name, parameter in model.named_parameters()
     }
+    for name, weight in weights.items():
+        if not torch.isfinite(weight).all():
+            raise ValueError(f"{name} does not fit into half precision, or holds NaN")
     write_bytes(folder / WEIGHTS, save(weights))
     write_text(folder / CONFIG, json.dumps(config, indent=1) + "\n")
     tokenizer.save(folder / TOKENIZER)

@@ -96,9 +96,11 @@ def train_step(
         The loss before the step, in nats per target.
 
     Raises:
-        ValueError: there is no batch, or the gradient is not finite.
+        ValueError: there is no batch, max_norm is not above 0, or the gradient is not
+            finite.
     """
     check_batches(batches)
+    check_max_norm(max_norm)
     n_targets = sum(batch.n_targets for batch in batches)
     optimizer.zero_grad()
     nats = 0.0
@@ -116,6 +118,12 @@ def check_batches(batches: Sequence[Any]) -> None:
     """Refuse a step without batches."""
     if not batches:
         raise ValueError("a step needs at least 1 batch, but got 0")
+
+
+def check_max_norm(max_norm: float) -> None:
+    """Refuse a norm that would turn the gradient around, or leave nothing of it."""
+    if not max_norm > 0:
+        raise ValueError(f"max_norm must be above 0, not {max_norm}")
 
 
 def check_gradient(norm: Tensor, nats: float, step: int) -> None:

@@ -85,7 +85,8 @@ def label_smoothed_loss(
         A scalar, in nats.
 
     Raises:
-        ValueError: shapes do not fit, or smoothing is out of range.
+        ValueError: shapes do not fit, an id has no score, or smoothing is out of range.
+        TypeError: logits are not floating-point numbers, or tgt_out not torch.int64.
     """
     check_loss_input(logits, tgt_out, smoothing)
     log_probs = at_least_float32(logits).log_softmax(dim=-1)
@@ -105,6 +106,19 @@ def check_loss_input(logits: Tensor, tgt_out: Tensor, smoothing: float) -> None:
             f"logits of shape {tuple(logits.shape)} do not belong to tgt_out of shape "
             f"{tuple(tgt_out.shape)}"
         )
+    if logits.dim() == 0 or 0 in logits.shape:
+        raise ValueError(f"logits of shape {tuple(logits.shape)} hold no scores")
+    if not logits.is_floating_point():
+        raise TypeError(f"logits must be floating-point numbers, not {logits.dtype}")
+    if tgt_out.dtype != torch.int64:
+        raise TypeError(f"tgt_out must hold torch.int64, not {tgt_out.dtype}")
+    if tgt_out.device.type != "meta":
+        lowest, highest = (bound.item() for bound in tgt_out.aminmax())
+        if lowest < 0 or highest >= logits.size(-1):
+            raise ValueError(
+                f"tgt_out holds ids from {lowest} to {highest}, but there are scores "
+                f"of {logits.size(-1)} tokens"
+            )
 
 
 def at_least_float32(x: Tensor) -> Tensor:

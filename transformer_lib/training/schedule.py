@@ -3,6 +3,8 @@
 from torch import nn
 from torch.optim import Adam, Optimizer
 
+from transformer_lib.model.checks import check_finite, check_integers
+
 
 def learning_rate(step: int, d_model: int, warmup: int, scale: float = 1.0) -> float:
     """Return the paper's learning rate (equation 3): up in a line, down as a root.
@@ -17,14 +19,17 @@ def learning_rate(step: int, d_model: int, warmup: int, scale: float = 1.0) -> f
         scale: a factor of our own; 1 in the paper.
 
     Raises:
-        ValueError: step, d_model or warmup is below 1.
+        TypeError: step, d_model or warmup is no integer.
+        ValueError: one of these is below 1, or scale is negative or not finite.
     """
-    check_counts(step, d_model, warmup)
+    check_counts(step, d_model, warmup, scale)
     return scale * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-def check_counts(step: int, d_model: int, warmup: int) -> None:
+def check_counts(step: int, d_model: int, warmup: int, scale: float) -> None:
     """Refuse a step 0, of which the schedule has no rate, and sizes below 1."""
+    check_integers(step=step, d_model=d_model, warmup=warmup)
+    check_finite(0.0, 1e9, scale=scale)
     if min(step, d_model, warmup) < 1:
         raise ValueError(
             "step, d_model and warmup must be at least 1, not "

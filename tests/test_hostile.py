@@ -1,0 +1,296 @@
+"""The documented result or the documented error: the public API under any input."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import transformer_lib as tl
+from transformer_lib.evaluation.scores import bleu, chrf, exact_match
+from transformer_lib.training.loop import train_step
+from transformer_lib.training.recipe import Recipe, make_recipe
+from transformer_lib.training.schedule import learning_rate
+
+REFUSED = (ValueError, TypeError)
+fast = settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,  # the same cases every time
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+numbers = st.one_of(
+    st.integers(-3, 12),
+    st.sampled_from([0.0, 0.5, 1.0, 1.5, -1.0, math.nan, math.inf, -math.inf]),
+    st.sampled_from([True, False, None, "", "x", "2", 10**6]),
+)
+sizes = st.one_of(st.integers(1, 8), numbers.filter(lambda x: x != 10**6))
+texts = st.one_of(
+    st.text(max_size=30),
+    st.sampled_from(
+        ["\x00", "\ufeff", "אבגד", "\u202eabc", "a" * 10_000, "$x^2$", "👩‍👧", "\ud800"]
+    ),
+)
+dtypes = st.sampled_from(
+    [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+     torch.float32, torch.float16, torch.bfloat16, torch.complex64]
+)  # fmt: skip
+
+
+@st.composite
+def tensors(draw: Any, most: int = 4) -> Tensor:
+    shape = [draw(st.integers(0, 5)) for _ in range(draw(st.integers(0, most)))]
+    dtype = draw(dtypes)
+    values = torch.randint(-2, 14, shape).to(dtype)
+    if values.dim() >= 2 and draw(st.booleans()):
+        values = values.transpose(0, 1)  # other strides
+    return values
+
+
+def attempt(function: Any, *arguments: Any, **more: Any) -> Any:
+    """Call a function; its result, or None if it refused in a documented way."""
+    before = copy.deepcopy((arguments, more))
+    try:
+        result = function(*arguments, **more)
+    except REFUSED as error:
+        assert str(error), "an error says what is wrong"
+        result = None
+    assert same(before, (arguments, more)), "an argument has changed"
+    return result
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
+    if isinstance(one, float) and math.isnan(one):
+        return math.isnan(other)
+    return isinstance(one, torch.nn.Module) or one == other or repr(one) == repr(other)
+
+
+@pytest.fixture(scope="module")
+def translator() -> tl.Translator:
+    return tl.load("grammar")
+
+
+@pytest.fixture(scope="module")
+def small() -> tl.Transformer:
+    torch.manual_seed(0)
+    config = tl.TransformerConfig(
+        src_vocab_size=12, tgt_vocab_size=12, d_model=8, n_heads=2, d_ff=8,
+        n_encoder_layers=1, n_decoder_layers=1, max_len=16,
+    )  # fmt: skip
+    return tl.Transformer(config).eval()
+
+
+CONFIG = list(tl.TransformerConfig.__dataclass_fields__)
+GENERATION = list(tl.GenerationConfig.__dataclass_fields__)
+SAMPLING = list(tl.SamplingConfig.__dataclass_fields__)
+
+
+@fast
+@given(st.dictionaries(st.sampled_from(CONFIG), sizes, max_size=4))
+def test_a_configuration(changes) -> None:
+    sizes = dict.fromkeys(
+        ("src_vocab_size", "tgt_vocab_size", "d_model", "n_heads", "d_ff", "max_len"), 8
+    )
+    sizes |= {"n_encoder_layers": 1, "n_decoder_layers": 1}
+    config = attempt(tl.TransformerConfig, **{**sizes, **changes})
+    if config is not None:
+        model = tl.Transformer(config)
+        assert all(torch.isfinite(p).all() for p in model.parameters())
+
+
+@fast
+@given(st.dictionaries(st.sampled_from(GENERATION), numbers, max_size=3))
+def test_what_a_target_must_keep_to(small, changes) -> None:
+    start = {"bos_id": 1, "eos_id": 2, "max_len": 5}
+    config = attempt(tl.GenerationConfig, **{**start, **changes})
+    if config is not None:
+        attempt(tl.greedy_decode, small, torch.tensor([[5, 6, 2]]), config)
+
+
+@fast
+@given(st.dictionaries(st.sampled_from(SAMPLING), numbers, max_size=3))
+def test_what_is_drawn_from(changes) -> None:
+    config = attempt(tl.SamplingConfig, **changes)
+    if config is not None:
+        p = config.probabilities(torch.tensor([[0.0, 1.0, -torch.inf, 3.0]]))
+        torch.testing.assert_close(p.sum(), torch.tensor(1.0))
+
+
+@fast
+@given(n_beams=numbers, length_penalty=numbers)
+def test_a_beam_search(small, n_beams, length_penalty) -> None:
+    config = tl.GenerationConfig(bos_id=1, eos_id=2, max_len=4)
+    found = attempt(
+        tl.beam_search,
+        small,
+        torch.tensor([[5, 6, 2]]),
+        config,
+        n_beams,
+        length_penalty,
+    )
+    if found is not None:
+        assert all(math.isfinite(each.score) for each in found[0])
+
+
+@fast
+@given(st.lists(numbers, min_size=2, max_size=4))
+def test_attention_is_constructed(values) -> None:
+    attempt(tl.MultiHeadAttention, *values)
+
+
+@fast
+@given(tensors(), tensors(), tensors(), st.one_of(st.none(), tensors()))
+def test_attention_of_any_tensors(query, key, value, mask) -> None:
+    attempt(tl.scaled_dot_product_attention, query, key, value, mask)
+
+
+@fast
+@given(src=tensors(3), tgt_in=tensors(3))
+def test_a_model_reads_any_ids(small, src, tgt_in) -> None:
+    logits = attempt(small, src, tgt_in)
+    if logits is not None:
+        assert logits.shape == (*tgt_in.shape, 12)
+        assert torch.isfinite(logits).all()
+
+
+@fast
+@given(tensors(3), numbers)
+def test_masks(ids, number) -> None:
+    attempt(tl.padding_mask, ids, number)
+    mask = attempt(tl.causal_mask, number) if number != 10**6 else None  # 1 TB
+    assert mask is None or mask.dtype == torch.bool
+
+
+@fast
+@given(st.lists(st.lists(st.integers(-2, 12), max_size=5), max_size=4), numbers)
+def test_a_batch_of_any_rows(rows, pad_id) -> None:
+    batch = attempt(tl.pad_batch, rows, pad_id)
+    assert batch is None or batch.shape[0] == len(rows)
+
+
+@fast
+@given(tensors(), tensors(), numbers, numbers)
+def test_a_loss(logits, targets, pad_id, smoothing) -> None:
+    attempt(tl.label_smoothed_loss, logits, targets, pad_id, smoothing)
+
+
+@fast
+@given(texts)
+def test_any_text_is_encoded_or_refused(translator, text) -> None:
+    tokenizer = translator.tokenizer
+    ids = attempt(tokenizer.encode, text)
+    assert ids is None or all(0 <= i < len(tokenizer) for i in ids)
+
+
+@settings(fast, max_examples=60)
+@given(st.one_of(texts, st.lists(st.one_of(texts, numbers), max_size=3), numbers))
+def test_anything_is_translated_or_refused(translator, sentences) -> None:
+    found = attempt(translator.translate, sentences)
+    assert found is None or len(found) == len(sentences)
+    assert found is None or not isinstance(sentences, str)
+
+
+@fast
+@given(st.one_of(texts, st.lists(texts, max_size=3)), st.lists(texts, max_size=3))
+def test_scores_of_any_texts(hypotheses, references) -> None:
+    for score in bleu, chrf:
+        found = attempt(score, hypotheses, references, n_bootstrap=0)
+        assert found is None or 0 <= found.value <= 100.001
+    attempt(exact_match, hypotheses, references)
+
+
+@fast
+@given(numbers, numbers, numbers, numbers)
+def test_a_learning_rate(step, d_model, warmup, scale) -> None:
+    rate = attempt(learning_rate, step, d_model, warmup, scale)
+    assert rate is None or (math.isfinite(rate) and rate >= 0)
+
+
+DATA = ["corpus", "tokens", "max_len", "source"]
+TRAINING = ["steps", "warmup", "save_every", "average", "max_norm", "rate_scale",
+            "smoothing", "seed", "precision", "batch_tokens", "task", "epochs"]  # fmt: skip
+
+
+@fast
+@given(
+    st.dictionaries(st.sampled_from(TRAINING), numbers, max_size=3),
+    st.dictionaries(st.sampled_from([*CONFIG, "x"]), numbers, max_size=3),
+    st.dictionaries(
+        st.sampled_from(["corpus", "tokens", "max_len", "source"]), numbers
+    ),
+)
+def test_a_recipe(training, model, data) -> None:
+    found = attempt(
+        make_recipe,
+        {"data": {"corpus": "grammar", **data}, "model": model,
+         "training": {"steps": 4, "save_every": 2, **training}},
+    )  # fmt: skip
+    assert found is None or isinstance(found, Recipe)
+
+
+# --- cases that once went wrong ---------------------------------------------------
+
+
+def test_one_text_is_no_list_of_texts(translator) -> None:
+    for wrong in "Hund", b"Hund", 3, None:
+        with pytest.raises(TypeError, match="sentences must be a list of texts, not "):
+            translator.translate(wrong)
+    with pytest.raises(TypeError, match="sentences: number 2 must be a text, not 3"):
+        translator.translate(["der Hund", 3])
+    with pytest.raises(
+        TypeError, match="hypotheses must be a list of texts, not 'abc'"
+    ):
+        bleu("abc", "abc")
+
+
+def test_a_search_keeps_to_numbers(small) -> None:
+    src = torch.tensor([[5, 6, 2]])
+    config = tl.GenerationConfig(bos_id=1, eos_id=2, max_len=4)
+    for penalty in math.nan, math.inf, 1e308:
+        with pytest.raises(
+            ValueError, match=r"length_penalty must be from -10\.0 to 10"
+        ):
+            tl.beam_search(small, src, config, 2, penalty)
+    with pytest.raises(TypeError, match="n_beams must be an integer, not True"):
+        tl.beam_search(small, src, config, True)
+    with pytest.raises(TypeError, match=r"bos_id must be an integer, not 1\.5"):
+        tl.GenerationConfig(bos_id=1.5, eos_id=2, max_len=4)
+
+
+def test_a_step_goes_down(translator) -> None:
+    for wrong in -1, 0, math.nan:
+        with pytest.raises(ValueError, match="max_norm must be above 0, not "):
+            train_step(translator.model, None, None, [object()], wrong)
+
+
+def test_broken_weights_are_named(translator, tmp_path) -> None:
+    broken = copy.deepcopy(translator)
+    with torch.no_grad():
+        broken.model.encoder.layers[0].self_attn.q_proj.weight[0, 0] = 1e6
+    name = r"encoder\.layers\.0\.self_attn\.q_proj\.weight"
+    with pytest.raises(ValueError, match=f"{name} does not fit into half precision"):
+        broken.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    translator.save(tmp_path / "model")
+    from safetensors.torch import load_file, save_file
+
+    path = tmp_path / "model" / "model.safetensors"
+    weights = load_file(path)
+    weights["encoder.layers.0.self_attn.q_proj.weight"][0, 0] = math.nan
+    save_file(weights, path)
+    with pytest.raises(ValueError, match=rf"model\.safetensors: {name} holds NaN"):
+        tl.load(tmp_path / "model")
