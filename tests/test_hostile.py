@@ -222,7 +222,8 @@ def test_a_learning_rate(step, d_model, warmup, scale) -> None:
 
 DATA = ["corpus", "tokens", "max_len", "source"]
 TRAINING = ["steps", "warmup", "save_every", "average", "max_norm", "rate_scale",
-            "smoothing", "seed", "precision", "batch_tokens", "task", "epochs"]  # fmt: skip
+            "smoothing", "seed", "precision", "batch_tokens", "task",
+            "epochs"]  # fmt: skip
 
 
 @fast

@@ -259,8 +259,8 @@ def check_heads_fit(
     for name, x in (("query", query), ("key", key)):
         if 0 in x.shape[-2:]:
             raise ValueError(
-                f"{name} of shape {tuple(x.shape)} needs at least 1 position, each of "
-                "at least 1 number"
+                f"{name} has length {x.size(-2)} and width {x.size(-1)}, but both must "
+                "be at least 1"
             )
     leading = [tuple(x.shape[:-2]) for x in (query, key, value)]
     try:
