@@ -292,8 +292,8 @@ def test_inputs_that_do_not_fit_are_refused(shapes, message) -> None:
 
 @pytest.mark.parametrize("with_gradient", [True, False])
 def test_bfloat16_agrees_with_single_precision(with_gradient) -> None:
-    attention = draw_parameters(MultiHeadAttention(D_MODEL, N_HEADS)).float()
     torch.manual_seed(0)
+    attention = draw_parameters(MultiHeadAttention(D_MODEL, N_HEADS)).float()
     x = torch.randn(2, 5, D_MODEL)
     mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
     mask[1, ..., 3:] = False
