@@ -61,6 +61,16 @@ def test_an_option_that_does_not_exist_is_refused() -> None:
     assert "unrecognized arguments: --beam-size" in done.stderr
 
 
+def test_terms_that_are_not_open_are_told() -> None:
+    done = command("translate", "--model", "multi30k-de-en", "Ein Hund.")
+    assert done.stderr.startswith("The terms of multi30k-de-en: the publishers allow ")
+    assert "research and education" in done.stderr
+    listed = command("translate", "--help").stdout
+    assert "  home-assistant: Apache License 2.0; the notice is beside" in listed
+    free = command("translate", "Das Licht ist an.")
+    assert (free.stdout, free.stderr) == ("The light is on.\n", "")
+
+
 # --- streams ---------------------------------------------------------------------
 
 

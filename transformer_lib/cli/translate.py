@@ -1,7 +1,8 @@
-"""The command that translates: `python -m transformer_lib translate "Ein Hund rennt."`.
+"""The command that translates, `python -m transformer_lib translate "Hallo Welt."`.
 
-The default model translates German into English and has learned from captions of
-pictures. Without a sentence, the command reads standard input, one sentence per line.
+The default model translates German sentences of a smart home into English; everyone
+may use it for everything. Whoever chooses another one is told its terms. Without a
+sentence, the command reads standard input, one sentence per line.
 """
 
 import argparse
@@ -9,7 +10,9 @@ import sys
 from collections.abc import Sequence
 
 from transformer_lib.cli.shell import EXIT_CODES, read_lines
-from transformer_lib.pretrained.translator import DEFAULT, load
+from transformer_lib.pretrained.translator import load, read_terms, shipped_models
+
+FREE = "home-assistant"  # a model that may be used for everything
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -18,22 +21,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         sentences = options.sentence or read_lines()
         translations = load(options.model).translate(sentences, options.beams)
+        terms = read_terms(options.model)
     except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")
+    if terms and "no open license" in terms and sys.stderr:
+        sys.stderr.write(f"The terms of {options.model}: {terms}\n")
     for translation in translations:
         sys.stdout.write(translation + "\n")
+
+
+def _list_terms() -> str:
+    lines = (f"  {name}: {read_terms(name)}" for name in shipped_models())
+    return "\n".join(["terms of the shipped models:", *lines])
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m transformer_lib translate",
         description="Translate sentences with a shipped model or one of your own.",
-        epilog=EXIT_CODES,
+        epilog="\n\n".join([_list_terms(), EXIT_CODES]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("sentence", nargs="*", help="default: lines of standard input")
     parser.add_argument(
         "--model",
-        default=DEFAULT,
+        default=FREE,
         help="name of a shipped model, or the folder of a run (default: %(default)s)",
     )
     parser.add_argument(

@@ -205,6 +205,21 @@ def config_from(fields: dict[str, Any]) -> TransformerConfig:
     return TransformerConfig(**fields)
 
 
+def read_terms(name: str | Path) -> str | None:
+    """Return under which terms a model may be used, as its card says; None without one.
+
+    Args:
+        name: as for `load`.
+    """
+    card = find(name) / "README.md"
+    if not card.is_file():
+        return None
+    lines = card.read_text(encoding="utf-8").splitlines()
+    terms = (line.removeprefix("- Terms: ") for line in lines)
+    return next((found for found, line in zip(terms, lines, strict=True)
+                 if found != line), None)  # fmt: skip
+
+
 def save_model(
     folder: Path, model: nn.Module, config: dict, tokenizer: Tokenizer
 ) -> None:
