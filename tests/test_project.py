@@ -93,7 +93,7 @@ def test_an_action_that_can_change_is_seen(action):
     assert unpinned(f"{workflow}\n        uses: {action}\n") == [action]
 
 
-def test_only_the_job_that_publishes_may_write():
+def test_only_jobs_that_publish_or_tell_may_write():
     may = {}
     for path in WORKFLOWS:
         workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -101,4 +101,10 @@ def test_only_the_job_that_publishes_may_write():
         for name, job in workflow["jobs"].items():
             if "permissions" in job:
                 may[path.stem, name] = job["permissions"]
-    assert may == {("pages", "deploy"): {"pages": "write", "id-token": "write"}}
+    assert may == {
+        ("pages", "deploy"): {"pages": "write", "id-token": "write"},
+        ("next", "tell"): {"issues": "write"},
+    }
+    installing = yaml.safe_load(WORKFLOWS[0].with_name("next.yml").read_text())
+    told = installing["jobs"]["tell"]["steps"]
+    assert all("pip" not in step.get("run", "") for step in told)
