@@ -32,7 +32,13 @@ BOOTSTRAP = """\
 try:
     import transformer_lib
 except ModuleNotFoundError:  # in Colab: fetch the library once
-    %pip install -q "git+{address}\""""
+    book = "{address}"
+    if book.endswith("/OWNER" + "/REPO"):
+        raise RuntimeError(
+            f"{{book}} is no address: whoever gave you this copy "
+            "has not run make repository URL=... yet"
+        )
+    %pip install -q "git+{{book}}\""""
 BOOTSTRAP_START = "try:\n    import transformer_lib\n"
 COLAB = "https://colab.research.google.com/github/{slug}/blob/main/book/{name}"
 

@@ -89,8 +89,25 @@ def test_a_clone_on_this_computer_is_for_named_notebooks_only(project):
     path = project / "book" / PAGE_NAME
     assert repository.main(["git+file:///some/clone", str(path)]) == 0
     cell = nbformat.read(path, as_version=4).cells[1]
-    assert cell.source.endswith('%pip install -q "git+file:///some/clone"')
+    assert 'book = "file:///some/clone"' in cell.source
     assert repository.address(project) == ADDRESS
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"), [(repository.DEFAULT, True), (ADDRESS, False)]
+)
+def test_a_book_without_an_address_installs_nothing(url, refused):
+    """A stranger may own the name that stands for an address."""
+    asked = []
+    code = repository.bootstrap(url).replace("%pip", "install('%pip")
+    code = code.replace("transformer_lib", "no_such_library") + "')"
+    try:
+        exec(code, {"install": asked.append})
+    except RuntimeError as error:
+        assert refused and f"{url} is no address" in str(error)
+        assert asked == []
+    else:
+        assert not refused and len(asked) == 1
 
 
 def test_a_notebook_without_bootstrap_cannot_be_stamped():
