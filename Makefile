@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help ready book serve test test-slow check format notebooks one-file lab repository clean distclean
+.PHONY: help ready book serve pdf test test-slow check format notebooks one-file lab repository clean distclean
 
 help:  ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ book: $(READY)  ## Build the pages, after setting up .venv the first time
 serve: book  ## Build the pages and serve them on this computer: make serve PORT=8000
 	@echo 'Open http://localhost:$(PORT), stop with Ctrl-C'
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(PAGES)
+
+pdf: book  ## Write the whole book as one PDF to take along
+	@VENV=$(VENV) $(PYTHON) -m book_tools.chromium
+	$(BIN)/python -m book_tools.pdf
 
 # Without a browser it stops at once. Two workers share the cores, so their threads wait
 # without spinning. What takes longest comes first.

@@ -37,7 +37,7 @@ except ModuleNotFoundError:  # in Colab: fetch the library once
         raise RuntimeError(
             f"{{book}} is no address: whoever gave you this copy "
             "has not run make repository URL=... yet"
-        )
+        ) from None
     %pip install -q "git+{{book}}\""""
 BOOTSTRAP_START = "try:\n    import transformer_lib\n"
 COLAB = "https://colab.research.google.com/github/{slug}/blob/main/book/{name}"
