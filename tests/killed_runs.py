@@ -66,13 +66,19 @@ def end(pid: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+def run_to_the_end(kind: str, folder: Path) -> None:
+    """Train, or resume, and keep the weights in the end: a mean of checkpoints."""
+    torch.save(KINDS[kind](folder).state_dict(), folder / "weights.pt")
+
+
 def outcome(folder: Path) -> dict[str, object]:
-    """Return the log without times, the last checkpoint, and unfinished files."""
+    """Return log without times, last checkpoint, final weights, unfinished files."""
     log = [{**line, "seconds": 0} for line in runs.read_log(folder)]
     last = list_checkpoints(folder / runs.CHECKPOINTS)[-1]
     left = [path.name for path in folder.rglob("*.tmp")]
     state = bits(load_checkpoint(last))
-    return {"log": log, "step": last.name, "state": state, "left": left}
+    weights = bits(torch.load(folder / "weights.pt"))
+    return {"log": log, "step": last.name, "state": state, "left": left, "end": weights}
 
 
 def bits(value: Any) -> Any:
@@ -140,8 +146,8 @@ def count_calls(folder: Path, kind: str) -> int:
 def main(folder: Path) -> None:
     """Run once undisturbed, then once for each place and moment to be stopped at."""
     expected = {}
-    for kind, run in KINDS.items():
-        assert end(start(lambda run=run, kind=kind: run(folder / kind))) == 0
+    for kind in KINDS:
+        assert end(start(partial(run_to_the_end, kind, folder / kind))) == 0
         expected[kind] = outcome(folder / kind)
         assert expected[kind]["left"] == []
     n_saves = N_STEPS // SAVE_EVERY
@@ -172,7 +178,7 @@ def main(folder: Path) -> None:
         code, done = stop(run), 0
         if (run / runs.LOG).exists():
             done = len(runs.read_log(run))
-        codes = code, end(start(lambda run=run, kind=kind: KINDS[kind](run)))
+        codes = code, end(start(partial(run_to_the_end, kind, run)))
         same = outcome(run) == expected[kind]
         result = {"kind": kind, "place": name, "codes": codes, "lines": done}
         print(json.dumps({**result, "same": same}))

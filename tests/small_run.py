@@ -52,7 +52,7 @@ def small_valid() -> list[Batch]:
     return [make_batch(small_pairs()[:20], bos_id=1, pad_id=0)]
 
 
-def small_classify(folder: Path) -> None:
+def small_classify(folder: Path) -> torch.nn.Module:
     """Train a classifier, or resume the run in the folder."""
     from transformer_lib.data.corpora import LabelledCorpus
     from transformer_lib.data.tokenizer import Tokenizer
@@ -80,7 +80,8 @@ def small_classify(folder: Path) -> None:
         part: [(tokenizer.encode(text), label) for text, label in some]
         for part, some in parts.items()
     }
-    train(recipe, LabelledData(corpus, tokenizer, encoded, 0), folder, resume=True)
+    data = LabelledData(corpus, tokenizer, encoded, 0)
+    return train(recipe, data, folder, resume=True).model
 
 
 def small_fit(folder: Path, **training: float | str) -> Transformer:

@@ -212,7 +212,7 @@ def test_a_model_that_is_missing_is_named(page, address, tmp_path, trouble) -> N
     page.evaluate("translator_app.scripts = { engine: 'nowhere.js' }")
     part(page, "type").get_by_role("button", name="Load the model").click()
     status = part(page, "type").locator(".tr-status")
-    expect(status).to_contain_text("could not be loaded from nowhere.js")
+    expect(status).to_contain_text("couldn’t be loaded from nowhere.js")
     trouble.clear()  # it was asked for and missed, as it should
 
 

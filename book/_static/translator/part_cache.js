@@ -29,7 +29,7 @@ translator_part("cache", (element, app) => {
   const counters = h("div", {});
   const about_source = h("p", {});
   const nothing = h("p", { class: "tr-warning", hidden: true },
-    "The causal mask is switched off, so there is no cache: each new token also " +
+    "The causal mask is switched off, so there’s no cache: each new token also " +
     "changes what deeper layers compute for the earlier tokens, so their old keys and " +
     "values can’t be reused. Each step of this search reads all target tokens again.");
   const body = h("div", {},
@@ -80,7 +80,7 @@ translator_part("cache", (element, app) => {
     if (is_last) return `${made} Then the search ends, so no row is copied.`;
     const moved = moves(step.parents);
     if (!moved.length) {
-      return made + (n_beams === 1 ? " There is no other beam to copy from."
+      return made + (n_beams === 1 ? " There’s no other beam to copy from."
         : " Then each beam continues from its own row, so none is copied.");
     }
     const n = step.parents.filter((parent, beam) => parent !== beam).length;

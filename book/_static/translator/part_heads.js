@@ -135,10 +135,10 @@ translator_part("heads", (element, app) => {
         "The causal mask is off. The maps show the finished translation, read once more: " +
         "when a token was written, those after it didn’t exist.") : "",
       h("p", { class: "tr-note", id: "tr-key" },
-        "Choose a row to see it as bars. By key: arrows move, Enter opens a head or a " +
+        "Choose a row to see it as bars. Keyboard: arrow keys move, Enter opens a head or a " +
         "row, Delete removes a head or puts it back."),
       name.startsWith("decoder") ? h("p", { class: "tr-note" },
-        "Before the arrow is the token just read, after it the one that is written.") : "");
+        "Before the arrow is the token just read; after it, the one being written.") : "");
     if (held) keep_focus();
   }
 

@@ -69,7 +69,7 @@ translator_part("operate", (element, app) => {
     h("div", { class: "tr-row tr-own" }, field,
       h("button", { type: "button" }, "Score it")), // leaving the field does it
     h("small", { id: "tr-reference-hint" },
-      "Leave it empty to score the untouched model’s own."));
+      "Leave it empty to score the untouched model’s own translation."));
 
   const load = h("div", { class: "tr-row" },
     h("button", { type: "button", class: "tr-go",
@@ -154,7 +154,7 @@ translator_part("operate", (element, app) => {
     single.hidden = empty && !app.has("heads");
     none.hidden = !empty;
     none.textContent = layers.some(is_cut)
-      ? "None beside those that are cut." : "None. You remove heads in the part that shows all of them.";
+      ? "None besides those that are cut." : "None. To remove heads, use the part that shows all of them.";
   }
 
   function title(name, head) {
@@ -257,8 +257,8 @@ translator_part("operate", (element, app) => {
     result = { before: kept.before, after: null, n: 0, own: true, causal: true,
       labels: tgt_labels, untouched: { nats: each, mean }, changed: null };
     if (app.n_edits || app.state.reference || app.state.text !== app.view.source) {
-      status.textContent = "The address of this page contains a sentence or changes of " +
-        "its own. You’ll see them once the model is loaded.";
+      status.textContent = "The address of this page contains its own sentence or " +
+        "changes. You’ll see them once the model is loaded.";
     }
     draw_results();
   }
@@ -276,7 +276,7 @@ translator_part("operate", (element, app) => {
   const unchanged = h("p", { class: "tr-note" });
 
   function draw_results() {
-    unchanged.textContent = app.n_edits ? "The changes come when the model is loaded."
+    unchanged.textContent = app.n_edits ? "The changes take effect once the model is loaded."
       : "Nothing has been changed yet.";
     const { before, after, n, alike } = result;
     const [gone, fresh] = after ? differing(before.ids, after.ids) : [[], []];
@@ -325,14 +325,14 @@ translator_part("operate", (element, app) => {
       : `${Number(b) < Number(a) ? "fell" : "rose"} from ${a} to ${b}`;
     const lesson = n > 1 || Number(a) === Number(b) ? "" : Number(b) < Number(a)
       ? "So this lower loss doesn’t mean a better translator. "
-      : "Here that view of the answer didn’t lower the loss. ";
+      : "Here, that view of the answer didn’t lower the loss. ";
     return h("p", { class: "tr-warning" },
       `The causal mask is off, and the loss ${way}` +
       `${n > 1 ? ", all changes taken together" : ""}. A scored translation is ` +
-      "there from the start: without the mask each position can look at the tokens " +
+      "there from the start: without the mask, each position can look at the tokens " +
       `after it, even the one it has to predict. ${lesson}When the model writes, those ` +
       "tokens don’t exist yet. What it wrote " +
-      `${n_different ? "differs from before." : "is the same as before."}`);
+      `${n_different ? "is different from before." : "is the same as before."}`);
   }
 
   app.on("view", () => {

@@ -93,7 +93,7 @@ translator_part("search", (element, app) => {
     const { tgt, text, search } = app.view, start = `${path.whose}, “${text}”, `;
     for (let t = 0; t < Math.min(tgt.length, columns.length); t++) {
       const node = columns[t].find((each) => each.on_path), step = `at step ${t + 1}`;
-      if (!node) return `${start}left the beam ${step}; it was not among the candidates.`;
+      if (!node) return `${start}left the beam ${step}; it wasn’t among the candidates.`;
       if (node.fate === "dropped") return `${start}dropped out of the beam ${step}.`;
       if (node.fate === "ended") {
         const kept = search.hypotheses.some((each) => is_target(each.ids));

@@ -51,21 +51,21 @@ translator_part("type", (element, app) => {
 
   function mark_stale() { // pieces of one sentence under another
     stale.hidden = field.value.trim() === app.view.source || button.disabled;
-    stale.textContent = app.engine ? "Below is still the sentence before."
-      : "Below is still the stored sentence. Yours comes when the model is loaded.";
+    stale.textContent = app.engine ? "The previous sentence is still shown below."
+      : "The stored sentence is still shown below. Yours appears once the model is loaded.";
     result.classList.toggle("tr-stale", !stale.hidden);
   }
 
   function warn({ pieces, text }) {
     const why = ENGLISH.test(text)
-      ? "This looks like English. The model reads German; it takes English words for " +
+      ? "This looks like English. The model reads German; it mistakes English words for " +
         "German ones that it hardly knows."
       : pieces > MANY
         ? `This sentence splits into ${pieces.toFixed(1)} pieces per word. The model has ` +
           "hardly ever seen words like these: don’t trust what it writes."
         : /[.!?]\s+\S/.test(text)
-          ? "These are several sentences. The model has learned from single captions, and " +
-            "may leave some of them out." : "";
+          ? "There are several sentences here. The model has learned from single captions and " +
+            "may leave some of your sentences out." : "";
     warning.hidden = !why;
     warning.textContent = why;
   }

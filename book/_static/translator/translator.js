@@ -224,7 +224,7 @@
   function load_script(address) {
     return new Promise((resolve, reject) => {
       document.head.append(h("script", { src: address, onload: resolve,
-        onerror: () => reject(new Error(`the model could not be loaded from ${address}`)),
+        onerror: () => reject(new Error(`the model couldn’t be loaded from ${address}`)),
       }));
     });
   }
