@@ -324,6 +324,7 @@ def test_probabilities_are_those_of_the_library(engine) -> None:
         assert found == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_samples_come_as_often_as_their_probability_says(engine, translator) -> None:
     """First tokens of 400 samples against the probabilities they are drawn with."""
     ids = translator.tokenizer.encode(CAPTIONS[0])

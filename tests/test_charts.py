@@ -147,6 +147,7 @@ def print_digests() -> None:
     print(json.dumps(digests))
 
 
+@pytest.mark.slow
 def test_another_process_stores_the_same_bytes(capsys: pytest.CaptureFixture) -> None:
     print_digests()
     other_process = subprocess.run(

@@ -117,8 +117,16 @@ def test_norm_and_dropout_come_after_the_sum() -> None:
         (torch.zeros(2, 0, dtype=torch.long), ValueError, r"shape \(2, 0\) are empty"),
         (torch.zeros(0, 2, dtype=torch.long), ValueError, r"shape \(0, 2\) are empty"),
         (torch.tensor([3, 4]), ValueError, r"2 dimensions \(batch, length\), not 1"),
-        (torch.tensor([[3.0]]), TypeError, "integers, not torch.float32"),
-        (torch.tensor([[True]]), TypeError, "integers, not torch.bool"),
+        (
+            torch.tensor([[3.0]]),
+            TypeError,
+            "integers of 64 or 32 bits, not torch.float32",
+        ),
+        (
+            torch.tensor([[True]]),
+            TypeError,
+            "integers of 64 or 32 bits, not torch.bool",
+        ),
     ],
 )
 def test_ids_without_a_row_are_refused(ids, error, message) -> None:

@@ -248,7 +248,16 @@ CHAPTERS = {
 }
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
+FAST = ("index", "04_masks", "12_incremental_decoding")
+
+
+@pytest.mark.parametrize(
+    "chapter",
+    [
+        name if name in FAST else pytest.param(name, marks=pytest.mark.slow)
+        for name in CHAPTERS
+    ],
+)
 def test_a_chapter_has_one_part_that_works_alone(page, chapter) -> None:
     page.goto((SITE / "book" / f"{chapter}.html").resolve().as_uri())
     only = page.locator(".translator")

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from transformer_lib.model.checks import (
     check_attention_inputs,
+    check_broadcast,
     check_heads,
     check_heads_fit,
 )
@@ -68,6 +69,7 @@ def scaled_dot_product_attention(
         TypeError: mask is not boolean.
     """
     check_heads_fit(query, key, value, mask)
+    check_broadcast(query, key, value)
     # A dot product of d_head unit-variance terms has variance d_head; the square
     # root brings it back to 1, where softmax still has a useful gradient.
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))

@@ -262,15 +262,27 @@ def check_heads_fit(
                 f"{name} has length {x.size(-2)} and width {x.size(-1)}, but both must "
                 "be at least 1"
             )
-    leading = [tuple(x.shape[:-2]) for x in (query, key, value)]
+    if mask is not None:
+        batch = check_broadcast(query, key)
+        check_mask(mask, (*batch, query.size(-2), key.size(-2)))
+
+
+def check_broadcast(*tensors: Tensor) -> torch.Size:
+    """Refuse tensors whose leading sizes, all but the last two, do not fit each other.
+
+    Returns:
+        The leading sizes of what is computed from all.
+
+    Raises:
+        ValueError: naming the sizes of each.
+    """
+    leading = [tuple(x.shape[:-2]) for x in tensors]
     try:
-        batch = torch.broadcast_shapes(*leading)
+        return torch.broadcast_shapes(*leading)
     except RuntimeError:
         raise ValueError(
             f"query, key and value do not broadcast: their leading sizes are {leading}"
         ) from None
-    if mask is not None:
-        check_mask(mask, (*batch, query.size(-2), key.size(-2)))
 
 
 def check_attention_inputs(
