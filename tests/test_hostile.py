@@ -247,7 +247,7 @@ def test_a_recipe(training, model, data) -> None:
 
 
 def test_one_text_is_no_list_of_texts(translator) -> None:
-    for wrong in "Hund", b"Hund", 3, None:
+    for wrong in "Hund", b"Hund", 3, None, (text for text in ["der Hund"]):
         with pytest.raises(TypeError, match="sentences must be a list of texts, not "):
             translator.translate(wrong)
     with pytest.raises(TypeError, match="sentences: number 2 must be a text, not 3"):

@@ -61,10 +61,14 @@ def _last_words(interrupted: Interrupted, folder: Path) -> str:
     """Say what is saved, and how to go on."""
     if not (folder / RECIPE).exists():
         return f"{interrupted} before the first step: nothing is lost"
-    where = "" if interrupted.step is None else f" after step {interrupted.step}"
+    if interrupted.step is None:
+        return (
+            f"{interrupted}: what was saved before is in {folder}; the same command "
+            "with --resume continues from there"
+        )
     return (
-        f"{interrupted}{where}: the state is saved in {folder}; the same command with "
-        "--resume continues from there"
+        f"{interrupted} after step {interrupted.step}: the state is saved in {folder}; "
+        "the same command with --resume continues from there"
     )
 
 

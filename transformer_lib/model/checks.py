@@ -5,7 +5,7 @@ like the paper.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -51,13 +51,15 @@ def check_finite(low: float, high: float, **values: float) -> None:
             raise ValueError(f"{name} must be from {low} to {high}, not {value}")
 
 
-def check_texts(name: str, texts: Iterable[str]) -> None:
+def check_texts(name: str, texts: Collection[str]) -> None:
     """Refuse one text where a list of texts belongs: its letters would be texts.
+
+    A generator is refused too: whoever looked at its texts would have used them up.
 
     Raises:
         TypeError: naming what it is, or which of the texts is none.
     """
-    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Collection):
         raise TypeError(f"{name} must be a list of texts, not {texts!r:.80}")
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):

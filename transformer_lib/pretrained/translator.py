@@ -214,10 +214,10 @@ def read_terms(name: str | Path) -> str | None:
     card = find(name) / "README.md"
     if not card.is_file():
         return None
-    lines = card.read_text(encoding="utf-8").splitlines()
-    terms = (line.removeprefix("- Terms: ") for line in lines)
-    return next((found for found, line in zip(terms, lines, strict=True)
-                 if found != line), None)  # fmt: skip
+    for line in card.read_text(encoding="utf-8").splitlines():
+        if line.startswith("- Terms: "):
+            return line.removeprefix("- Terms: ")
+    return None
 
 
 def save_model(
