@@ -8,7 +8,7 @@ import pytest
 
 from book_tools.toc import ROOT
 
-COMMANDS = ("translate", "train", "score")
+COMMANDS = ("translate", "train", "score", "export")
 
 
 def command(*words: str) -> subprocess.CompletedProcess:

@@ -1,4 +1,4 @@
-"""`python -m transformer_lib translate | train | score`: one word, then its options."""
+"""`python -m transformer_lib translate | train | score | export`: the commands."""
 
 from transformer_lib.cli import main
 

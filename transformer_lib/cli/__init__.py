@@ -1,4 +1,4 @@
-"""The commands: `python -m transformer_lib translate | train | score`."""
+"""The commands: `python -m transformer_lib translate | train | score | export`."""
 
 import argparse
 import sys
@@ -11,6 +11,7 @@ COMMANDS = {
     "translate": "translate sentences with a shipped model or one of your own",
     "train": "train a translator or a classifier as a recipe says",
     "score": "measure a model on the test sentences of its corpus",
+    "export": "write a translator as a folder that other programs open",
 }
 
 

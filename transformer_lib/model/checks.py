@@ -134,7 +134,7 @@ def check_ids(ids: Tensor, vocab_size: int | None = None) -> None:
             f"ids of shape {tuple(ids.shape)} are empty, but at least 1 sequence of "
             "at least 1 token is needed"
         )
-    if vocab_size is None or ids.device.type == "meta":
+    if vocab_size is None or _has_no_values(ids):
         return
     lowest, highest = (bound.item() for bound in ids.aminmax())
     if lowest < 0 or highest >= vocab_size:
@@ -172,7 +172,7 @@ def check_positions(positions: Tensor, n_learned: int | None = None) -> None:
     Raises:
         ValueError: a position is negative, or beyond the learned ones.
     """
-    if positions.device.type == "meta":
+    if _has_no_values(positions):
         return
     lowest, highest = (bound.item() for bound in positions.aminmax())
     if lowest < 0:
@@ -376,3 +376,8 @@ def check_decoder_inputs(
     ):
         if mask is not None and hasattr(attention, "n_heads"):
             check_mask(mask, (batch, attention.n_heads, tgt_len, k_len), name)
+
+
+def _has_no_values(x: Tensor) -> bool:
+    """Say whether x is but a shape: on the device meta, or while a graph is traced."""
+    return x.device.type == "meta" or torch.compiler.is_exporting()
