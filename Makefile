@@ -14,19 +14,25 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help ready book serve pdf test test-slow check format notebooks one-file lab repository clean distclean
+.PHONY: help ready book serve pdf test test-slow check format notebooks one-file lab lock repository clean distclean
 
 help:  ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): requirements.txt constraints.txt pyproject.toml
+# Nothing is installed but files whose hashes are written down. PyTorch's build without
+# CUDA comes first, where pip finds one; the other needs the libraries of NVIDIA.
+PIP := $(BIN)/python -m pip install --quiet --no-compile
+LOCKED := $(PIP) --no-deps --only-binary :all: --require-hashes --requirement
+
+$(READY): requirements.lock nvidia.lock cpu.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'The book needs Python 3.11 or newer: make PYTHON=python3.12 ...'; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo 'On Debian and Ubuntu, install python3-venv.'; exit 1; }
-	$(BIN)/python -m pip install --quiet --no-compile \
-	  --requirement requirements.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(LOCKED) cpu.lock 2>/dev/null || true
+	$(LOCKED) requirements.lock
+	@$(BIN)/python -c 'import torch' 2>/dev/null || $(LOCKED) nvidia.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 ready: $(READY)
@@ -75,8 +81,13 @@ one-file: $(READY)  ## Write chapter 0 as one plain Python file, one_sitting.py
 	$(BIN)/python -m book_tools.one_file
 
 lab: $(READY)  ## Open the chapters in JupyterLab
-	$(BIN)/python -m pip install --quiet jupyterlab ipywidgets -c constraints.txt
+	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/versions.txt
+	$(PIP) jupyterlab ipywidgets --constraint $(VENV)/versions.txt
 	$(BIN)/jupyter lab book
+
+lock: $(READY)  ## Write down the hashes of all packages, after a change of requirements.txt
+	$(PIP) uv==0.13.9
+	$(BIN)/python -m book_tools.lock
 
 repository: $(READY)  ## Stamp an address: make repository URL=https://github.com/owner/name
 	$(BIN)/python -m book_tools.repository '$(URL)'

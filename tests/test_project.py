@@ -7,6 +7,7 @@ import tomllib
 import pytest
 import yaml
 
+from book_tools.lock import split_lock
 from book_tools.toc import ROOT
 
 PACKAGES = sorted(
@@ -32,15 +33,29 @@ def test_one_version():
     )
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "constraints.txt"])
-def test_every_requirement_is_pinned(name):
-    lines = [line.partition("#")[0].strip() for line in text(name).splitlines()]
-    loose = [line for line in lines if line and not PINNED.match(line)]
-    assert loose in ([], ["-c constraints.txt"])
+def test_every_requirement_is_pinned():
+    lines = [line.partition("#")[0] for line in text("requirements.txt").splitlines()]
+    assert not [line for line in lines if line.strip() and not PINNED.match(line)]
 
 
-def test_no_package_is_pinned_twice():
-    assert not set(pins("requirements.txt")) & set(pins("constraints.txt"))
+@pytest.mark.parametrize("name", ["requirements.lock", "nvidia.lock", "cpu.lock"])
+def test_what_is_installed_is_known_by_its_hash(name):
+    packages = split_lock(text(name))
+    assert packages
+    for _, block in packages:
+        first, *hashes = block.splitlines()
+        assert re.match(r"[\w.-]+==\S+( ; .+)? \\$", first), first
+        assert all(re.match(r"    --hash=sha256:[0-9a-f]{64}\b", h) for h in hashes)
+        assert hashes
+    assert "://" not in text(name) and "--index" not in text(name)
+
+
+def test_the_lock_holds_the_pins_of_the_requirements():
+    locked = pins("requirements.lock")
+    assert pins("requirements.txt").items() <= locked.items(), "run make lock"
+    assert not set(locked) & set(pins("nvidia.lock"))
+    [cpu] = pins("cpu.lock").values()
+    assert cpu == locked["torch"] + "+cpu"
 
 
 def test_the_library_gives_lower_bounds_that_the_pins_satisfy():
@@ -104,7 +119,24 @@ def test_only_jobs_that_publish_or_tell_may_write():
     assert may == {
         ("pages", "deploy"): {"pages": "write", "id-token": "write"},
         ("next", "tell"): {"issues": "write"},
+        ("colab", "propose"): {"contents": "write", "pull-requests": "write"},
     }
     installing = yaml.safe_load(WORKFLOWS[0].with_name("next.yml").read_text())
     told = installing["jobs"]["tell"]["steps"]
     assert all("pip" not in step.get("run", "") for step in told)
+
+
+def test_the_image_of_colab_is_named_by_its_digest():
+    colab = next(path for path in WORKFLOWS if path.name == "colab.yml").read_text()
+    jobs = yaml.safe_load(colab)["jobs"]
+    assert re.findall(r'"\$IMAGE[^"]*"', colab) == [
+        '"$IMAGE:latest"',
+        '"$IMAGE@$DIGEST"',
+    ]
+    asked = [step.get("run", "") for step in jobs["find"]["steps"]]
+    assert '"$IMAGE:latest"' in "".join(asked)  # asked for its digest, never run
+    assert not [step for step in asked if "docker run" in step]
+    lines = text(".github/colab-image.txt").splitlines()
+    digests = [line for line in lines if not line.startswith("#")]
+    assert len(digests) <= 1
+    assert all(re.fullmatch("sha256:[0-9a-f]{64}", digest) for digest in digests)
