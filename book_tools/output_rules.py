@@ -17,7 +17,7 @@ from book_tools.notebooks import stored_text
 from transformer_lib.charts.translator import MIME as TRANSLATOR
 from transformer_lib.diagrams.canvas import MIME as DIAGRAM
 
-MAX_BYTES = 600_000
+MAX_BYTES = 500_000
 
 VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
 MIMES = {"text/plain", "text/html", "text/latex", "text/markdown", "image/png"}
