@@ -69,7 +69,7 @@ format: $(READY)  ## Sort imports and format .py files and notebooks
 	$(BIN)/ruff format .
 
 mutants: $(READY)  ## Change the library in one spot at a time; list what no test sees
-	OMP_NUM_THREADS=1 $(BIN)/python -m book_tools.mutants --sample $(SAMPLE) --seed $(SEED) $(PACKAGE:%=--package %)
+	OMP_NUM_THREADS=1 $(BIN)/python -m book_tools.mutants --sample $(SAMPLE) --seed $(SEED) $(if $(PACKAGE),--package $(PACKAGE))
 
 notebooks: $(READY)  ## Execute all chapters and store them clean
 	$(BIN)/python -m book_tools.notebooks

@@ -236,7 +236,7 @@ class Runner:
         """Run the tests once, to see which lines they reach, then for each mutant."""
         torch.set_num_threads(1)
         items = {item.nodeid: item for item in session.items}
-        seconds, reached = in_child(lambda: watch(session.items), 3600)[1]
+        seconds, reached = in_child(lambda: watch(session.items))[1]
         for name in sorted(items.keys() - seconds.keys()):
             self.say(f"not used, since it fails or is slow: {name}")
         functions = library_functions()
@@ -255,8 +255,7 @@ class Runner:
             end, killer = try_mutant(
                 mutant,
                 functions[mutant.where],
-                [items[name] for name in order],
-                limit=10 + 3 * sum(seconds[name] for name in order),
+                {items[name]: 5 + 10 * seconds[name] for name in order},
             )
             kills[mutant.where, killer] += 1
             self.ends.append((mutant, end))
@@ -265,31 +264,46 @@ class Runner:
             if number % 100 == 0:
                 minutes = (time.monotonic() - started) / 60
                 self.say(f"... {number} mutants in {minutes:.1f} minutes")
+        for name in sorted({name for _, name in kills if name}):
+            # It must have failed because of the change, not because it ran alone.
+            if in_child(lambda test=items[name]: passes(test, None)) != (0, True):
+                self.say(f"killed, but fails without a change too: {name}")
         return True
 
 
 def try_mutant(
-    mutant: Mutant,
-    functions: list[FunctionType],
-    tests: list[pytest.Item],
-    limit: float,
+    mutant: Mutant, functions: list[FunctionType], limits: dict[pytest.Item, float]
 ) -> tuple[str, str | None]:
-    """Run tests until one fails; return how the mutant ended and that test's name."""
+    """Run tests until one fails; return how the mutant ended and that test's name.
+
+    Args:
+        mutant: the change.
+        functions: those that are changed.
+        limits: the tests in their order, and the most seconds that each may take.
+    """
+    tests = list(limits)
     if not tests:
         return "reached by no test", None
+
+    for function in functions:
+        if function.__code__.co_freevars != mutant.code.co_freevars:
+            raise ValueError(f"{describe(mutant)}: the closure would be another")
 
     def work() -> str | None:
         for function in functions:
             change_function(function, mutant)
         for test, following in zip(tests, [*tests[1:], None], strict=True):
+            set_alarm(limits[test])
             if not passes(test, following):
                 return test.nodeid
         return None
 
-    status, killer = in_child(work, limit)
+    status, killer = in_child(work)
     if status == -signal.SIGALRM:
         return "timeout", None
-    return ("killed", killer) if status or killer else ("survived", None)
+    if status:
+        return "crashed", None
+    return ("killed", killer) if killer else ("survived", None)
 
 
 def change_function(function: FunctionType, mutant: Mutant) -> None:
@@ -307,7 +321,7 @@ def library_functions() -> dict[Where, list[FunctionType]]:
     """Find the functions that exist, those inside decorators too."""
     found = defaultdict(list)
     for thing in gc.get_objects():
-        if isinstance(thing, FunctionType):
+        if type(thing) is FunctionType:  # isinstance would wake lazy modules
             code = thing.__code__
             where = (code.co_filename, code.co_qualname, code.co_firstlineno)
             found[where].append(thing)
@@ -379,8 +393,14 @@ def passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     return not any(r.failed for r in runtestprotocol(item, False, following))
 
 
-def in_child(work: Callable[[], Any], limit: float) -> tuple[int, Any]:
-    """Do some work in a forked process that may take so many seconds.
+def set_alarm(seconds: float) -> None:
+    """Let this process end after so many seconds, whatever it does."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def in_child(work: Callable[[], Any]) -> tuple[int, Any]:
+    """Do some work in a forked process.
 
     Returns:
         The exit status, negative for a signal, and what the work returned: None or
@@ -390,8 +410,6 @@ def in_child(work: Callable[[], Any], limit: float) -> tuple[int, Any]:
         if (pid := os.fork()) == 0:
             status = 1
             try:
-                signal.signal(signal.SIGALRM, signal.SIG_DFL)
-                signal.setitimer(signal.ITIMER_REAL, limit)
                 json.dump(work(), answer)
                 answer.flush()
                 status = 0
@@ -436,11 +454,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m book_tools.mutants",
         description="Change the library in one spot at a time; list what no test sees.",
     )
-    parser.add_argument("--package", choices=SETTINGS["packages"])
+    parser.add_argument("--package", nargs="+", choices=SETTINGS["packages"])
     parser.add_argument("--sample", type=int, default=400, help="0: all mutants")
     parser.add_argument("--seed", type=int, default=0, help="of the lot")
     chosen = parser.parse_args(arguments)
-    packages = [chosen.package] if chosen.package else SETTINGS["packages"]
+    packages = chosen.package or SETTINGS["packages"]
     library = ROOT / "transformer_lib"
     files = [file for name in packages for file in (library / name).glob("*.py")]
     mutants = [mutant for file in sorted(files) for mutant in mutants_of(file)]

@@ -220,6 +220,61 @@ def test_a_file_that_keeps_tied_matrices_once_is_read(kept) -> None:
 
 
 @torch.no_grad()
+def test_an_old_configuration_that_does_not_say_so_shares_all_matrices() -> None:
+    theirs = make_marian()
+    shared = ("embed_tokens", "lm_head")
+    state = {
+        key: tensor
+        for key, tensor in theirs.state_dict().items()
+        if not any(name in key for name in shared)
+    }
+    options = theirs.config.to_dict()
+    for name in ("share_encoder_decoder_embeddings", "tie_word_embeddings"):
+        options.pop(name, None)
+    src, tgt_in = make_batch("marian")
+    found = from_marian(state, options)(src, tgt_in)
+    torch.testing.assert_close(found[0], run_theirs(theirs, src, tgt_in)[0], **EXACT)
+
+
+@torch.no_grad()
+def test_two_embeddings_and_a_head_that_is_the_targets_are_read() -> None:
+    theirs = make_marian(share_encoder_decoder_embeddings=False)
+    state = dict(theirs.state_dict())
+    del state["lm_head.weight"]
+    src, tgt_in = make_batch("marian")
+    found = from_marian(state, theirs.config)(src, tgt_in)
+    torch.testing.assert_close(found[0], run_theirs(theirs, src, tgt_in)[0], **EXACT)
+
+
+def test_a_head_of_its_own_that_is_missing_is_not_made_up() -> None:
+    theirs = make_marian(tie_word_embeddings=False)
+    state = dict(theirs.state_dict())
+    del state["lm_head.weight"]
+    with pytest.raises(ValueError, match=r"^Marian has no matrix .* lm_head\.weight"):
+        from_marian(state, theirs.config)
+
+
+def test_fsmts_tied_matrices_are_read_once() -> None:
+    theirs = make_fsmt(src_vocab_size=13)
+    table = theirs.model.decoder.embed_tokens.weight
+    state = dict(theirs.state_dict()) | {"model.encoder.embed_tokens.weight": table}
+    options = theirs.config.to_dict() | {"tie_word_embeddings": True}
+    del state["model.decoder.embed_tokens.weight"]
+    del state["model.decoder.output_projection.weight"]
+    assert from_fsmt(state, options).config.tie_embeddings == "all"
+    options["tie_word_embeddings"] = False
+    with pytest.raises(ValueError, match="^FSMT has no matrix for our tgt_embeddings"):
+        from_fsmt(state, options)
+
+
+@KINDS
+def test_rates_of_dropout_are_taken_over(kind) -> None:
+    rates = {"dropout": 0.1, "attention_dropout": 0.2, "activation_dropout": 0.3}
+    config = load(kind, MAKE[kind](**rates)).config
+    assert {name: getattr(config, name) for name in rates} == rates
+
+
+@torch.no_grad()
 def test_a_bias_of_zeros_is_none() -> None:
     theirs = make_marian()
     theirs.final_logits_bias.zero_()
@@ -248,8 +303,30 @@ def test_sinusoids_of_other_layouts_follow_their_formulas(layout) -> None:
         assert cosine == pytest.approx(math.cos(angle), abs=1e-6)
     with pytest.raises(ValueError, match="even and at least 2, not 5"):
         sinusoid_halves(4, 5, layout)
+    with pytest.raises(ValueError, match="n_positions must be at least 1, not 0"):
+        sinusoid_halves(0, 8, layout)
     with pytest.raises(ValueError, match="need a d_model of 4, not 2"):
         sinusoid_halves(4, 2, "fairseq")
+
+
+def test_the_narrowest_of_fairseqs_sinusoids_have_two_wavelengths() -> None:
+    sines = [math.sin(3), math.sin(3 / 10_000), math.cos(3), math.cos(3 / 10_000)]
+    assert sinusoid_halves(4, 4, "fairseq")[3].tolist() == pytest.approx(sines)
+
+
+def test_an_unknown_layout_of_sinusoids_is_refused() -> None:
+    with pytest.raises(ValueError, match="layout must be one of .*, not 'paper'"):
+        sinusoid_halves(4, 8, "paper")
+
+
+def test_a_fixed_table_is_the_models_own_and_ends_it() -> None:
+    model, table = load("fsmt", make_fsmt()), torch.randn(5, 6)
+    fix_positions(model, table)
+    assert (model.config.learned_positions, model.config.max_len) == (True, 5)
+    first, second = model.src_embeddings.positions, model.tgt_embeddings.positions
+    second.table += 1.0
+    torch.testing.assert_close(second.table, table.double() + 1.0)
+    torch.testing.assert_close(first.table, table.double())
 
 
 # Beams
@@ -363,6 +440,43 @@ def test_fairseqs_shared_matrices_are_read_once() -> None:
     model = from_fairseq(state, options)
     assert model.lm_head.weight is model.tgt_embeddings.tokens.weight
     assert model.config.tie_embeddings == "decoder"
+
+
+def test_fairseqs_matrices_that_are_all_shared_are_read_once() -> None:
+    state = fairseq_state()
+    table = state.pop("decoder.embed_tokens.weight")
+    state["encoder.embed_tokens.weight"] = table
+    del state["decoder.output_projection.weight"]
+    model = from_fairseq(state, fairseq_arguments(share_all_embeddings=True))
+    assert model.config.tie_embeddings == "all"
+    with pytest.raises(ValueError, match="^fairseq has no matrix for our tgt_embed"):
+        from_fairseq(state, fairseq_arguments())
+
+
+def test_what_fairseqs_arguments_leave_out_is_as_fairseq_has_it() -> None:
+    arguments = fairseq_arguments()
+    del arguments.activation_fn, arguments.max_target_positions
+    config = from_fairseq(fairseq_state(), arguments).config
+    assert (config.activation, config.max_len) == ("relu", 1024)
+    assert (config.scale_embeddings, config.embedding_norm_eps) == (True, None)
+
+
+def test_fairseqs_embeddings_may_have_a_norm_and_no_scale() -> None:
+    state = fairseq_state()
+    for side in ("encoder", "decoder"):
+        state[f"{side}.layernorm_embedding.weight"] = torch.full((6,), 3.0).double()
+        state[f"{side}.layernorm_embedding.bias"] = torch.zeros(6).double()
+    choices = {"layernorm_embedding": True, "no_scale_embedding": True}
+    model = from_fairseq(state, fairseq_arguments(**choices))
+    assert model.tgt_embeddings.norm.gain[0] == 3.0
+    assert model.tgt_embeddings.norm.eps == nn.LayerNorm(6).eps
+    assert model.tgt_embeddings.scale == 1.0
+
+
+def test_fairseqs_keys_without_a_place_are_refused() -> None:
+    state = fairseq_state() | {"encoder.adapter.weight": torch.ones(6)}
+    with pytest.raises(ValueError, match=r"^encoder\.adapter\.weight of fairseq have"):
+        from_fairseq(state, fairseq_arguments())
 
 
 def test_fairseqs_pre_norm_needs_its_norms_at_the_end() -> None:
@@ -479,7 +593,50 @@ def test_embeddings_of_other_names_are_found_by_them(exact_sinusoids) -> None:
         from_torch(state, theirs.transformer, 0)
 
 
+def test_what_pytorchs_model_does_not_tell_is_taken_as_said() -> None:
+    model = load_tutorial(Tutorial(), scale_embeddings=False)
+    assert model.src_embeddings.scale == 1.0
+    assert not model.config.learned_positions
+    theirs = Tutorial()
+    assert from_torch(theirs.state_dict(), theirs.transformer, 7).config.pad_id == 7
+
+
+def test_pytorchs_activation_may_be_a_module_and_its_rates_are_taken_over() -> None:
+    theirs = Tutorial()
+    for stack in (theirs.transformer.encoder, theirs.transformer.decoder):
+        for layer in stack.layers:
+            layer.activation = nn.GELU()
+            layer.dropout1.p, layer.self_attn.dropout, layer.dropout.p = 0.1, 0.2, 0.3
+    config = load_tutorial(theirs).config
+    assert config.activation == "gelu"
+    assert (config.dropout, config.attention_dropout) == (0.1, 0.2)
+    assert config.activation_dropout == 0.3
+
+
+@torch.no_grad()
+def test_positions_that_were_learned_around_pytorchs_are_taken_over() -> None:
+    theirs = Tutorial()
+    state = theirs.state_dict()
+    del state["positional_encoding.pos_embedding"]
+    tables = {"pos.src.": torch.randn(8, 6), "pos.tgt.": torch.randn(8, 6)}
+    names = {"transformer.": "", "generator.": "lm_head."}
+    for side in ("src", "tgt"):
+        names[f"{side}_tok_emb.embedding."] = f"{side}_embeddings.tokens."
+        names[f"pos.{side}."] = f"{side}_embeddings.positions."
+    state |= {f"{name}table": table for name, table in tables.items()}
+    model = from_torch(state, theirs.transformer, 0, names)
+    assert (model.config.learned_positions, model.config.max_len) == (True, 8)
+    assert torch.equal(model.tgt_embeddings.positions.table, tables["pos.tgt."])
+
+
 # Refusals
+
+
+def test_keys_of_pytorch_without_a_place_are_refused() -> None:
+    theirs = Tutorial()
+    state = theirs.state_dict() | {"transformer.adapter.weight": torch.ones(6)}
+    with pytest.raises(ValueError, match=r"^adapter\.weight of torch\.nn have no name"):
+        from_torch(state, theirs.transformer, 0)
 
 
 @pytest.mark.parametrize(
@@ -536,6 +693,8 @@ def test_positions_that_were_learned_are_refused(kind) -> None:
     ("option", "value"),
     [
         ("encoder_learned_pos", True),
+        ("decoder_learned_pos", True),
+        ("no_cross_attention", True),
         ("no_token_positional_embeddings", True),
         ("adaptive_softmax_cutoff", "10000,20000"),
         ("no_decoder_final_norm", True),
