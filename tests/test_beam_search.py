@@ -104,6 +104,14 @@ def test_one_beam_is_greedy_search(seed, early_stopping, length_penalty) -> None
             assert beam.log_prob == pytest.approx(greedy.log_prob, abs=1e-10)
 
 
+def test_four_beams_are_ranked_per_token_unless_one_asks_for_others() -> None:
+    model, config = make_model(SEEDS[0]), make_config()
+    found = beam_search(model, SRC, config)
+    assert found == beam_search(model, SRC, config, 4, 1.0, False)
+    for others in ((5,), (4, 2.0), (4, 1.0, True)):
+        assert found != beam_search(model, SRC, config, *others)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("early_stopping", [True, False, "never"])
 def test_a_batch_equals_its_sentences_one_by_one(seed, early_stopping) -> None:

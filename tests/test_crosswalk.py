@@ -91,6 +91,13 @@ def test_a_row_reads_names_and_facts(monkeypatch) -> None:
     ]
 
 
+def test_a_cell_without_a_name_has_a_dash(monkeypatch) -> None:
+    text = "Topic\n  one\n    paper: $x$\n    post: f\n  two\n    post: g\n"
+    monkeypatch.setattr(crosswalk, "NAMES", text)
+    *_, last = crosswalk.to_markdown(read_rows()[:2]).splitlines()
+    assert last == "| two | – | `g` |"
+
+
 def test_an_unknown_dialect_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(crosswalk, "NAMES", "Topic\n  a thing\n    latin: f\n")
     with pytest.raises(ValueError, match="a thing: 'latin' is none of"):
@@ -270,6 +277,7 @@ def test_a_layer_of_each_text_is_renamed(dialect, names, theirs, ours) -> None:
     assert set(found) == {ours + name for name in names.values()}
     for name, our_name in names.items():
         assert torch.equal(found[ours + our_name], state[theirs + name])
+        assert found[ours + our_name].data_ptr() == state[theirs + name].data_ptr()
 
 
 def test_only_the_lectures_encoder_has_a_text() -> None:

@@ -283,6 +283,17 @@ def test_a_bias_of_zeros_is_none() -> None:
     assert load("marian", theirs).lm_head.bias[3] == 1.0
 
 
+@torch.no_grad()
+def test_a_file_in_half_precision_is_read() -> None:
+    theirs = make_marian()
+    src, tgt_in = make_batch("marian")
+    state = {key: tensor.half() for key, tensor in theirs.state_dict().items()}
+    found = from_marian(state, theirs.config)(src, tgt_in)
+    assert found.dtype == torch.float32
+    close = {"rtol": 0.0, "atol": 0.05, "check_dtype": False}
+    torch.testing.assert_close(found[0], run_theirs(theirs, src, tgt_in)[0], **close)
+
+
 def test_positions_are_fixed_and_end_with_the_table() -> None:
     theirs = make_fsmt()
     model = load("fsmt", theirs)
@@ -613,6 +624,14 @@ def test_pytorchs_activation_may_be_a_module_and_its_rates_are_taken_over() -> N
     assert config.activation_dropout == 0.3
 
 
+def test_pytorchs_table_may_have_the_batch_first() -> None:
+    theirs = Tutorial()
+    name = "positional_encoding.pos_embedding"
+    state = theirs.state_dict()
+    batch_first = state | {name: state[name].transpose(0, 1)}
+    assert from_torch(batch_first, theirs.transformer, 0).config.max_len == 9
+
+
 @torch.no_grad()
 def test_positions_that_were_learned_around_pytorchs_are_taken_over() -> None:
     theirs = Tutorial()
@@ -658,6 +677,17 @@ def test_a_configuration_without_a_place_is_refused_by_name(options, message) ->
         from_marian(theirs.state_dict(), theirs.config.to_dict() | options)
 
 
+def test_a_configuration_may_be_any_object_that_turns_into_a_dictionary() -> None:
+    class Options:
+        __slots__ = ()
+
+        def to_dict(self):
+            return theirs.config.to_dict()
+
+    theirs = make_marian()
+    assert from_marian(theirs.state_dict(), Options()).config.d_model == 6
+
+
 def test_a_configuration_that_lacks_something_is_refused() -> None:
     theirs = make_marian()
     options = theirs.config.to_dict()
@@ -684,9 +714,12 @@ def test_keys_without_a_place_and_places_without_a_key_are_refused(kind) -> None
 def test_positions_that_were_learned_are_refused(kind) -> None:
     theirs = MAKE[kind]()
     state = copy.deepcopy(theirs.state_dict())
-    state["model.decoder.embed_positions.weight"][5] += 0.1
-    with pytest.raises(ValueError, match=r"embed_positions\.weight of shape .* sinus"):
-        LOAD[kind](state, theirs.config)
+    name = "model.decoder.embed_positions.weight"
+    learned = state[name].clone()
+    learned[5] += 0.1
+    for table in (learned, 1.5 * state[name]):
+        with pytest.raises(ValueError, match=r"embed_positions\.weight of .* sinus"):
+            LOAD[kind](state | {name: table}, theirs.config)
 
 
 @pytest.mark.parametrize(
