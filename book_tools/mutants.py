@@ -261,7 +261,7 @@ class Runner:
             self.ends.append((mutant, end))
             if end in SURVIVED:
                 self.say(f"{describe(mutant)}  ({end}, {len(order)} tests)")
-            if number % 100 == 0:
+            if number % 50 == 0:
                 minutes = (time.monotonic() - started) / 60
                 self.say(f"... {number} mutants in {minutes:.1f} minutes")
         for name in sorted({name for _, name in kills if name}):
