@@ -76,6 +76,8 @@ def test_scores_are_printed_with_their_signature(tmp_path, capsys) -> None:
     printed = capsys.readouterr().out
     assert "BLEU" in printed
     assert "nrefs:1|bs:1000|seed:12345|case:mixed" in printed
+    assert "nrefs:1|bs:1000|seed:12345|case:lc" in printed
+    assert "\ngreedy search\n" in printed and "\nbeam search, 4 beams\n" in printed
     assert "% of 30 sentences" in printed
 
 
