@@ -3,6 +3,7 @@
     python -m book_tools.mutants                       400 mutants, drawn by lot
     python -m book_tools.mutants --sample 0            all of them
     python -m book_tools.mutants --package model       of one package
+    python -m book_tools.mutants --again list.txt      those that a list names
 
 Every mutant is a process of its own, forked from one that has collected the tests. It
 gets the changed code of one function and runs the tests that reach the changed line, as
@@ -260,7 +261,7 @@ class Runner:
             kills[mutant.where, killer] += 1
             self.ends.append((mutant, end))
             if end in SURVIVED:
-                self.say(f"{describe(mutant)}  ({end}, {len(order)} tests)")
+                self.say(f"{describe(mutant)}  ({end}: {len(order)} tests)")
             if number % 50 == 0:
                 minutes = (time.monotonic() - started) / 60
                 self.say(f"... {number} mutants in {minutes:.1f} minutes")
@@ -457,12 +458,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--package", nargs="+", choices=SETTINGS["packages"])
     parser.add_argument("--sample", type=int, default=400, help="0: all mutants")
     parser.add_argument("--seed", type=int, default=0, help="of the lot")
+    parser.add_argument("--again", type=Path, help="what an earlier run has printed")
     chosen = parser.parse_args(arguments)
     packages = chosen.package or SETTINGS["packages"]
     library = ROOT / "transformer_lib"
     files = [file for name in packages for file in (library / name).glob("*.py")]
     mutants = [mutant for file in sorted(files) for mutant in mutants_of(file)]
-    drawn = draw(mutants, chosen.sample, chosen.seed)
+    if chosen.again:
+        named = {line.partition("  (")[0] for line in chosen.again.open()}
+        drawn = [mutant for mutant in mutants if describe(mutant) in named]
+    else:
+        drawn = draw(mutants, chosen.sample, chosen.seed)
 
     out = os.fdopen(os.dup(1), "w", buffering=1)  # where pytest does not capture it
     with out, tempfile.TemporaryDirectory() as folder:

@@ -39,6 +39,12 @@ def test_probabilities_are_those_left(options, expected) -> None:
     torch.testing.assert_close(found, expected / expected.sum())
 
 
+@pytest.mark.parametrize("top_k", [2.0, True, "2"])
+def test_a_number_of_tokens_is_an_integer(top_k) -> None:
+    with pytest.raises(TypeError, match="top_k must be an integer, not"):
+        SamplingConfig(top_k=top_k)
+
+
 def test_the_order_of_tokens_does_not_matter() -> None:
     order = torch.tensor([2, 0, 3, 1])
     found = SamplingConfig(top_k=3, top_p=0.8).probabilities(LOGITS[:, order])
