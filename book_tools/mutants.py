@@ -465,7 +465,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     files = [file for name in packages for file in (library / name).glob("*.py")]
     mutants = [mutant for file in sorted(files) for mutant in mutants_of(file)]
     if chosen.again:
-        named = {line.partition("  (")[0] for line in chosen.again.open()}
+        named = {line.rpartition("  (")[0] for line in chosen.again.open()}
         drawn = [mutant for mutant in mutants if describe(mutant) in named]
     else:
         drawn = draw(mutants, chosen.sample, chosen.seed)
