@@ -115,6 +115,8 @@ def test_a_run_is_resumed_once_at_a_time(start, tmp_path) -> None:
 
 
 def test_a_folder_is_free_again_after_the_block(tmp_path) -> None:
+    with alone_in(tmp_path / "all" / "runs" / "run"):
+        pass
     with alone_in(tmp_path / "run"):
         second = alone_in(tmp_path / "run")
         with pytest.raises(BlockingIOError, match="another process works on the run"):

@@ -237,6 +237,28 @@ def make_trainer() -> LightningTrainer:
     return LightningTrainer(model, optimizer, batch_loss, fabric=fabric, seed=5)
 
 
+def test_the_loss_of_a_step_is_that_of_the_plain_loop() -> None:
+    trainer, plain = make_trainer(), small_model(small_recipe())
+    trainer.model.eval()  # without dropout
+    batches = next(small_steps(small_recipe()).starting_at(1))
+    expected = train_step(plain.eval(), make_optimizer(plain), batch_loss, batches)
+    assert trainer.step(batches) == pytest.approx(expected)
+
+
+def test_a_scaler_of_gradients_is_saved_and_resumed() -> None:
+    trainer, resumed = make_trainer(), make_trainer()
+    trainer.scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    trainer.step(next(small_steps(small_recipe()).starting_at(1)))
+    trainer.scaler.scale(torch.ones(1))  # it is made when it is first used
+    state = trainer.state_dict()
+    assert make_trainer().state_dict()["scaler"] == {}
+    resumed.load_state_dict(state)  # on a device that needs none
+    resumed.scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+    resumed.load_state_dict(state)
+    assert resumed.scaler.get_scale() == 8.0
+    assert resumed.n_steps == 1
+
+
 def test_dropout_of_a_batch_follows_from_its_number_alone() -> None:
     trainer = make_trainer()
     torch.manual_seed(3)

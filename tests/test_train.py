@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 from transformer_lib.cli import score
 from transformer_lib.cli.train import main
@@ -70,10 +71,13 @@ def test_a_run_leaves_a_model_a_log_and_scores(run) -> None:
     assert len(read_log(run / "run")) == 4 + 2
 
 
-def test_scores_are_printed_with_their_signature(tmp_path, capsys) -> None:
+def test_scores_are_printed_with_their_signature(run, tmp_path, capsys) -> None:
     out = str(tmp_path / "run")
+    torch.manual_seed(99)  # no one else's: the recipe has a seed
     main(["--config", write_recipe(tmp_path), "--out", out, "--quiet"])
     printed = capsys.readouterr().out
+    models = [folder / "run" / "model.safetensors" for folder in (run, tmp_path)]
+    assert models[0].read_bytes() == models[1].read_bytes()
     assert "BLEU" in printed
     assert "nrefs:1|bs:1000|seed:12345|case:mixed" in printed
     assert "nrefs:1|bs:1000|seed:12345|case:lc" in printed

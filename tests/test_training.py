@@ -135,6 +135,14 @@ def test_smoothing_out_of_range_is_refused(smoothing) -> None:
         smoothing_floor(VOCAB, smoothing)
 
 
+def test_one_token_alone_has_a_loss_and_a_number_has_none() -> None:
+    logits, right = make_logits()[0, 0], torch.tensor(3)
+    found = label_smoothed_loss(logits, right, PAD, 0.0)
+    torch.testing.assert_close(found, F.cross_entropy(logits, right), **EXACT)
+    with pytest.raises(ValueError, match=r"shape \(\) hold no scores"):
+        label_smoothed_loss(logits[0], right, PAD)
+
+
 def test_logits_of_another_target_are_refused() -> None:
     with pytest.raises(ValueError, match=r"\(3, 4, 11\) do not .* \(3, 5\)"):
         label_smoothed_loss(make_logits(), TARGET, PAD)
@@ -246,6 +254,17 @@ def test_an_optimizer_that_does_not_count_has_taken_no_step() -> None:
         model.lm_head.weight[3, 0] = math.inf
     with pytest.raises(ValueError, match="^step 1: the gradient's norm"):
         train_step(model, optimizer, batch_loss, [make_batch()])
+
+
+def test_the_papers_optimizer_rests_until_it_is_given_a_rate() -> None:
+    model = make_model()
+    optimizer = make_optimizer(model)
+    before = copy.deepcopy(model.state_dict())
+    train_step(model, optimizer, batch_loss, [make_batch()])
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name])
+    [group] = optimizer.param_groups
+    assert (group["betas"], group["eps"]) == ((0.9, 0.98), 1e-9)
 
 
 @pytest.mark.parametrize("max_norm", [0.0, -1.0, math.nan])
