@@ -145,6 +145,8 @@ def test_numbers_of_another_kind_are_refused_by_name(name) -> None:
 def test_a_batch_of_no_sentences_and_values_of_no_width_stay_so(open_path) -> None:
     output = run(MultiHeadAttention(6, 2), [torch.zeros(0, 5, 6)] * 3, None, open_path)
     assert output.shape == (0, 5, 6)
+    none = torch.zeros(0, 5, 4)
+    assert scaled_dot_product_attention(none, none, none)[0].shape == (0, 5, 4)
     value = torch.zeros(2, 7, 0)
     output, _ = scaled_dot_product_attention(
         torch.ones(2, 5, 4), torch.ones(2, 7, 4), value
