@@ -124,6 +124,7 @@ def test_large_scores_do_not_overflow() -> None:
         ([(5, 4), (0, 4), (0, 4)], "key has length 0"),
         ([(0, 4), (7, 4), (7, 4)], "query has length 0"),
         ([(5, 0), (7, 0), (7, 4)], "query has length 5 and width 0"),
+        ([(2, 5, 4), (2, 7, 4), (3, 7, 4)], "query, key and value do not broadcast"),
         ([(4,), (7, 4), (7, 4)], "query needs at least 2 dimensions"),
         ([(5, 4), (7, 4), (7,)], "value needs at least 2 dimensions"),
     ],

@@ -99,6 +99,12 @@ def test_token_vectors_start_with_unit_variance(scale) -> None:
     )
 
 
+def test_learned_positions_start_with_vectors_of_length_one() -> None:
+    torch.manual_seed(0)
+    table = PositionalEncoding(500, 64, learned=True).table
+    assert table.std().item() == pytest.approx(1 / 8, rel=0.02)
+
+
 def test_embeddings_that_are_not_told_otherwise_are_the_papers() -> None:
     embeddings = Embeddings(11, PositionalEncoding(9, 4))
     assert embeddings.scale == 2.0  # the root of d_model

@@ -184,6 +184,10 @@ def test_sentences_that_are_left_go_on_as_before() -> None:
 
 def test_a_shared_prefix_is_read_once() -> None:
     model, tgt = make_model(), draw_targets(len(SRC))
+    fresh = start(model)
+    fresh.read(tgt)
+    fresh.truncate(0)  # nothing is shared
+    assert fresh.length == 0
     other = torch.cat([tgt[:, :4], draw_targets(len(SRC), 3).flip(1)], dim=1)
     assert not torch.equal(other[:, 4:], tgt[:, 4:7])
     decoder = start(model)

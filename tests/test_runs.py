@@ -336,6 +336,10 @@ def test_a_gpu_trains_in_the_16_bits_that_it_has(
     [
         ({}, {"devices": 1, "num_nodes": 1, "strategy": "auto"}),
         (
+            {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"},
+            {"devices": 2, "num_nodes": 1, "strategy": "ddp"},
+        ),
+        (
             {"WORLD_SIZE": "6", "LOCAL_WORLD_SIZE": "2"},
             {"devices": 2, "num_nodes": 3, "strategy": "ddp"},
         ),

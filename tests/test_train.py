@@ -10,6 +10,7 @@ from transformer_lib.cli import score
 from transformer_lib.cli.train import main
 from transformer_lib.data import corpora
 from transformer_lib.pretrained.translator import load
+from transformer_lib.training.interruption import alone_in
 from transformer_lib.training.recipe import read_recipe
 from transformer_lib.training.run import read_log
 from transformer_lib.training.translation import prepare
@@ -92,6 +93,15 @@ def test_a_run_is_not_overwritten_but_resumed(run) -> None:
         main(["--config", str(run / "tiny.toml"), "--out", out, "--quiet"])
     main(["--config", str(run / "tiny.toml"), "--out", out, "--quiet", "--resume"])
     assert (run / "run" / "model.safetensors").read_bytes() == weights
+
+
+def test_a_run_that_another_process_works_on_is_left_alone(run) -> None:
+    options = ["--out", str(run / "run"), "--quiet", "--resume"]
+    with (
+        alone_in(run / "run"),
+        pytest.raises(SystemExit, match="another process works on the run"),
+    ):
+        main(["--config", str(run / "tiny.toml"), *options])
 
 
 def test_another_recipe_or_vocabulary_is_refused(run, tmp_path) -> None:

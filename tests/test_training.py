@@ -135,6 +135,17 @@ def test_smoothing_out_of_range_is_refused(smoothing) -> None:
         smoothing_floor(VOCAB, smoothing)
 
 
+def test_one_token_to_choose_from_costs_nothing() -> None:
+    assert smoothing_floor(1, 0.1) == pytest.approx(0.0)
+    with pytest.raises(ValueError, match="not 0 and 0.1"):
+        smoothing_floor(0, 0.1)
+
+
+def test_the_loss_of_tensors_without_numbers_has_a_shape() -> None:
+    loss = label_smoothed_loss(make_logits().to("meta"), TARGET[:, 1:].to("meta"), PAD)
+    assert (loss.shape, loss.device.type) == ((), "meta")
+
+
 def test_one_token_alone_has_a_loss_and_a_number_has_none() -> None:
     logits, right = make_logits()[0, 0], torch.tensor(3)
     found = label_smoothed_loss(logits, right, PAD, 0.0)
