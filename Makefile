@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 8000
 JOBS ?= 2
+SAMPLE ?= 400
+SEED ?= 0
 
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
@@ -14,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help ready book serve pdf test test-slow check format notebooks one-file lab lock repository clean distclean
+.PHONY: help ready book serve pdf test test-slow check format mutants notebooks one-file lab lock repository clean distclean
 
 help:  ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +73,9 @@ check: $(READY)  ## Run the quick tests: lint, imports, spelling, structure of t
 format: $(READY)  ## Sort imports and format .py files and notebooks
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+mutants: $(READY)  ## Change the library in one spot at a time; list what no test sees
+	OMP_NUM_THREADS=1 $(BIN)/python -m book_tools.mutants --sample $(SAMPLE) --seed $(SEED) $(if $(PACKAGE),--package $(PACKAGE))
 
 notebooks: $(READY)  ## Execute all chapters and store them clean
 	$(BIN)/python -m book_tools.notebooks

@@ -123,12 +123,46 @@ def test_large_scores_do_not_overflow() -> None:
         ([(5, 4), (7, 4), (6, 4)], "key has length 7, but value has 6"),
         ([(5, 4), (0, 4), (0, 4)], "key has length 0"),
         ([(0, 4), (7, 4), (7, 4)], "query has length 0"),
+        ([(5, 0), (7, 0), (7, 4)], "query has length 5 and width 0"),
+        ([(2, 5, 4), (2, 7, 4), (3, 7, 4)], "query, key and value do not broadcast"),
         ([(4,), (7, 4), (7, 4)], "query needs at least 2 dimensions"),
+        ([(5, 4), (7, 4), (7,)], "value needs at least 2 dimensions"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(shapes, message) -> None:
     with pytest.raises(ValueError, match=message):
         scaled_dot_product_attention(*(torch.zeros(shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("name", ["key", "value"])
+def test_numbers_of_another_kind_are_refused_by_name(name) -> None:
+    inputs = {role: torch.zeros(5, 4) for role in ("query", "key", "value")}
+    for dtype in (torch.float64, torch.int64):
+        with pytest.raises(TypeError, match=f"not {dtype} in {name}"):
+            scaled_dot_product_attention(**inputs | {name: inputs[name].to(dtype)})
+
+
+@BOTH_PATHS
+def test_a_batch_of_no_sentences_and_values_of_no_width_stay_so(open_path) -> None:
+    output = run(MultiHeadAttention(6, 2), [torch.zeros(0, 5, 6)] * 3, None, open_path)
+    assert output.shape == (0, 5, 6)
+    none = torch.zeros(0, 5, 4)
+    assert scaled_dot_product_attention(none, none, none)[0].shape == (0, 5, 4)
+    value = torch.zeros(2, 7, 0)
+    output, _ = scaled_dot_product_attention(
+        torch.ones(2, 5, 4), torch.ones(2, 7, 4), value
+    )
+    assert output.shape == (2, 5, 0)
+
+
+def test_heads_have_biases_and_drop_nothing_unless_one_asks() -> None:
+    attention = MultiHeadAttention(6, 2)
+    assert sum(p.numel() for p in attention.parameters()) == 4 * (6 * 6 + 6)
+    assert attention.dropout == 0.0
+    x = torch.randn(2, 5, 4)
+    _, weights = scaled_dot_product_attention(x, x, x)
+    output, _ = scaled_dot_product_attention(x, x, x)
+    assert torch.equal(output, weights @ x)
 
 
 @pytest.mark.parametrize(

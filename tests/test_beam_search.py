@@ -26,6 +26,7 @@ from transformer_lib.generation.beam_search import (
     beam_search,
     best_candidates,
 )
+from transformer_lib.generation.constraints import Hypothesis
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.model.transformer import Transformer
 
@@ -102,6 +103,14 @@ def test_one_beam_is_greedy_search(seed, early_stopping, length_penalty) -> None
         ):
             assert (beam.ids, beam.finished) == (greedy.ids, greedy.finished)
             assert beam.log_prob == pytest.approx(greedy.log_prob, abs=1e-10)
+
+
+def test_four_beams_are_ranked_per_token_unless_one_asks_for_others() -> None:
+    model, config = make_model(SEEDS[0]), make_config()
+    found = beam_search(model, SRC, config)
+    assert found == beam_search(model, SRC, config, 4, 1.0, False)
+    for others in ((5,), (4, 2.0), (4, 1.0, True)):
+        assert found != beam_search(model, SRC, config, *others)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -237,6 +246,23 @@ def test_only_the_best_candidates_can_end_a_target() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "bar", "done"),
+    [  # of 4 tokens the beam scores -4 / 2, of the most it may have, 9, -4 / 3
+        (False, -2.1, False),
+        (False, -2.0, True),
+        ("never", -2.0, False),
+        ("never", -1.4, False),
+        ("never", -1.3, True),
+    ],
+)
+def test_a_search_is_done_when_no_beam_can_get_above_the_bar(rule, bar, done) -> None:
+    search = BeamHypotheses([BOS], 0, EOS, 9, BeamOptions(1, 0.5, rule))
+    search.beams = [Beam([BOS, 3, 3, 3, 3], -4.0, 0)]
+    search.hypotheses = [Hypothesis([EOS], bar, bar, True)]
+    assert search.has_no_hope(4) == done
+
+
+@pytest.mark.parametrize(
     ("parents", "rows"),
     [
         ([2, 0, 2, 2], [1, 2, 0, 3]),
@@ -255,6 +281,26 @@ def test_the_best_child_takes_the_row_of_its_parent(parents, rows) -> None:
 def test_a_beam_of_no_use_is_refused(n_beams) -> None:
     message = f"n_beams must be from 1 to {VOCAB}, .* not {n_beams}"
     with pytest.raises(ValueError, match=message):
+        beam_search(make_model(), SRC, make_config(), n_beams)
+
+
+@pytest.mark.parametrize("length_penalty", [-10.0, 10.0])
+def test_a_length_penalty_reaches_from_minus_10_to_10(length_penalty) -> None:
+    model = make_model(8)
+    assert beam_search(model, SRC, make_config(3), 2, length_penalty)
+    with pytest.raises(ValueError, match="length_penalty must be from -10.0 to 10.0"):
+        beam_search(model, SRC, make_config(3), 2, 1.01 * length_penalty)
+
+
+@pytest.mark.parametrize("length_penalty", [True, "1", None])
+def test_a_length_penalty_is_a_number(length_penalty) -> None:
+    with pytest.raises(TypeError, match="length_penalty must be a number, not"):
+        beam_search(make_model(), SRC, make_config(), 2, length_penalty)
+
+
+@pytest.mark.parametrize("n_beams", [2.0, True])
+def test_a_number_of_beams_is_an_integer(n_beams) -> None:
+    with pytest.raises(TypeError, match="n_beams must be an integer, not"):
         beam_search(make_model(), SRC, make_config(), n_beams)
 
 

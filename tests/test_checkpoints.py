@@ -1,5 +1,6 @@
 """Checkpoints come back equal and replace each other as a whole, or are refused."""
 
+import json
 import os
 import resource
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from transformer_lib.training.checkpoint import (
     checkpoint_name,
@@ -183,6 +185,8 @@ def test_what_a_checkpoint_cannot_hold_is_refused(tmp_path) -> None:
         kind = type(value).__name__
         with pytest.raises(TypeError, match=f"can't hold /a/b/1: it is a {kind}"):
             save_checkpoint(tmp_path / "a.pt", {"a": {"b": [0, value]}})
+    with pytest.raises(TypeError, match="can't hold /a: it is a PosixPath"):
+        save_checkpoint(tmp_path / "a.pt", {"a": {tmp_path: 0}})
     assert not files(tmp_path)
 
 
@@ -197,6 +201,31 @@ def test_the_newest_are_kept(tmp_path) -> None:
     assert files(tmp_path) == {checkpoint_name(1000), checkpoint_name(1100)}
     with pytest.raises(ValueError, match="at least 1 .* not 0"):
         keep_only(tmp_path, [])
+
+
+def test_the_first_edition_kept_lists_tuples_and_a_scaler(tmp_path) -> None:
+    save_file({"t": torch.ones(3)}, tmp_path / "tensors.safetensors")
+    weights = {"dict": [["model.head", {"tensor": "t"}]]}
+    content = {
+        "state_dict": weights,
+        "global_step": 7,
+        "optimizer_states": {"list": [{"dict": [["betas", {"tuple": [0.9, 0.98]}]]}]},
+        "MixedPrecision": {"dict": [["scale", 8.0]]},
+    }
+    index = {"format": "transformer_lib checkpoint 1", "tensors": "tensors.safetensors"}
+    index["content"] = {"dict": list(content.items())}
+    (tmp_path / "checkpoint.json").write_text(json.dumps(index))
+    found = load_checkpoint(tmp_path)
+    assert torch.equal(found["model"].pop("head"), torch.ones(3))
+    assert found == {
+        "step": 7,
+        "model": {},
+        "optimizer": {"betas": (0.9, 0.98)},
+        "scaler": {"scale": 8.0},
+    }
+    index["content"] = {"list": [1, {"list": []}]}
+    (tmp_path / "checkpoint.json").write_text(json.dumps(index))
+    assert load_checkpoint(tmp_path) == [1, []]
 
 
 def test_a_damaged_checkpoint_of_the_first_edition_is_refused(tmp_path) -> None:

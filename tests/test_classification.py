@@ -204,6 +204,12 @@ def test_training_repeats_and_leaves_the_random_generators_alone() -> None:
     assert not torch.equal(other.head.weight, ends[0])
 
 
+def test_the_optimizer_follows_the_recipe() -> None:
+    training = ClassifierTraining(epochs=1, rate=0.2, weight_decay=0.3)
+    [group] = make_optimizer(make_model(), training).param_groups
+    assert (group["lr"], group["weight_decay"]) == (0.2, 0.3)
+
+
 def test_two_logits_are_one_logit_in_disguise() -> None:
     torch.manual_seed(0)
     logits, labels = torch.randn(5, 2), torch.tensor([0, 1, 1, 0, 1])

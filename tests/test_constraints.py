@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from small_models import EOS, PAD, SRC, make_config, make_model
+from small_models import BOS, EOS, PAD, SRC, make_config, make_model
 
 from transformer_lib.generation.beam_search import beam_search
-from transformer_lib.generation.constraints import LogitsProcessor
+from transformer_lib.generation.constraints import GenerationConfig, LogitsProcessor
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.sampling import SamplingConfig, sample
 
@@ -80,6 +80,36 @@ def test_rules_that_contradict_each_other_are_refused(choices, message) -> None:
         make_config(**choices)
 
 
+@pytest.mark.parametrize("name", ["bos_id", "eos_id", "min_len", "max_len"])
+@pytest.mark.parametrize("value", [True, 2.0, "2"])
+def test_what_is_no_integer_is_refused_by_name(name, value) -> None:
+    values = {"bos_id": BOS, "eos_id": EOS, "min_len": 1, "max_len": 9}
+    if name == "max_len":  # one for each sentence
+        value = [9, value]
+    with pytest.raises(TypeError, match=f"{name} must be an integer, not"):
+        GenerationConfig(**values | {name: value})
+
+
+def test_every_sentence_may_have_a_length_of_its_own() -> None:
+    config = make_config([3, 2, 9, 1], prefixes=[])
+    assert config.max_lens(4) == [3, 2, 9, 1]
+    assert make_config(5).max_lens(2) == [5, 5]
+    with pytest.raises(ValueError, match="4 values of max_len for 3 sentences"):
+        config.max_lens(3)
+    with pytest.raises(ValueError, match="max_len 1 is below min_len 2"):
+        make_config([3, 1], min_len=2)
+    for found, longest in zip(
+        greedy_decode(make_model(12), SRC, config), [3, 2, 9, 1], strict=True
+    ):
+        assert len(found.ids) <= longest
+
+
+def test_a_target_may_end_at_once_unless_one_forbids_it() -> None:
+    logits = torch.zeros(4, 1, 7).double()
+    processor = LogitsProcessor(make_model(), SRC, make_config())
+    assert processor.log_probs(logits, 1)[:, 0, EOS].isfinite().all()
+
+
 @SEARCHES
 @pytest.mark.parametrize(
     ("choices", "message"),
@@ -107,8 +137,16 @@ def test_sources_and_lengths_beyond_the_model_are_refused(search) -> None:
     short = make_model(learned_positions=True, max_len=4)
     with pytest.raises(ValueError, match="5 positions were requested, but only 4"):
         search(short, SRC, make_config(4))
+    for found in search(short, SRC[:, :4], make_config(4)):
+        assert len(found.ids) <= 4
     with pytest.raises(ValueError, match="max_len 9 is above the 4 positions"):
         search(short, SRC[:, :4], make_config())
+
+
+def test_the_first_and_the_last_token_of_the_vocabulary_may_start_and_end() -> None:
+    model = make_model(pad_id=3)
+    config = GenerationConfig(bos_id=0, eos_id=6, max_len=4, prefixes=[[0]])
+    assert all(found.ids[0] == 0 for found in greedy_decode(model, SRC[:1], config))
 
 
 def test_start_and_end_lie_in_the_vocabulary() -> None:

@@ -91,6 +91,13 @@ def test_a_row_reads_names_and_facts(monkeypatch) -> None:
     ]
 
 
+def test_a_cell_without_a_name_has_a_dash(monkeypatch) -> None:
+    text = "Topic\n  one\n    paper: $x$\n    post: f\n  two\n    post: g\n"
+    monkeypatch.setattr(crosswalk, "NAMES", text)
+    *_, last = crosswalk.to_markdown(read_rows()[:2]).splitlines()
+    assert last == "| two | – | `g` |"
+
+
 def test_an_unknown_dialect_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(crosswalk, "NAMES", "Topic\n  a thing\n    latin: f\n")
     with pytest.raises(ValueError, match="a thing: 'latin' is none of"):
@@ -106,6 +113,15 @@ def test_an_unknown_dialect_is_refused(monkeypatch) -> None:
         ("prev_output_tokens", "target the decoder reads"),
         ("in_proj_weight", "encoder self-attention, query projection"),
         ("a_2", "encoder norm of self-attention"),
+        ("encoder.tok_embed.weight", "source embedding"),
+        ("decoder.tok_embed.weight", "target embedding"),
+        ("W_k", "encoder self-attention, key projection"),
+        ("W_v", "encoder self-attention, value projection"),
+        ("W_h", "encoder self-attention, output projection"),
+        ("enc_attn.fc_q", "decoder cross-attention, query projection"),
+        ("cnn.2", "encoder feed-forward, $W_2$ and $b_2$"),
+        ("enc_attn_ln", "decoder norm of cross-attention"),
+        ("enc_layers.N.layernorm2", "encoder norm of feed-forward"),
     ],
 )
 def test_a_word_is_found_in_every_dialect(word, term) -> None:
@@ -211,6 +227,72 @@ def test_packed_rows_land_in_the_right_projection() -> None:
     starts = {key.split(".")[-2]: tensor[0, 0].item() for key, tensor in ours.items()}
     assert starts == {"q_proj": 0.0, "k_proj": 6.0, "v_proj": 12.0}
     assert all(key.startswith("encoder.layers.1.self_attn.") for key in ours)
+
+
+# A layer of each text, its names read off its pages: theirs -> ours.
+LECTURE = {
+    "mha.W_q.weight": "self_attn.q_proj.weight",
+    "mha.W_k.weight": "self_attn.k_proj.weight",
+    "mha.W_v.weight": "self_attn.v_proj.weight",
+    "mha.W_h.weight": "self_attn.out_proj.weight",
+    "mha.W_h.bias": "self_attn.out_proj.bias",
+    "cnn.0.weight": "feed_forward.expand.weight",
+    "cnn.2.bias": "feed_forward.contract.bias",
+    "layernorm1.weight": "self_attn_connection.norm.gain",
+    "layernorm2.bias": "feed_forward_connection.norm.bias",
+}
+POST = {
+    "dec_attn.fc_q.weight": "self_attn.q_proj.weight",
+    "dec_attn.fc.bias": "self_attn.out_proj.bias",
+    "enc_attn.fc_k.weight": "cross_attn.k_proj.weight",
+    "enc_attn.fc_v.weight": "cross_attn.v_proj.weight",
+    "ff.fc1.weight": "feed_forward.expand.weight",
+    "ff.fc2.bias": "feed_forward.contract.bias",
+    "dec_attn_ln.weight": "self_attn_connection.norm.gain",
+    "enc_attn_ln.bias": "cross_attn_connection.norm.bias",
+    "ff_ln.weight": "feed_forward_connection.norm.gain",
+}
+REVISITED = {
+    "self_attn.q_proj.weight": "self_attn.q_proj.weight",
+    "src_attn.out_proj.bias": "cross_attn.out_proj.bias",
+    "feed_forward.expand.bias": "feed_forward.expand.bias",
+    "feed_forward.contract.weight": "feed_forward.contract.weight",
+    "sublayer.0.norm.a_2": "self_attn_connection.norm.gain",
+    "sublayer.1.norm.b_2": "cross_attn_connection.norm.bias",
+    "sublayer.2.norm.a_2": "feed_forward_connection.norm.gain",
+}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "names", "theirs", "ours"),
+    [
+        ("lecture", LECTURE, "enc_layers.1.", "encoder.layers.1."),
+        ("post", POST, "decoder.layers.1.", "decoder.layers.1."),
+        ("revisited", REVISITED, "decoder.layers.1.", "decoder.layers.1."),
+    ],
+)
+def test_a_layer_of_each_text_is_renamed(dialect, names, theirs, ours) -> None:
+    state = {theirs + name: torch.randn(6) for name in names}
+    found = convert_weights(state, dialect, "transformer_lib", strict=True)
+    assert set(found) == {ours + name for name in names.values()}
+    for name, our_name in names.items():
+        assert torch.equal(found[ours + our_name], state[theirs + name])
+        assert found[ours + our_name].data_ptr() == state[theirs + name].data_ptr()
+
+
+def test_only_the_lectures_encoder_has_a_text() -> None:
+    assert {row.term.split()[0] for row in read_rows() if "lecture" in row.names
+            and row.topic == WEIGHTS} == {"encoder"}  # fmt: skip
+
+
+def test_the_posts_embeddings_are_renamed() -> None:
+    names = {"tok_embed.weight": "tokens.weight", "pos_embed.weight": "positions.table"}
+    for stack, side in (("encoder", "src"), ("decoder", "tgt")):
+        state = {f"{stack}.{name}": torch.randn(5, 6) for name in names}
+        found = convert_weights(state, "post", "transformer_lib", strict=True)
+        for name, our_name in names.items():
+            ours = found[f"{side}_embeddings.{our_name}"]
+            assert torch.equal(ours, state[f"{stack}.{name}"])
 
 
 @pytest.mark.parametrize("places", [("latin", "post"), ("post", "paper")])

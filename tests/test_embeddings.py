@@ -99,6 +99,20 @@ def test_token_vectors_start_with_unit_variance(scale) -> None:
     )
 
 
+def test_learned_positions_start_with_vectors_of_length_one() -> None:
+    torch.manual_seed(0)
+    table = PositionalEncoding(500, 64, learned=True).table
+    assert table.std().item() == pytest.approx(1 / 8, rel=0.02)
+
+
+def test_embeddings_that_are_not_told_otherwise_are_the_papers() -> None:
+    embeddings = Embeddings(11, PositionalEncoding(9, 4))
+    assert embeddings.scale == 2.0  # the root of d_model
+    assert embeddings.norm is None
+    assert embeddings.dropout.p == 0.0
+    assert not embeddings.positions.learned
+
+
 def test_norm_and_dropout_come_after_the_sum() -> None:
     embeddings = make_embeddings(norm=LayerNorm(D_MODEL, 1e-12), dropout=0.5)
     normed = embeddings.eval()(IDS)

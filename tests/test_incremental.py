@@ -1,5 +1,7 @@
 """Decoding step by step against the full pass: every step, every layer."""
 
+from functools import partial
+
 import pytest
 import torch
 from reference import EXACT
@@ -11,6 +13,7 @@ from transformer_lib.generation.incremental import (
     IncrementalDecoder,
     KeyValueCache,
     RecomputingDecoder,
+    make_decoder,
 )
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
 from transformer_lib.model.masks import causal_mask, padding_mask
@@ -181,6 +184,10 @@ def test_sentences_that_are_left_go_on_as_before() -> None:
 
 def test_a_shared_prefix_is_read_once() -> None:
     model, tgt = make_model(), draw_targets(len(SRC))
+    fresh = start(model)
+    fresh.read(tgt)
+    fresh.truncate(0)  # nothing is shared
+    assert fresh.length == 0
     other = torch.cat([tgt[:, :4], draw_targets(len(SRC), 3).flip(1)], dim=1)
     assert not torch.equal(other[:, 4:], tgt[:, 4:7])
     decoder = start(model)
@@ -298,6 +305,16 @@ def test_other_numbers_agree_as_far_as_they_reach(dtype) -> None:
     assert decoder.step(tgt[:, :1]).dtype == torch.float32
     bound = 1e-4 if dtype == torch.float32 else 0.3
     torch.testing.assert_close(found, expected, rtol=0, atol=bound)
+
+
+def test_a_model_is_seen_through_unless_something_hangs_on_it_as_a_whole() -> None:
+    model = make_model()
+    model.decoder.layers[0].feed_forward.register_forward_hook(lambda *_: None)
+    assert type(make_decoder(model)) is IncrementalDecoder
+    for name in ("forward", "encode", "decode"):
+        model = make_model()
+        setattr(model, name, partial(getattr(model, name)))
+        assert type(make_decoder(model)) is RecomputingDecoder
 
 
 def test_one_start_token_reads_as_the_first() -> None:

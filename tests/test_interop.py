@@ -220,12 +220,78 @@ def test_a_file_that_keeps_tied_matrices_once_is_read(kept) -> None:
 
 
 @torch.no_grad()
+def test_an_old_configuration_that_does_not_say_so_shares_all_matrices() -> None:
+    theirs = make_marian()
+    shared = ("embed_tokens", "lm_head")
+    state = {
+        key: tensor
+        for key, tensor in theirs.state_dict().items()
+        if not any(name in key for name in shared)
+    }
+    options = theirs.config.to_dict()
+    for name in ("share_encoder_decoder_embeddings", "tie_word_embeddings"):
+        options.pop(name, None)
+    src, tgt_in = make_batch("marian")
+    found = from_marian(state, options)(src, tgt_in)
+    torch.testing.assert_close(found[0], run_theirs(theirs, src, tgt_in)[0], **EXACT)
+
+
+@torch.no_grad()
+def test_two_embeddings_and_a_head_that_is_the_targets_are_read() -> None:
+    theirs = make_marian(share_encoder_decoder_embeddings=False)
+    state = dict(theirs.state_dict())
+    del state["lm_head.weight"]
+    src, tgt_in = make_batch("marian")
+    found = from_marian(state, theirs.config)(src, tgt_in)
+    torch.testing.assert_close(found[0], run_theirs(theirs, src, tgt_in)[0], **EXACT)
+
+
+def test_a_head_of_its_own_that_is_missing_is_not_made_up() -> None:
+    theirs = make_marian(tie_word_embeddings=False)
+    state = dict(theirs.state_dict())
+    del state["lm_head.weight"]
+    with pytest.raises(ValueError, match=r"^Marian has no matrix .* lm_head\.weight"):
+        from_marian(state, theirs.config)
+
+
+def test_fsmts_tied_matrices_are_read_once() -> None:
+    theirs = make_fsmt(src_vocab_size=13)
+    table = theirs.model.decoder.embed_tokens.weight
+    state = dict(theirs.state_dict()) | {"model.encoder.embed_tokens.weight": table}
+    options = theirs.config.to_dict() | {"tie_word_embeddings": True}
+    del state["model.decoder.embed_tokens.weight"]
+    del state["model.decoder.output_projection.weight"]
+    assert from_fsmt(state, options).config.tie_embeddings == "all"
+    options["tie_word_embeddings"] = False
+    with pytest.raises(ValueError, match="^FSMT has no matrix for our tgt_embeddings"):
+        from_fsmt(state, options)
+
+
+@KINDS
+def test_rates_of_dropout_are_taken_over(kind) -> None:
+    rates = {"dropout": 0.15, "attention_dropout": 0.2, "activation_dropout": 0.3}
+    config = load(kind, MAKE[kind](**rates)).config
+    assert {name: getattr(config, name) for name in rates} == rates
+
+
+@torch.no_grad()
 def test_a_bias_of_zeros_is_none() -> None:
     theirs = make_marian()
     theirs.final_logits_bias.zero_()
     assert load("marian", theirs).lm_head.bias is None
     theirs.final_logits_bias[0, 3] = 1.0
     assert load("marian", theirs).lm_head.bias[3] == 1.0
+
+
+@torch.no_grad()
+def test_a_file_in_half_precision_is_read() -> None:
+    theirs = make_marian()
+    src, tgt_in = make_batch("marian")
+    state = {key: tensor.half() for key, tensor in theirs.state_dict().items()}
+    found = from_marian(state, theirs.config)(src, tgt_in)
+    assert found.dtype == torch.float32
+    close = {"rtol": 0.0, "atol": 0.05, "check_dtype": False}
+    torch.testing.assert_close(found[0], run_theirs(theirs, src, tgt_in)[0], **close)
 
 
 def test_positions_are_fixed_and_end_with_the_table() -> None:
@@ -248,8 +314,30 @@ def test_sinusoids_of_other_layouts_follow_their_formulas(layout) -> None:
         assert cosine == pytest.approx(math.cos(angle), abs=1e-6)
     with pytest.raises(ValueError, match="even and at least 2, not 5"):
         sinusoid_halves(4, 5, layout)
+    with pytest.raises(ValueError, match="n_positions must be at least 1, not 0"):
+        sinusoid_halves(0, 8, layout)
     with pytest.raises(ValueError, match="need a d_model of 4, not 2"):
         sinusoid_halves(4, 2, "fairseq")
+
+
+def test_the_narrowest_of_fairseqs_sinusoids_have_two_wavelengths() -> None:
+    sines = [math.sin(3), math.sin(3 / 10_000), math.cos(3), math.cos(3 / 10_000)]
+    assert sinusoid_halves(4, 4, "fairseq")[3].tolist() == pytest.approx(sines)
+
+
+def test_an_unknown_layout_of_sinusoids_is_refused() -> None:
+    with pytest.raises(ValueError, match="layout must be one of .*, not 'paper'"):
+        sinusoid_halves(4, 8, "paper")
+
+
+def test_a_fixed_table_is_the_models_own_and_ends_it() -> None:
+    model, table = load("fsmt", make_fsmt()).float(), torch.randn(5, 6)
+    fix_positions(model, table)
+    assert (model.config.learned_positions, model.config.max_len) == (True, 5)
+    first, second = model.src_embeddings.positions, model.tgt_embeddings.positions
+    second.table += 1.0
+    assert torch.equal(second.table, table + 1.0)
+    assert torch.equal(first.table, table)
 
 
 # Beams
@@ -365,10 +453,47 @@ def test_fairseqs_shared_matrices_are_read_once() -> None:
     assert model.config.tie_embeddings == "decoder"
 
 
+def test_fairseqs_matrices_that_are_all_shared_are_read_once() -> None:
+    state = fairseq_state()
+    table = state.pop("decoder.embed_tokens.weight")
+    state["encoder.embed_tokens.weight"] = table
+    del state["decoder.output_projection.weight"]
+    model = from_fairseq(state, fairseq_arguments(share_all_embeddings=True))
+    assert model.config.tie_embeddings == "all"
+    with pytest.raises(ValueError, match="^fairseq has no matrix for our tgt_embed"):
+        from_fairseq(state, fairseq_arguments())
+
+
+def test_what_fairseqs_arguments_leave_out_is_as_fairseq_has_it() -> None:
+    arguments = fairseq_arguments()
+    del arguments.activation_fn, arguments.max_target_positions
+    config = from_fairseq(fairseq_state(), arguments).config
+    assert (config.activation, config.max_len) == ("relu", 1024)
+    assert (config.scale_embeddings, config.embedding_norm_eps) == (True, None)
+
+
+def test_fairseqs_embeddings_may_have_a_norm_and_no_scale() -> None:
+    state = fairseq_state()
+    for side in ("encoder", "decoder"):
+        state[f"{side}.layernorm_embedding.weight"] = torch.full((6,), 3.0).double()
+        state[f"{side}.layernorm_embedding.bias"] = torch.zeros(6).double()
+    choices = {"layernorm_embedding": True, "no_scale_embedding": True}
+    model = from_fairseq(state, fairseq_arguments(**choices))
+    assert model.tgt_embeddings.norm.gain[0] == 3.0
+    assert model.tgt_embeddings.norm.eps == nn.LayerNorm(6).eps
+    assert model.tgt_embeddings.scale == 1.0
+
+
+def test_fairseqs_keys_without_a_place_are_refused() -> None:
+    state = fairseq_state() | {"encoder.adapter.weight": torch.ones(6)}
+    with pytest.raises(ValueError, match=r"^encoder\.adapter\.weight of fairseq have"):
+        from_fairseq(state, fairseq_arguments())
+
+
 def test_fairseqs_pre_norm_needs_its_norms_at_the_end() -> None:
     state = fairseq_state()
     before = {f"{side}_normalize_before": True for side in ("encoder", "decoder")}
-    with pytest.raises(ValueError, match=r"no encoder\.norm\.gain"):
+    with pytest.raises(ValueError, match=r"^fairseq has no encoder\.norm\.gain"):
         from_fairseq(state, fairseq_arguments(**before))
     for side in ("encoder", "decoder"):
         state[f"{side}.layer_norm.weight"] = torch.full((6,), 2.0).double()
@@ -479,7 +604,58 @@ def test_embeddings_of_other_names_are_found_by_them(exact_sinusoids) -> None:
         from_torch(state, theirs.transformer, 0)
 
 
+def test_what_pytorchs_model_does_not_tell_is_taken_as_said() -> None:
+    model = load_tutorial(Tutorial(), scale_embeddings=False)
+    assert model.src_embeddings.scale == 1.0
+    assert not model.config.learned_positions
+    theirs = Tutorial()
+    assert from_torch(theirs.state_dict(), theirs.transformer, 7).config.pad_id == 7
+
+
+def test_pytorchs_activation_may_be_a_module_and_its_rates_are_taken_over() -> None:
+    theirs = Tutorial()
+    for stack in (theirs.transformer.encoder, theirs.transformer.decoder):
+        for layer in stack.layers:
+            layer.activation = nn.GELU()
+            layer.dropout1.p, layer.self_attn.dropout, layer.dropout.p = 0.1, 0.2, 0.3
+    config = load_tutorial(theirs).config
+    assert config.activation == "gelu"
+    assert (config.dropout, config.attention_dropout) == (0.1, 0.2)
+    assert config.activation_dropout == 0.3
+
+
+def test_pytorchs_table_may_have_the_batch_first() -> None:
+    theirs = Tutorial()
+    name = "positional_encoding.pos_embedding"
+    state = theirs.state_dict()
+    batch_first = state | {name: state[name].transpose(0, 1)}
+    assert from_torch(batch_first, theirs.transformer, 0).config.max_len == 9
+
+
+@torch.no_grad()
+def test_positions_that_were_learned_around_pytorchs_are_taken_over() -> None:
+    theirs = Tutorial()
+    state = theirs.state_dict()
+    del state["positional_encoding.pos_embedding"]
+    tables = {"pos.src.": torch.randn(8, 6), "pos.tgt.": torch.randn(8, 6)}
+    names = {"transformer.": "", "generator.": "lm_head."}
+    for side in ("src", "tgt"):
+        names[f"{side}_tok_emb.embedding."] = f"{side}_embeddings.tokens."
+        names[f"pos.{side}."] = f"{side}_embeddings.positions."
+    state |= {f"{name}table": table for name, table in tables.items()}
+    model = from_torch(state, theirs.transformer, 0, names)
+    assert (model.config.learned_positions, model.config.max_len) == (True, 8)
+    assert torch.equal(model.tgt_embeddings.positions.table, tables["pos.tgt."])
+
+
 # Refusals
+
+
+def test_keys_of_pytorch_without_a_place_are_refused() -> None:
+    theirs = Tutorial()
+    state = theirs.state_dict() | {"transformer.adapter.weight": torch.ones(6)}
+    with pytest.raises(ValueError, match=r"^adapter\.weight of torch\.nn have no name"):
+        from_torch(state, theirs.transformer, 0)
 
 
 @pytest.mark.parametrize(
@@ -501,6 +677,17 @@ def test_a_configuration_without_a_place_is_refused_by_name(options, message) ->
         from_marian(theirs.state_dict(), theirs.config.to_dict() | options)
 
 
+def test_a_configuration_may_be_any_object_that_turns_into_a_dictionary() -> None:
+    class Options:
+        __slots__ = ()
+
+        def to_dict(self):
+            return theirs.config.to_dict()
+
+    theirs = make_marian()
+    assert from_marian(theirs.state_dict(), Options()).config.d_model == 6
+
+
 def test_a_configuration_that_lacks_something_is_refused() -> None:
     theirs = make_marian()
     options = theirs.config.to_dict()
@@ -519,7 +706,9 @@ def test_keys_without_a_place_and_places_without_a_key_are_refused(kind) -> None
     with pytest.raises(ValueError, match=r"adapter\.weight of .* have no name"):
         LOAD[kind](state | {"adapter.weight": torch.ones(6)}, theirs.config)
     del state["model.encoder.layers.1.fc2.bias"]
-    with pytest.raises(ValueError, match=r"no encoder\.layers\.1\S+contract\.bias"):
+    name = {"marian": "Marian", "fsmt": "FSMT"}[kind]
+    message = rf"^{name} has no encoder\.layers\.1\S+contract\.bias"
+    with pytest.raises(ValueError, match=message):
         LOAD[kind](state, theirs.config)
 
 
@@ -527,15 +716,20 @@ def test_keys_without_a_place_and_places_without_a_key_are_refused(kind) -> None
 def test_positions_that_were_learned_are_refused(kind) -> None:
     theirs = MAKE[kind]()
     state = copy.deepcopy(theirs.state_dict())
-    state["model.decoder.embed_positions.weight"][5] += 0.1
-    with pytest.raises(ValueError, match=r"embed_positions\.weight of shape .* sinus"):
-        LOAD[kind](state, theirs.config)
+    name = "model.decoder.embed_positions.weight"
+    learned = state[name].clone()
+    learned[5] += 0.1
+    for table in (learned, 1.5 * state[name]):
+        with pytest.raises(ValueError, match=r"embed_positions\.weight of .* sinus"):
+            LOAD[kind](state | {name: table}, theirs.config)
 
 
 @pytest.mark.parametrize(
     ("option", "value"),
     [
         ("encoder_learned_pos", True),
+        ("decoder_learned_pos", True),
+        ("no_cross_attention", True),
         ("no_token_positional_embeddings", True),
         ("adaptive_softmax_cutoff", "10000,20000"),
         ("no_decoder_final_norm", True),

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from transformer_lib.cli.train import main
 from transformer_lib.training.interruption import (
     LOCK,
     SIGNALS,
+    Interrupted,
     Interruption,
     alone_in,
+    stopped_at_once,
 )
 from transformer_lib.training.run import LOG, read_log
 
@@ -112,6 +115,8 @@ def test_a_run_is_resumed_once_at_a_time(start, tmp_path) -> None:
 
 
 def test_a_folder_is_free_again_after_the_block(tmp_path) -> None:
+    with alone_in(tmp_path / "all" / "runs" / "run"):
+        pass
     with alone_in(tmp_path / "run"):
         second = alone_in(tmp_path / "run")
         with pytest.raises(BlockingIOError, match="another process works on the run"):
@@ -145,6 +150,30 @@ def test_what_cannot_work_is_refused_before_the_folder_is_made(
         main(["--config", str(recipe), "--out", str(folder), "--quiet"])
     assert message in caught.value.code and caught.value.code.startswith("error: ")
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_stops_at_once_where_nothing_is_to_be_saved(number) -> None:
+    before = [signal.getsignal(each) for each in SIGNALS]
+    with pytest.raises(Interrupted) as caught, stopped_at_once():
+        os.kill(os.getpid(), number)
+    assert (caught.value.exit_code, caught.value.step) == (128 + number, None)
+    assert [signal.getsignal(each) for each in SIGNALS] == before
+
+
+@pytest.mark.parametrize("block", [Interruption, stopped_at_once])
+def test_another_thread_leaves_the_signals_alone(block) -> None:
+    before = [signal.getsignal(each) for each in SIGNALS]
+    inside = []
+
+    def work() -> None:
+        with block():
+            inside.extend(signal.getsignal(each) for each in SIGNALS)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert inside == before
 
 
 def test_the_second_signal_is_not_only_noted() -> None:

@@ -15,7 +15,14 @@ from torch import Tensor, nn
 from transformer_lib.convert.convolution import as_convolution
 from transformer_lib.convert.masks import convert_mask
 from transformer_lib.model.attention import MultiHeadAttention
-from transformer_lib.model.layers import DecoderLayer, EncoderLayer, FeedForward
+from transformer_lib.model.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    LayerNorm,
+    SublayerConnection,
+    layer_norm,
+)
 from transformer_lib.model.masks import causal_mask, padding_mask
 
 BATCH, SRC_LEN, TGT_LEN, D_MODEL, N_HEADS, D_FF = 2, 7, 5, 12, 3, 17
@@ -211,6 +218,36 @@ def test_a_sentence_of_padding_leaves_layers_finite(norm_first) -> None:
     output = make_decoder_layer(norm_first)(x, encoded, src_mask)
     for tensor in (output, *gradients(output, [x, memory])):
         assert tensor.isfinite().all()
+
+
+def test_a_layer_that_is_not_told_otherwise_is_the_papers() -> None:
+    sizes = (D_MODEL, N_HEADS)
+    attention, other = MultiHeadAttention(*sizes), MultiHeadAttention(*sizes)
+    feed_forward = FeedForward(D_MODEL, D_FF)
+    layers = (
+        EncoderLayer(attention, feed_forward),
+        DecoderLayer(attention, other, feed_forward),
+    )
+    parts = [part for layer in layers for part in layer.children()]
+    connections = [part for part in parts if isinstance(part, SublayerConnection)]
+    assert len(connections) == 2 + 3
+    for part in (*connections, SublayerConnection(D_MODEL)):
+        assert (part.norm_first, part.dropout.p) == (False, 0.1)
+        assert part.norm.eps == nn.LayerNorm(D_MODEL).eps
+    assert isinstance(feed_forward.activation, nn.ReLU)
+    assert feed_forward.dropout.p == 0.0
+    x = 1e-3 * torch.randn(2, D_MODEL)  # so small that the epsilon matters
+    ones, zeros = torch.ones(D_MODEL), torch.zeros(D_MODEL)
+    expected = F.layer_norm(x, (D_MODEL,))
+    torch.testing.assert_close(layer_norm(x, ones, zeros), expected)
+    torch.testing.assert_close(LayerNorm(D_MODEL)(x), expected)
+
+
+def test_a_norm_of_another_width_is_refused() -> None:
+    with pytest.raises(ValueError, match="x has width 5, but this layer norm .* for 4"):
+        LayerNorm(4)(torch.zeros(2, 5))
+    with pytest.raises(ValueError, match="d_model must be at least 1, not 0"):
+        LayerNorm(0)
 
 
 @pytest.mark.parametrize(

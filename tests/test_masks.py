@@ -94,6 +94,11 @@ def test_finite_fill_values_count_as_hidden(fill) -> None:
     assert torch.equal(convert_mask(additive, "additive", "attend"), ATTEND)
 
 
+def test_a_mask_stays_where_it_is() -> None:
+    additive = convert_mask(ATTEND.to("meta"), "attend", "additive")
+    assert additive.device.type == "meta"
+
+
 def test_an_additive_mask_comes_in_the_type_asked_for() -> None:
     half = convert_mask(ATTEND, "attend", "additive", dtype=torch.float16)
     assert half.dtype == torch.float16

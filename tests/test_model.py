@@ -184,6 +184,20 @@ def test_initialization_keeps_the_variance() -> None:
     assert linear.weight.std().item() == pytest.approx((1 / 300) ** 0.5, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    "make", [Transformer, lambda config: EncoderClassifier(config, n_classes=4)]
+)
+def test_every_matrix_of_a_model_starts_so(make) -> None:
+    torch.manual_seed(0)
+    model = make(replace(CONFIG, tie_embeddings="none"))
+    linears = [part for part in model.modules() if isinstance(part, nn.Linear)]
+    for linear in linears:
+        limit = (6 / (linear.in_features + linear.out_features)) ** 0.5
+        assert 0.8 * limit < linear.weight.abs().max() <= limit
+        assert linear.bias is None or (linear.bias == 0).all()
+    assert len(linears) > 8
+
+
 def test_wrong_ids_are_refused_by_the_model() -> None:
     model = make_model()
     with pytest.raises(ValueError, match="id 13 is outside .* of 13"):

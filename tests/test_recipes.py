@@ -95,6 +95,11 @@ def test_a_recipe_that_cannot_work_is_refused(tables, message) -> None:
         make_recipe(tables)
 
 
+def test_a_recipe_without_a_file_is_called_a_recipe() -> None:
+    with pytest.raises(ValueError, match=r"^recipe: unknown table \[extra\]"):
+        make_recipe({**TABLES, "extra": {}})
+
+
 def test_everything_that_is_wrong_is_named_with_the_file(tmp_path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("[data]\ncorpus = 3\nsize = 4\n[training]\nsteps = 1\n")
@@ -130,6 +135,7 @@ def test_a_stored_recipe_comes_back_also_with_its_old_key(tmp_path) -> None:
     with pytest.raises(ValueError, match="batches_a_step = 2 is unknown"):
         both = {"gradient_accumulation": 4, "batches_a_step": 2}
         make_recipe(changed("training", **both))
+    assert '\n  "gradient_accumulation": 4,\n' in text  # one key a line
     assert json.loads(text)["training"]["gradient_accumulation"] == 4
 
 

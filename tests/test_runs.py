@@ -5,8 +5,10 @@ import logging
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -25,6 +27,7 @@ from transformer_lib.evaluation.scores import nats_per_token
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.training import lightning_trainer
 from transformer_lib.training.checkpoint import list_checkpoints, load_checkpoint
+from transformer_lib.training.interruption import Interrupted
 from transformer_lib.training.lightning_trainer import (
     LightningTrainer,
     choose_precision,
@@ -32,7 +35,7 @@ from transformer_lib.training.lightning_trainer import (
 )
 from transformer_lib.training.loop import train_step
 from transformer_lib.training.loss import batch_loss
-from transformer_lib.training.run import read_log
+from transformer_lib.training.run import Log, claim, is_first_process, read_log
 from transformer_lib.training.schedule import (
     learning_rate,
     make_optimizer,
@@ -180,12 +183,80 @@ def test_a_run_in_bfloat16_resumes_as_if_it_had_not_stopped(
     assert any(not torch.equal(one, other) for one, other in pairs)  # in float32
 
 
+@pytest.mark.parametrize("stopped_at", [3, 4])
+def test_a_signal_between_two_steps_saves_the_state(
+    run, tmp_path, monkeypatch, stopped_at
+) -> None:
+    real = LightningTrainer.step
+
+    def step(trainer, batches):
+        if trainer.n_steps + 1 == stopped_at:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(trainer, batches)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LightningTrainer, "step", step)
+        with pytest.raises(Interrupted) as caught:
+            small_fit(tmp_path)
+    assert (caught.value.number, caught.value.step) == (signal.SIGTERM, stopped_at)
+    assert [state["step"] for state in states(tmp_path)] == [stopped_at]
+    assert_same(small_fit(tmp_path), run[1])
+    # What an interruption saved is no part of the mean, and goes with the next save.
+    assert [state["step"] for state in states(tmp_path)] == [4, 8]
+
+
+def test_only_the_newest_checkpoints_of_the_mean_are_kept(tmp_path) -> None:
+    small_fit(tmp_path, save_every=2, average=3)
+    assert [state["step"] for state in states(tmp_path)] == [4, 6, 8]
+
+
+def test_the_second_of_several_processes_writes_nothing(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    assert not is_first_process()
+    Log(tmp_path, 0).write(1, rate=0.5)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("RANK", "0")
+    log = Log(tmp_path, 0)
+    log.write(1, rate=0.5)
+    [line] = read_log(tmp_path)
+    assert (line["step"], line["rate"]) == (1, 0.5)
+    assert 0 <= line["seconds"] < 60
+
+
+def test_a_folder_with_half_a_run_is_not_taken_for_a_new_one(tmp_path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(FileExistsError, match="holds a run already; --resume resumes"):
+        claim(tmp_path, small_recipe(), resume=False)
+
+
 def make_trainer() -> LightningTrainer:
     recipe = small_recipe()
     model = small_model(recipe)
     fabric = make_fabric("float32")
     optimizer = make_optimizer(model)
     return LightningTrainer(model, optimizer, batch_loss, fabric=fabric, seed=5)
+
+
+def test_the_loss_of_a_step_is_that_of_the_plain_loop() -> None:
+    trainer, plain = make_trainer(), small_model(small_recipe())
+    trainer.model.eval()  # without dropout
+    batches = next(small_steps(small_recipe()).starting_at(1))
+    expected = train_step(plain.eval(), make_optimizer(plain), batch_loss, batches)
+    assert trainer.step(batches) == pytest.approx(expected)
+
+
+def test_a_scaler_of_gradients_is_saved_and_resumed() -> None:
+    trainer, resumed = make_trainer(), make_trainer()
+    trainer.scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    trainer.step(next(small_steps(small_recipe()).starting_at(1)))
+    trainer.scaler.scale(torch.ones(1))  # it is made when it is first used
+    state = trainer.state_dict()
+    assert make_trainer().state_dict()["scaler"] == {}
+    resumed.load_state_dict(state)  # on a device that needs none
+    resumed.scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+    resumed.load_state_dict(state)
+    assert resumed.scaler.get_scale() == 8.0
+    assert resumed.n_steps == 1
 
 
 def test_dropout_of_a_batch_follows_from_its_number_alone() -> None:
@@ -245,6 +316,43 @@ def test_a_processor_trains_in_bfloat16_if_it_can(monkeypatch, able, precision) 
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able, raising=False)
     assert choose_precision("auto") == precision
     assert choose_precision("float32") == "32-true"
+
+
+@pytest.mark.parametrize(
+    ("capability", "precision"),
+    [((9, 0), "bf16-mixed"), ((8, 0), "bf16-mixed"), ((7, 5), "16-mixed")],
+)
+def test_a_gpu_trains_in_the_16_bits_that_it_has(
+    monkeypatch, capability, precision
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    assert choose_precision("auto") == precision
+    assert choose_precision("float32") == "32-true"
+
+
+@pytest.mark.parametrize(
+    ("processes", "expected"),
+    [
+        ({}, {"devices": 1, "num_nodes": 1, "strategy": "auto"}),
+        (
+            {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"},
+            {"devices": 2, "num_nodes": 1, "strategy": "ddp"},
+        ),
+        (
+            {"WORLD_SIZE": "6", "LOCAL_WORLD_SIZE": "2"},
+            {"devices": 2, "num_nodes": 3, "strategy": "ddp"},
+        ),
+    ],
+)
+def test_fabric_is_told_of_all_processes(monkeypatch, processes, expected) -> None:
+    for name, value in processes.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(lightning_trainer, "Fabric", Mock())
+    fabric = make_fabric("float32")
+    fabric.launch.assert_called_once_with()
+    given = lightning_trainer.Fabric.call_args.kwargs
+    assert given == {"accelerator": "auto", "precision": "32-true", **expected}
 
 
 def test_a_pytorch_that_cannot_tell_trains_in_single_precision(monkeypatch) -> None:

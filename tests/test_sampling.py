@@ -39,6 +39,22 @@ def test_probabilities_are_those_left(options, expected) -> None:
     torch.testing.assert_close(found, expected / expected.sum())
 
 
+@pytest.mark.parametrize("options", [{"top_k": 2}, {"top_p": 0.6}], ids=str)
+def test_every_row_has_probabilities_of_its_own(options) -> None:
+    rows = torch.cat([LOGITS, LOGITS.flip(1), torch.zeros(1, 4).double()])
+    config = SamplingConfig(**options)
+    found = config.probabilities(rows)
+    for row, alone in zip(found, rows, strict=True):
+        torch.testing.assert_close(row[None], config.probabilities(alone[None]))
+    assert not torch.equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("top_k", [2.0, True, "2"])
+def test_a_number_of_tokens_is_an_integer(top_k) -> None:
+    with pytest.raises(TypeError, match="top_k must be an integer, not"):
+        SamplingConfig(top_k=top_k)
+
+
 def test_the_order_of_tokens_does_not_matter() -> None:
     order = torch.tensor([2, 0, 3, 1])
     found = SamplingConfig(top_k=3, top_p=0.8).probabilities(LOGITS[:, order])

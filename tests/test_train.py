@@ -4,11 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 from transformer_lib.cli import score
 from transformer_lib.cli.train import main
 from transformer_lib.data import corpora
 from transformer_lib.pretrained.translator import load
+from transformer_lib.training.interruption import alone_in
 from transformer_lib.training.recipe import read_recipe
 from transformer_lib.training.run import read_log
 from transformer_lib.training.translation import prepare
@@ -70,12 +72,17 @@ def test_a_run_leaves_a_model_a_log_and_scores(run) -> None:
     assert len(read_log(run / "run")) == 4 + 2
 
 
-def test_scores_are_printed_with_their_signature(tmp_path, capsys) -> None:
+def test_scores_are_printed_with_their_signature(run, tmp_path, capsys) -> None:
     out = str(tmp_path / "run")
+    torch.manual_seed(99)  # no one else's: the recipe has a seed
     main(["--config", write_recipe(tmp_path), "--out", out, "--quiet"])
     printed = capsys.readouterr().out
+    models = [folder / "run" / "model.safetensors" for folder in (run, tmp_path)]
+    assert models[0].read_bytes() == models[1].read_bytes()
     assert "BLEU" in printed
     assert "nrefs:1|bs:1000|seed:12345|case:mixed" in printed
+    assert "nrefs:1|bs:1000|seed:12345|case:lc" in printed
+    assert "\ngreedy search\n" in printed and "\nbeam search, 4 beams\n" in printed
     assert "% of 30 sentences" in printed
 
 
@@ -86,6 +93,15 @@ def test_a_run_is_not_overwritten_but_resumed(run) -> None:
         main(["--config", str(run / "tiny.toml"), "--out", out, "--quiet"])
     main(["--config", str(run / "tiny.toml"), "--out", out, "--quiet", "--resume"])
     assert (run / "run" / "model.safetensors").read_bytes() == weights
+
+
+def test_a_run_that_another_process_works_on_is_left_alone(run) -> None:
+    options = ["--out", str(run / "run"), "--quiet", "--resume"]
+    with (
+        alone_in(run / "run"),
+        pytest.raises(SystemExit, match="another process works on the run"),
+    ):
+        main(["--config", str(run / "tiny.toml"), *options])
 
 
 def test_another_recipe_or_vocabulary_is_refused(run, tmp_path) -> None:

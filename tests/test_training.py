@@ -2,6 +2,7 @@
 
 import copy
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -64,6 +65,9 @@ def test_both_ways_to_shift_agree() -> None:
 def test_a_target_without_a_word_to_predict_is_refused() -> None:
     with pytest.raises(ValueError, match=r"at least bos .* \(3, 1\)"):
         split_target(TARGET[:, :1])
+    with pytest.raises(ValueError, match=r"of shape \(5,\)"):
+        split_target(TARGET[0])
+    assert [part.tolist() for part in split_target(TARGET[:1, :2])] == [[[1]], [[3]]]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
@@ -111,12 +115,43 @@ def test_the_floor_is_the_loss_of_the_smoothed_answer(smoothing) -> None:
             assert label_smoothed_loss(factor * perfect, answer, PAD, smoothing) > floor
 
 
+def test_what_the_loss_cannot_read_is_refused_by_its_type() -> None:
+    logits, tgt_out = make_logits(), TARGET[:, 1:]
+    with pytest.raises(TypeError, match="floating-point numbers, not torch.int64"):
+        label_smoothed_loss(logits.long(), tgt_out, PAD)
+    with pytest.raises(TypeError, match="torch.int64, not torch.int32"):
+        label_smoothed_loss(logits, tgt_out.int(), PAD)
+    for wrong in (-1, VOCAB):
+        ids = torch.where(tgt_out == 10, wrong, tgt_out)
+        with pytest.raises(ValueError, match=f"{wrong}.* scores of {VOCAB} tokens"):
+            label_smoothed_loss(logits, ids, PAD)
+
+
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0])
 def test_smoothing_out_of_range_is_refused(smoothing) -> None:
     with pytest.raises(ValueError, match=f"smoothing must be .* not {smoothing}"):
         label_smoothed_loss(make_logits(), TARGET[:, 1:], PAD, smoothing)
     with pytest.raises(ValueError, match=f"not 11 and {smoothing}"):
         smoothing_floor(VOCAB, smoothing)
+
+
+def test_one_token_to_choose_from_costs_nothing() -> None:
+    assert smoothing_floor(1, 0.1) == pytest.approx(0.0)
+    with pytest.raises(ValueError, match="not 0 and 0.1"):
+        smoothing_floor(0, 0.1)
+
+
+def test_the_loss_of_tensors_without_numbers_has_a_shape() -> None:
+    loss = label_smoothed_loss(make_logits().to("meta"), TARGET[:, 1:].to("meta"), PAD)
+    assert (loss.shape, loss.device.type) == ((), "meta")
+
+
+def test_one_token_alone_has_a_loss_and_a_number_has_none() -> None:
+    logits, right = make_logits()[0, 0], torch.tensor(3)
+    found = label_smoothed_loss(logits, right, PAD, 0.0)
+    torch.testing.assert_close(found, F.cross_entropy(logits, right), **EXACT)
+    with pytest.raises(ValueError, match=r"shape \(\) hold no scores"):
+        label_smoothed_loss(logits[0], right, PAD)
 
 
 def test_logits_of_another_target_are_refused() -> None:
@@ -131,6 +166,24 @@ def test_the_schedule_is_equation_3() -> None:
     assert rates[999] == pytest.approx(max(rates) / 4)  # a line up ...
     assert rates[15_999] == pytest.approx(max(rates) / 2)  # ... and a root down
     assert learning_rate(7, 512, 4000, 3.0) == pytest.approx(3 * rates[6])
+
+
+@pytest.mark.parametrize("name", ["step", "d_model", "warmup"])
+def test_steps_and_sizes_are_integers(name) -> None:
+    values = {"step": 1, "d_model": 2, "warmup": 1}
+    assert learning_rate(**values) == pytest.approx(2**-0.5)
+    for value in (2.0, True):
+        with pytest.raises(TypeError, match=f"{name} must be an integer, not {value}"):
+            learning_rate(**values | {name: value})
+    with pytest.raises(ValueError, match="must be at least 1"):
+        learning_rate(**values | {name: 0})
+
+
+def test_a_scale_of_the_rate_is_neither_negative_nor_infinite() -> None:
+    assert learning_rate(1, 2, 1, 0.0) == 0.0
+    for scale in (-0.1, math.inf):
+        with pytest.raises(ValueError, match=f"scale must be from 0.0 .* not {scale}"):
+            learning_rate(1, 2, 1, scale)
 
 
 def test_there_is_no_step_0() -> None:
@@ -204,6 +257,33 @@ def test_a_step_that_diverges_is_named_by_its_number() -> None:
     assert trainer.n_steps == 3
 
 
+def test_an_optimizer_that_does_not_count_has_taken_no_step() -> None:
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+    train_step(model, optimizer, batch_loss, [make_batch()])
+    with torch.no_grad():
+        model.lm_head.weight[3, 0] = math.inf
+    with pytest.raises(ValueError, match="^step 1: the gradient's norm"):
+        train_step(model, optimizer, batch_loss, [make_batch()])
+
+
+def test_the_papers_optimizer_rests_until_it_is_given_a_rate() -> None:
+    model = make_model()
+    optimizer = make_optimizer(model)
+    before = copy.deepcopy(model.state_dict())
+    train_step(model, optimizer, batch_loss, [make_batch()])
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name])
+    [group] = optimizer.param_groups
+    assert (group["betas"], group["eps"]) == ((0.9, 0.98), 1e-9)
+
+
+@pytest.mark.parametrize("max_norm", [0.0, -1.0, math.nan])
+def test_a_norm_that_leaves_nothing_of_the_gradient_is_refused(max_norm) -> None:
+    with pytest.raises(ValueError, match=f"max_norm must be above 0, not {max_norm}"):
+        gradient_of([make_batch()], max_norm)
+
+
 def test_a_step_without_batches_is_refused() -> None:
     model = make_model()
     with pytest.raises(ValueError, match="at least 1 batch"):
@@ -220,6 +300,18 @@ def test_the_loop_learns_by_heart_and_follows_the_schedule() -> None:
     assert (first, second) == tuple(losses[:2])
     other = train(make_model(), steps[:2], warmup=10, smoothing=0.0)
     assert list(other)[1] != second  # another warm-up, another second step
+
+
+def test_the_loop_takes_the_papers_rate_and_smoothing() -> None:
+    losses = list(train(make_model(), [[make_batch()]] * 2, warmup=20))
+    model = make_model()
+    optimizer = make_optimizer(model)
+    set_learning_rate(optimizer, learning_rate(1, 6, 20))
+    loss = partial(batch_loss, smoothing=0.1)
+    first = train_step(model, optimizer, loss, [make_batch()])
+    assert losses == pytest.approx([first, loss(model, make_batch()).item() / N_TOKENS])
+    doubled = train(make_model(), [[make_batch()]] * 2, warmup=20, rate_scale=2.0)
+    assert list(doubled)[1] != pytest.approx(losses[1])
 
 
 def test_dropout_is_on_while_the_loop_trains() -> None:

@@ -42,6 +42,27 @@ def test_the_unbiased_variance_is_that_of_std() -> None:
     torch.testing.assert_close(norm(x), expected)
 
 
+def test_the_other_epsilon_and_the_missing_scale() -> None:
+    model = make_model()
+    apply_variant(model, "epsilon 1e-6")
+    assert model.decoder.layers[0].cross_attn_connection.norm.eps == 1e-6
+    apply_variant(model, "unscaled embeddings")
+    embed = model.src_embeddings
+    expected = embed.tokens.weight[SRC] + embed.positions(torch.arange(4))
+    torch.testing.assert_close(embed(SRC), expected)
+
+
+def test_sines_come_first_and_cosines_after_them() -> None:
+    model = make_model()
+    positions = model.src_embeddings.positions
+    mixed = positions(torch.arange(4))
+    apply_variant(model, "sines first")
+    sorted_ = positions(torch.arange(4))
+    for i in range(6):
+        assert torch.equal(sorted_[:, i], mixed[:, 2 * i])
+        assert torch.equal(sorted_[:, 6 + i], mixed[:, 2 * i + 1])
+
+
 def test_the_divisor_becomes_half_of_the_width() -> None:
     model = make_model()
     attention = model.encoder.layers[0].self_attn

@@ -1,12 +1,12 @@
 """Sinusoids as other libraries lay them out, put into our model as fixed tables."""
 
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from transformer_lib.model.checks import check_even, check_sizes
+from transformer_lib.model.checks import check_choice, check_even, check_sizes
 from transformer_lib.model.embeddings import PositionalEncoding
 from transformer_lib.model.transformer import Transformer
 
@@ -29,8 +29,10 @@ def sinusoid_halves(n_positions: int, d_model: int, layout: Layout) -> Tensor:
         (n_positions, d_model), in the default floating-point type.
 
     Raises:
-        ValueError: d_model is odd or too small, or n_positions is below 1.
+        ValueError: d_model is odd or too small, n_positions is below 1, or there is no
+            such layout.
     """
+    check_choice("layout", layout, get_args(Layout))
     check_sizes(n_positions=n_positions)
     check_even(d_model)
     if layout == "fairseq" and d_model < 4:
