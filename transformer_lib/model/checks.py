@@ -37,6 +37,17 @@ def check_integers(**values: int) -> None:
             raise TypeError(f"{name} must be an integer, not {value!r}")
 
 
+def check_numbers(**values: float) -> None:
+    """Refuse what is no number: True and "2" are none.
+
+    Raises:
+        TypeError: naming the value.
+    """
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(f"{name} must be a number, not {value!r:.80}")
+
+
 def check_finite(low: float, high: float, **values: float) -> None:
     """Refuse what is no number from low to high.
 
@@ -44,9 +55,8 @@ def check_finite(low: float, high: float, **values: float) -> None:
         TypeError: it is no number; True is none.
         ValueError: it is out of range, or NaN.
     """
+    check_numbers(**values)
     for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise TypeError(f"{name} must be a number, not {value!r}")
         if not (low <= value <= high and math.isfinite(value)):
             raise ValueError(f"{name} must be from {low} to {high}, not {value}")
 

@@ -1,9 +1,11 @@
 """Weights of models: whether they fit, loading them, averaging them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
+
+Shape = tuple[int, ...]
 
 
 def average_tensors(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -63,13 +65,24 @@ def check_fit(
     Raises:
         ValueError: naming the first difference and both sizes.
     """
-    for name, tensor in wanted.items():
+    check_shapes(*map(shapes_of, (given, wanted)), source, target)
+
+
+def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, Shape]:
+    """Return the shape of each tensor by its name."""
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def check_shapes(
+    given: Mapping[str, Shape], wanted: Mapping[str, Shape], source: str, target: str
+) -> None:
+    """Refuse shapes that differ from those of a model; see `check_fit`."""
+    for name, shape in wanted.items():
         if name not in given:
             raise ValueError(f"{source} has no {name}, but {target} does")
-        if given[name].shape != tensor.shape:
+        if given[name] != shape:
             raise ValueError(
-                f"{name} has shape {tuple(given[name].shape)} in {source}, but "
-                f"{tuple(tensor.shape)} in {target}"
+                f"{name} has shape {given[name]} in {source}, but {shape} in {target}"
             )
     for name in given:
         if name not in wanted:

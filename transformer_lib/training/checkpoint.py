@@ -8,7 +8,6 @@ runs no code that came with the file. The checksums of the archive are verified,
 A folder `step-00000400` is a checkpoint of the first edition, and is still read.
 """
 
-import json
 import pickle
 import shutil
 import zipfile
@@ -21,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from transformer_lib.files import remove_leftovers, replacing
+from transformer_lib.files import read_json, remove_leftovers, replacing
 
 FORMAT = "transformer_lib checkpoint 2"
 SUFFIX = ".pt"
@@ -59,6 +58,7 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         return _load_folder(path)
     try:
         with zipfile.ZipFile(path) as archive:
+            _check_unpacked(archive, path)
             damaged = archive.testzip()
         if damaged:
             raise ValueError(f"{path} is damaged: the checksum of {damaged} is wrong")
@@ -116,6 +116,16 @@ def keep_only(folder: str | Path, kept: Collection[Path]) -> None:
             path.unlink()
 
 
+def _check_unpacked(archive: zipfile.ZipFile, path: Path) -> None:
+    """Refuse an archive that claims more than it holds: torch packs nothing tighter."""
+    claimed = sum(member.file_size for member in archive.infolist())
+    if claimed > path.stat().st_size:
+        raise ValueError(
+            f"{path} is no checkpoint: its {path.stat().st_size:,} bytes claim to "
+            f"unpack to {claimed:,}"
+        )
+
+
 def _check_plain(value: Any, path: str) -> None:
     """Refuse what `load_checkpoint` could not read back."""
     if isinstance(value, dict):
@@ -140,7 +150,7 @@ _INDEX = "checkpoint.json"
 
 def _load_folder(folder: Path) -> dict[str, Any]:
     try:
-        index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+        index = read_json(folder / _INDEX)
         if index["format"] != "transformer_lib checkpoint 1":
             raise ValueError(f"unknown format {index['format']!r}")
         content = _unpack(index["content"], load_file(folder / index["tensors"]))

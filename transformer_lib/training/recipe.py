@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
+from transformer_lib.files import read_json
 from transformer_lib.model.classifier import Pooling
 from transformer_lib.model.config import TransformerConfig
 
@@ -244,7 +245,7 @@ def difference(first: Recipe, second: Recipe) -> str | None:
 
 def _parse(path: Path, loads: Any) -> Recipe:
     try:
-        tables = loads(path.read_text(encoding="utf-8"))
+        tables = read_json(path, loads)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return make_recipe(tables, str(path))

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from transformer_lib.files import BoundedGzip
+
 Pair = tuple[str, str]
 PARTS = ("train", "valid", "test")
+MOST_BYTES = 1_000_000_000  # of a packed file of sentences; Multi30k has 2 million
 _ONE_IN = 20  # of so many different sources, one is held out for each part
 _MOST_HELD = 1000
 
@@ -127,14 +130,17 @@ def read_lines(path: Path) -> list[str]:
     """Read a text file, one sentence a line; a name ending with .gz is unpacked.
 
     Raises:
-        ValueError: the file is no gzip file or a truncated one, or a line is no UTF-8.
+        ValueError: the file is no gzip file, a truncated one or one that unpacks to
+            more than a gigabyte, or a line is no UTF-8.
     """
-    content = path.read_bytes()
     if path.suffix == ".gz":
         try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
+            with BoundedGzip(path, MOST_BYTES) as file:
+                content = file.read()
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ValueError(f"{path}: broken gzip file: {error}") from None
+    else:
+        content = path.read_bytes()
     lines = []
     # Only a line feed ends a line: texts contain other characters that Python's
     # splitlines takes for ends, and one too many shifts all pairs below it.
