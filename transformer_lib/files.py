@@ -58,12 +58,11 @@ def read_text(path: Path) -> str:
     """Read a text file in UTF-8.
 
     Raises:
-        ValueError: it is no UTF-8, or larger than any that the library writes.
+        ValueError: it is no UTF-8, or larger than any that the library writes; whoever
+            calls names the file.
     """
-    if path.stat().st_size > MOST_TEXT:
-        raise ValueError(
-            f"{path} has {path.stat().st_size:,} bytes, more than {MOST_TEXT:,}"
-        )
+    if (n_bytes := path.stat().st_size) > MOST_TEXT:
+        raise ValueError(f"{n_bytes:,} bytes are more than {MOST_TEXT:,}")
     return path.read_text(encoding="utf-8")
 
 
@@ -76,7 +75,7 @@ def read_json(path: Path, loads: Callable[[str], Any] = json.loads) -> Any:
     try:
         return loads(read_text(path))
     except RecursionError:
-        raise ValueError(f"{path} is nested too deeply") from None
+        raise ValueError("it is nested too deeply") from None
 
 
 class BoundedGzip(gzip.GzipFile):
