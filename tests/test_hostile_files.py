@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import transformer_lib as tl
 from transformer_lib import files
 from transformer_lib.data.corpora import imdb, parallel
-from transformer_lib.model import config as configs
+from transformer_lib.model import checks
 from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained import translator as translators
 from transformer_lib.training.checkpoint import load_checkpoint, save_checkpoint
@@ -87,7 +87,7 @@ def test_a_model_that_no_computer_holds_is_refused(folder, change, message) -> N
 def test_no_more_parameters_are_counted_than_there_are(name, monkeypatch) -> None:
     with torch.device("meta"):
         right = count_parameters(tl.Transformer(tl.PRESETS[name]))
-    monkeypatch.setattr(configs, "MOST_PARAMETERS", 1)
+    monkeypatch.setattr(checks, "MOST_NUMBERS", 1)
     with pytest.raises(ValueError, match="make a model") as refused:
         replace(tl.PRESETS[name], dropout=0.0)
     [counted] = re.findall(r"at least ([\d,]+) parameters", str(refused.value))

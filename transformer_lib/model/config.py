@@ -3,14 +3,10 @@
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from transformer_lib.model.checks import check_numbers
+from transformer_lib.model import checks
 from transformer_lib.model.layers import Activation
 
 Tying = Literal["none", "decoder", "all"]
-# More is a slip of the keyboard, or was written to exhaust a computer. The largest
-# published model of this kind, M2M-100, has 12 billion; to train 20 billion takes
-# 320 GB: weights, gradients and Adam's two averages, 4 bytes each.
-MOST_PARAMETERS = 20_000_000_000
 MOST_LAYERS = 1000  # of either stack
 
 
@@ -111,7 +107,7 @@ class TransformerConfig:
 
     def _check_rates(self) -> None:
         for name in ("dropout", "attention_dropout", "activation_dropout"):
-            check_numbers(**{name: getattr(self, name)})
+            checks.check_numbers(**{name: getattr(self, name)})
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(
                     f"{name} must be at least 0 and below 1, not {getattr(self, name)}"
@@ -120,7 +116,7 @@ class TransformerConfig:
             value = getattr(self, name)
             if value is None and name == "embedding_norm_eps":
                 continue
-            check_numbers(**{name: value})
+            checks.check_numbers(**{name: value})
             if not 0 < value <= 1:
                 raise ValueError(f"{name} must be above 0 and at most 1, not {value}")
 
@@ -154,9 +150,9 @@ class TransformerConfig:
         n_layers = self.n_encoder_layers + self.n_decoder_layers
         # The large matrices, without biases and a second attention: not one too many.
         rows += n_layers * (4 * self.d_model + 2 * self.d_ff)
-        if rows * self.d_model > MOST_PARAMETERS:
+        if rows * self.d_model > checks.MOST_NUMBERS:
             named = ", ".join(f"{name} {getattr(self, name)}" for name in sizes)
             raise ValueError(
                 f"{named} make a model of at least {rows * self.d_model:,} parameters, "
-                f"but {MOST_PARAMETERS:,} is the most"
+                f"but {checks.MOST_NUMBERS:,} is the most"
             )
