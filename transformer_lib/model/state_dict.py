@@ -5,6 +5,10 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from transformer_lib.model.checks import check_kind, check_tensors
+
+_KINDS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
 Shape = tuple[int, ...]
 
 
@@ -21,13 +25,18 @@ def average_tensors(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
         The means, in the types of the first.
 
     Raises:
-        ValueError: there is nothing to average, or names or shapes differ.
+        ValueError: there is nothing to average, names or shapes differ, or a number is
+            not finite.
     """
+    check_kind(Sequence, states=states)
+    check_kind(Mapping, **{f"model {n}": state for n, state in enumerate(states)})
     if not states:
         raise ValueError("an average needs at least 1 model, but got 0")
     first = states[0]
     for number, state in enumerate(states[1:], start=1):
         check_fit(state, first, f"model {number}", "model 0")
+    for number, state in enumerate(states):
+        check_numbers_of(state, f"model {number}")
     return {
         name: sum(state[name].double() for state in states).div(len(states)).to(tensor)
         for name, tensor in first.items()
@@ -45,16 +54,30 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor], source: str) -> N
 
     Raises:
         ValueError: a tensor is missing, too many, or of another shape, or holds a
-            number that is not finite.
+            number that is not finite, or none with a fraction.
+        TypeError: weights are no tensors by their names.
     """
     own = dict(model.named_parameters())
+    check_kind(Mapping, weights=weights)
     check_fit(weights, own, source, "the model")
     for name, tensor in weights.items():
-        if not torch.isfinite(tensor).all():
-            raise ValueError(f"{source}: {name} holds NaN or infinity: it is broken")
+        if tensor.dtype not in _KINDS:
+            raise ValueError(f"{source}: {name} holds {tensor.dtype}, no weights")
+    check_numbers_of(weights, source)
     with torch.no_grad():
         for name, parameter in own.items():
             parameter.copy_(weights[name])
+
+
+def check_numbers_of(weights: Mapping[str, Tensor], source: str) -> None:
+    """Refuse weights that are broken.
+
+    Raises:
+        ValueError: one is NaN or infinite; its name and where it is from.
+    """
+    for name, tensor in weights.items():
+        if tensor.device.type != "meta" and not torch.isfinite(tensor).all():
+            raise ValueError(f"{source}: {name} holds NaN or infinity: it is broken")
 
 
 def check_fit(
@@ -70,6 +93,7 @@ def check_fit(
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, Shape]:
     """Return the shape of each tensor by its name."""
+    check_tensors(**tensors)
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 

@@ -10,6 +10,7 @@ of the shipped models are in the folder `configs`.
 
 import json
 import tomllib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,6 +19,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from transformer_lib.files import read_json
+from transformer_lib.model.checks import check_kind
 from transformer_lib.model.classifier import Pooling
 from transformer_lib.model.config import TransformerConfig
 
@@ -210,6 +212,7 @@ def make_recipe(tables: dict[str, dict[str, Any]], source: str = "recipe") -> Re
         ValueError: a table or key is unknown or missing, or a value has the wrong type
             or is out of range.
     """
+    check_kind(Mapping, tables=tables)
     known = [entry.name for entry in fields(Recipe)]
     for name, table in tables.items():
         if name not in known:
@@ -293,7 +296,7 @@ def _describe(error: Any, kind: type) -> str:
         return f"{key} = {error['input']!r} is unknown; expected one of {known}"
     if error["type"] == "missing":
         return f"{key} is missing"
-    if not key:  # from a check of several values together
+    if not key and "ctx" in error:  # from a check of several values together
         return str(error["ctx"]["error"])
     expected = message[:1].lower() + message[1:]
     return f"{key} = {error['input']!r}: {expected}"
