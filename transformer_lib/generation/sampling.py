@@ -8,7 +8,6 @@ from torch import Tensor
 from transformer_lib.generation.constraints import GenerationConfig, Hypothesis
 from transformer_lib.generation.greedy import decode
 from transformer_lib.model.checks import (
-    check_finite,
     check_integers,
     check_numbers,
     check_tensors,
@@ -56,14 +55,16 @@ class SamplingConfig:
 
 def keep_top_k(logits: Tensor, k: int) -> Tensor:
     """Set all but the k highest logits to -inf: (n_rows, vocab_size)."""
-    check_top(k, logits.size(-1))
+    check_rows(logits=logits)
+    check_top(k, logits.size(1))
     last = logits.topk(k).values[:, -1:]  # the lowest that stays
     return logits.masked_fill(logits < last, -torch.inf)
 
 
 def keep_top_p(probabilities: Tensor, p: float) -> Tensor:
     """Keep the fewest tokens that have probability p together: (n_rows, vocab_size)."""
-    check_finite(0.0, 1.0, p=p)
+    check_rows(probabilities=probabilities)
+    check_share(p)
     sorted_, tokens = probabilities.sort(dim=1, descending=True)
     likelier = sorted_.cumsum(dim=1) - sorted_  # sum of all before each token
     kept = sorted_.masked_fill(likelier >= p, 0.0)
@@ -95,15 +96,28 @@ def check_scores(logits: Tensor) -> None:
             or nothing that may be drawn.
         TypeError: they are no floating-point numbers.
     """
-    check_tensors(logits=logits)
-    if not logits.is_floating_point():
-        raise TypeError(f"logits must be floating-point numbers, not {logits.dtype}")
-    if logits.dim() != 2 or 0 in logits.shape:
-        raise ValueError(
-            f"logits must be (n_rows, vocab_size), not {tuple(logits.shape)}"
-        )
+    check_rows(logits=logits)
     if logits.device.type != "meta" and not logits.amax(dim=1).isfinite().all():
         raise ValueError("a row of logits has no largest number: NaN or infinite")
+
+
+def check_rows(**scores: Tensor) -> None:
+    """Refuse what is no table of numbers, a row for each target."""
+    check_tensors(**scores)
+    for name, table in scores.items():
+        if not table.is_floating_point():
+            raise TypeError(f"{name} must be floating-point numbers, not {table.dtype}")
+        if table.dim() != 2 or 0 in table.shape:
+            raise ValueError(
+                f"{name} must be (n_rows, vocab_size), not {tuple(table.shape)}"
+            )
+
+
+def check_share(p: float) -> None:
+    """Refuse a probability that no token has, or more than all have together."""
+    check_numbers(p=p)
+    if not 0 < p <= 1:
+        raise ValueError(f"p must be above 0 and at most 1, not {p}")
 
 
 def check_top(k: int, n_tokens: int) -> None:

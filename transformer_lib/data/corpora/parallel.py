@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transformer_lib.files import BoundedGzip
+from transformer_lib.model.checks import check_kind, check_texts
 
 Pair = tuple[str, str]
 PARTS = ("train", "valid", "test")
@@ -39,9 +40,13 @@ class ParallelCorpus:
     def __post_init__(self) -> None:
         for part in PARTS:
             pairs = getattr(self, part)
+            check_kind((tuple, list), **{part: pairs})
             if not pairs:
                 raise ValueError(f"corpus {self.name!r}: part {part!r} is empty")
             for line, pair in enumerate(pairs, start=1):
+                check_texts(f"{part}, line {line}", pair)
+                if len(pair) != 2:
+                    raise ValueError(f"{part}, line {line} must be a pair, not {pair}")
                 if not all(sentence.strip() for sentence in pair):
                     raise ValueError(
                         f"corpus {self.name!r}: an empty sentence in part {part!r}, "

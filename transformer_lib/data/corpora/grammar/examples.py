@@ -10,6 +10,7 @@ from transformer_lib.data.corpora.grammar.reader import read
 from transformer_lib.data.corpora.grammar.sampler import sample
 from transformer_lib.data.corpora.grammar.tree import Sentence, Word
 from transformer_lib.data.corpora.parallel import ParallelCorpus
+from transformer_lib.model.checks import check_integers
 
 N_TRAIN, N_VALID, N_TEST = 20_000, 500, 1_000
 
@@ -73,6 +74,7 @@ def load_grammar() -> ParallelCorpus:
 
 def _trees(n: int, seed: int) -> list[Sentence]:
     """Draw n different trees."""
+    check_integers(n=n, seed=seed)
     if n < 1:
         raise ValueError(f"n must be at least 1, not {n}")
     rng = random.Random(seed)
