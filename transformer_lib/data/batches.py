@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from transformer_lib.model.checks import check_integers, check_kind
+from transformer_lib.model.checks import check_integers, check_kind, check_numbers
 
 Ids = Sequence[int]
 TooLong = Literal["refuse", "skip", "truncate"]
@@ -332,7 +332,9 @@ def check_sides(number: int, sides: tuple[int, int]) -> None:
 
 def check_epoch(seed: int | None, epoch: int) -> None:
     """Refuse what does not tell one order from another."""
-    check_integers(epoch=epoch, **({} if seed is None else {"seed": seed}))
+    check_integers(epoch=epoch)
+    if seed is not None:
+        check_numbers(seed=seed)
 
 
 def check_lengths(lengths: Sequence[tuple[int, int]], max_tokens: int) -> None:
