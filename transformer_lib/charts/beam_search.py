@@ -59,6 +59,8 @@ def beam_tree(
         for branch in branches:
             check_kind(Branch, **{f"a branch of step {number}": branch})
             check_texts("target", branch.target)
+            if not branch.target:
+                raise ValueError(f"step {number} has a branch without a token")
             check_finite(-math.inf, 0.0, log_prob=branch.log_prob)
     check_kind(str, root=root)
     n_columns = max(map(len, steps), default=0)

@@ -146,6 +146,8 @@ def check_values(name: str, values: ArrayLike) -> None:
         TypeError: they are no list of numbers.
         ValueError: there is none, or one is not finite.
     """
+    if getattr(values, "requires_grad", False):
+        raise TypeError(f"{name} carry a gradient: give their detach()")
     array = np.asarray(values)
     if not array.size:
         raise ValueError(f"{name} must be at least 1 number, but got 0")

@@ -181,7 +181,7 @@ def word_overlap(sentences: Sequence[str], training: Sequence[str]) -> list[floa
     """
     check_texts("sentences", sentences)
     check_texts("training", training)
-    if not training:
+    if len(training) == 0:
         raise ValueError("overlap with 0 training sentences has no meaning")
     rows: dict[str, list[int]] = {}  # of each word: the sentences that have it
     for row, sentence in enumerate(training):

@@ -77,7 +77,7 @@ def check_sampling(config: SamplingConfig) -> None:
     check_numbers(temperature=config.temperature, top_p=config.top_p)
     if config.top_k is not None:
         check_integers(top_k=config.top_k)
-    if not 0 < config.temperature < 1e30:  # beyond, nothing is left of any logit
+    if not 0 < config.temperature < 1e18:  # beyond, nothing is left of any logit
         raise ValueError(
             f"temperature must be above 0 and finite, not {config.temperature}; "
             "greedy_decode is what temperature 0 would be"

@@ -303,6 +303,26 @@ def check_positions(positions: Tensor, n_learned: int | None = None) -> None:
         )
 
 
+def check_positions_fit(ids: Tensor, positions: Tensor) -> None:
+    """Refuse positions of other tokens.
+
+    Args:
+        ids: (batch, length)
+        positions: (batch, length) or (length,).
+
+    Raises:
+        ValueError: naming both shapes.
+        TypeError: positions are no tensor.
+    """
+    check_tensors(positions=positions)
+    length, rows = positions.shape[-1:], positions.shape[:-1]
+    if length != ids.shape[1:] or rows not in ((), (1,), ids.shape[:1]):
+        raise ValueError(
+            f"positions of shape {tuple(positions.shape)} do not belong to ids of "
+            f"shape {tuple(ids.shape)}"
+        )
+
+
 def check_width(x: Tensor, width: int | None, layer: str) -> None:
     """Refuse features of another number than a layer was built for.
 

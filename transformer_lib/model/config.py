@@ -72,7 +72,7 @@ class TransformerConfig:
                 raise TypeError(f"{field.name} must be an integer, not {value!r}")
             if field.type is bool and type(value) is not bool:
                 raise TypeError(f"{field.name} must be True or False, not {value!r}")
-        if self.final_norm not in (None, True, False):
+        if not isinstance(self.final_norm, (bool, type(None))):
             raise TypeError(
                 f"final_norm must be True, False or None, not {self.final_norm!r}"
             )

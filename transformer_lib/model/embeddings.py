@@ -10,6 +10,7 @@ from transformer_lib.model.checks import (
     check_flags,
     check_ids,
     check_positions,
+    check_positions_fit,
     check_rate,
     check_room,
     check_sizes,
@@ -165,6 +166,7 @@ class Embeddings(nn.Module):
         check_ids(ids, self.vocab_size)
         if positions is None:
             positions = torch.arange(ids.size(1), device=ids.device)
+        check_positions_fit(ids, positions)
         x = self.scale * self.tokens(ids)
         x = x + self.positions(positions).to(x)
         return self.dropout(x if self.norm is None else self.norm(x))

@@ -123,6 +123,9 @@ def plot_masks(
         ValueError: wrong rank, or other counts of tokens.
     """
     check_named("masks", masks)
+    for tokens in (q_tokens, k_tokens):
+        if isinstance(tokens, Mapping) and (missing := masks.keys() - tokens.keys()):
+            raise ValueError(f"no tokens are named for mask {missing.pop()!r}")
     panels = []
     for name, mask in masks.items():
         dtype = getattr(mask, "dtype", type(mask).__name__)

@@ -48,6 +48,8 @@ def split_target(target: Tensor) -> tuple[Tensor, Tensor]:
 def check_target(target: Tensor) -> None:
     """Refuse a target with nothing to predict."""
     check_tensors(target=target)
+    if target.is_floating_point() or target.is_complex():
+        raise TypeError(f"target must hold ids, not {target.dtype}")
     if target.dim() != 2 or target.size(1) < 2:
         raise ValueError(
             "target must be (batch, length) with at least bos and one more token, "
