@@ -122,7 +122,7 @@ def divisor_explorer(
     check_integers(start=start)
     if not 0 <= start < len(tokens):
         raise ValueError(f"start must be in 0..{len(tokens) - 1}, not {start}")
-    scores = query @ key.T  # (length, length)
+    scores = (query @ key.T).detach()  # (length, length)
     check_tokens(tuple(scores.shape), tokens, tokens)
     rows = []
     for power in POWERS:
