@@ -1,11 +1,15 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and read only as far as there is room."""
 
+import gzip
+import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+MOST_TEXT = 100_000_000  # bytes of a configuration, a tokenizer, a recipe
 
 
 @contextmanager
@@ -48,6 +52,61 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text file in UTF-8, whole or not at all."""
     write_bytes(path, text.encode("utf-8"))
+
+
+def read_text(path: Path) -> str:
+    """Read a text file in UTF-8.
+
+    Raises:
+        ValueError: it is no UTF-8, or larger than any that the library writes; whoever
+            calls names the file.
+    """
+    if (n_bytes := path.stat().st_size) > MOST_TEXT:
+        raise ValueError(f"{n_bytes:,} bytes are more than {MOST_TEXT:,}")
+    return path.read_text(encoding="utf-8")
+
+
+def read_json(path: Path, loads: Callable[[str], Any] = json.loads) -> Any:
+    """Read a file of JSON, or of what `loads` understands.
+
+    Raises:
+        ValueError: it is no such file, or too large or nested too deeply for one.
+    """
+    try:
+        return loads(read_text(path))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+class BoundedGzip(gzip.GzipFile):
+    """A packed file to be read, of which no more is unpacked than expected.
+
+    A file of a megabyte can claim to be a gigabyte, all of it zeros.
+
+    Args:
+        path: the packed file.
+        most: bytes that it may have unpacked; what reads on gets a ValueError.
+    """
+
+    def __init__(self, path: Path, most: int) -> None:
+        super().__init__(path)
+        self.most = most
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read as any file does, up to the bound."""
+        left = self.most + 1 - self.tell()
+        content = super().read(left if size is None or size < 0 else min(size, left))
+        self._check(self.tell())
+        return content
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go where a file is read next, within the bound."""
+        self._check(offset)
+        return super().seek(offset, whence)
+
+    def _check(self, position: int) -> None:
+        if position > self.most:
+            raise ValueError(f"{self.name} unpacks to more than {self.most:,} bytes")
 
 
 def remove_leftovers(folder: Path) -> None:

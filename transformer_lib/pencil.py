@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from transformer_lib.charts.model_flow import record_flow
+from transformer_lib.model.checks import check_kind
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
 
@@ -172,7 +173,9 @@ def ids(text: str) -> Tensor:
 
     Raises:
         ValueError: the model doesn't know a word.
+        TypeError: text is none.
     """
+    check_kind(str, text=text)
     words = text.split()
     if not words:
         raise ValueError("text has no words")

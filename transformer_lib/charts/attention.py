@@ -1,5 +1,6 @@
 """Charts of attention: one set of maps, every map of a model, what each head does."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,18 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from transformer_lib.charts import parts
-from transformer_lib.plots.checks import as_array, check_tokens, check_weights
+from transformer_lib.model.checks import (
+    check_finite,
+    check_integers,
+    check_kind,
+    check_texts,
+)
+from transformer_lib.plots.checks import (
+    as_array,
+    check_named,
+    check_tokens,
+    check_weights,
+)
 
 BLOCKS = {  # attention block -> where its queries and its keys come from
     "encoder self-attention": ("source", "source"),
@@ -44,6 +56,8 @@ def attention_explorer(
             or no head of that number.
     """
     layers = maps if isinstance(maps, Mapping) else {"attention": maps}
+    check_named("maps", layers)
+    check_integers(head=head)
     arrays = {name: as_array(m, 3, f"maps {name!r}") for name, m in layers.items()}
     n_heads = len(next(iter(arrays.values())))
     rows = []
@@ -99,7 +113,16 @@ def divisor_explorer(
     Raises:
         ValueError: another count of tokens than of queries or keys.
     """
-    scores = query @ key.T  # (length, length)
+    arrays = as_array(query, 2, "query"), as_array(key, 2, "key")
+    if arrays[0].shape != arrays[1].shape or query.dtype != key.dtype:
+        raise ValueError(
+            f"query and key must be of one shape and type, not {arrays[0].shape} "
+            f"{query.dtype} and {arrays[1].shape} {key.dtype}"
+        )
+    check_integers(start=start)
+    if not 0 <= start < len(tokens):
+        raise ValueError(f"start must be in 0..{len(tokens) - 1}, not {start}")
+    scores = (query @ key.T).detach()  # (length, length)
     check_tokens(tuple(scores.shape), tokens, tokens)
     rows = []
     for power in POWERS:
@@ -240,6 +263,11 @@ def sentence_explorer(models: Mapping[str, Sequence[SentenceMaps]]) -> altair.Ch
 
 def _sentence_rows(models: Mapping[str, Sequence[SentenceMaps]]) -> list[dict]:
     """Check the maps of all models; return a row for each head's map."""
+    check_kind(Mapping, models=models)
+    for name, sentences in models.items():
+        check_kind((list, tuple), **{f"model {name}": sentences})
+        for sentence in sentences:
+            check_kind(SentenceMaps, **{f"a sentence of {name}": sentence})
     counts = {name: len(sentences) for name, sentences in models.items()}
     if not models or len(set(counts.values())) > 1 or 0 in counts.values():
         raise ValueError(f"each model needs the same sentences, not {counts}")
@@ -247,6 +275,9 @@ def _sentence_rows(models: Mapping[str, Sequence[SentenceMaps]]) -> list[dict]:
     rows, n_heads = [], {}
     for model, sentences in models.items():
         for number, sentence in enumerate(sentences):
+            check_kind(Mapping, maps=sentence.maps)
+            for name in ("source", "read", "produced"):
+                check_texts(name, getattr(sentence, name))
             if list(sentence.source) != list(first[number].source):
                 raise ValueError(f"model {model!r} has another sentence {number}")
             tokens = {"source": sentence.source, "target": sentence.read}
@@ -287,6 +318,13 @@ def head_type_explorer(
     Raises:
         ValueError: there is no weight, or one lies outside 0..1.
     """
+    check_kind(Mapping, scores=scores)
+    for model, relations in scores.items():
+        check_named(f"model {model}", relations)
+        for relation, heads in relations.items():
+            check_kind(Mapping, **{f"heads of {relation}": heads})
+            each = {f"{relation} of {head}": weight for head, weight in heads.items()}
+            check_finite(-math.inf, math.inf, **each)
     rows = [
         {"model": model, "relation": relation, "head": head, "weight": round(value, 3)}
         for model, relations in scores.items()

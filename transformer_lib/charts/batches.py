@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 import altair
 
 from transformer_lib.charts import parts
+from transformer_lib.data.batches import check_order
+from transformer_lib.model.checks import check_integers, check_kind
 
 WIDTH, HEIGHT = 230, 170  # pixels of a panel; fits a phone
 
@@ -28,14 +30,18 @@ def batch_explorer(
     Raises:
         ValueError: no plan, or a plan has fewer than n_batches batches.
     """
+    check_kind(Mapping, plans=plans)
     if not plans:
         raise ValueError("at least 1 plan is needed, but got 0")
+    check_integers(n_batches=n_batches)
+    check_kind((list, tuple), lengths=lengths)
     rows = []
     for name, plan in plans.items():
         if not 1 <= n_batches <= len(plan):
             raise ValueError(f"{n_batches} batches, but plan {name!r} has {len(plan)}")
         for number in range(n_batches):
             index = (2 * number + 1) * len(plan) // (2 * n_batches)
+            check_order(plan[index], lengths)
             for side, pair in enumerate(("source", "target")):
                 sizes = [lengths[row][side] for row in plan[index]]
                 filled = len(sizes) * max(sizes)
@@ -58,7 +64,8 @@ def batch_explorer(
 def _panel(name: str, n_columns: int, n_rows: int) -> altair.LayerChart:
     """Draw the chosen batch of one plan; above it, which share of it is padding."""
     base = altair.Chart(width=WIDTH, height=HEIGHT).transform_filter(
-        f"datum.plan == '{name}' && datum.side == side && datum.batch == batch"
+        f"datum.plan == {parts.quoted(name)} && datum.side == side"
+        " && datum.batch == batch"
     )
     heading = "datum.plan + ': ' + format(datum.padding, '.0%') + ' padding'"
     title = (

@@ -1,5 +1,6 @@
 """A chart of beam search as a tree that grows step by step."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -7,6 +8,11 @@ from typing import Literal, NamedTuple
 import altair
 
 from transformer_lib.charts import parts
+from transformer_lib.model.checks import (
+    check_finite,
+    check_kind,
+    check_texts,
+)
 from transformer_lib.palette import BLUE, GRAY, HIGHLIGHT
 
 LEGEND = altair.Legend(orient="top", title=None)
@@ -47,6 +53,16 @@ def beam_tree(
         ValueError: there is no step, branches are not in order, a fate is unknown, or
             a branch grows from one that was not kept.
     """
+    check_kind((list, tuple), steps=steps)
+    for number, branches in enumerate(steps, start=1):
+        check_kind((list, tuple), **{f"step {number}": branches})
+        for branch in branches:
+            check_kind(Branch, **{f"a branch of step {number}": branch})
+            check_texts("target", branch.target)
+            if not branch.target:
+                raise ValueError(f"step {number} has a branch without a token")
+            check_finite(-math.inf, 0.0, log_prob=branch.log_prob)
+    check_kind(str, root=root)
     n_columns = max(map(len, steps), default=0)
     rows = _rows(steps, root, (n_columns + 1) / 2)
     across = altair.Scale(domain=[0.5, n_columns + 0.5], nice=False)

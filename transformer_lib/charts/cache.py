@@ -125,10 +125,7 @@ def cache_explorer(
     Raises:
         ValueError: another count of names, or what `record_cache` refuses.
     """
-    sides = (("source", src, tokens[0]), ("target", tgt_in, tokens[1]))
-    for side, ids, names in sides:
-        if len(names) != ids.size(-1):
-            raise ValueError(f"{ids.size(-1)} {side} ids, but {len(names)} names")
+    parts.check_names(tokens, src, tgt_in)
     rows, limit = [], 0.0
     for entries in record_cache(model, src, tgt_in):
         limit = max(limit, entries.keys_values.abs().max().item())

@@ -6,7 +6,7 @@ import altair
 from numpy.typing import ArrayLike
 
 from transformer_lib.charts import parts
-from transformer_lib.plots.checks import as_array
+from transformer_lib.plots.checks import as_array, check_named
 
 Curves = Mapping[str, ArrayLike]  # name of a stack -> (n_layers,)
 
@@ -24,9 +24,12 @@ def depth_explorer(
     Raises:
         ValueError: a curve has another number of values than layers.
     """
+    check_named("measures", measures)
     rows, tops = [], {}
     for measure, stacks in measures.items():
+        check_named(measure, stacks)
         for n_layers, curves in stacks.items():
+            check_named(f"{measure} of {n_layers} layers", curves)
             for name, values in curves.items():
                 array = as_array(values, 1, f"{measure} of {name!r}")
                 if len(array) != n_layers:
@@ -49,7 +52,7 @@ def depth_explorer(
 def _panel(measure: str, top: float, stacks: list[str]) -> altair.Chart:
     """Draw one measure of all stacks of the chosen depth, on an axis from 0 to top."""
     chart = altair.Chart(width=parts.WIDTH, height=parts.HEIGHT).transform_filter(
-        f"datum.measure == '{measure}' && datum.layers == layers"
+        f"datum.measure == {parts.quoted(measure)} && datum.layers == layers"
     )
     chart = parts.split_numbers(chart, "values", "value")
     chart = chart.transform_calculate(layer="datum.k + 1")

@@ -9,8 +9,16 @@ import torch
 
 from transformer_lib.charts import parts
 from transformer_lib.charts.attention import BLOCKS, SIDES_TITLE
+from transformer_lib.model.checks import (
+    check_flags,
+    check_integers,
+    check_kind,
+    check_sizes,
+    check_texts,
+)
 from transformer_lib.model.masks import causal_mask, padding_mask
 
+MOST_TOKENS = 64  # every combination of masks and lengths is kept
 REASONS = {  # how a cell is stored -> what it says
     "a": "may attend",
     "p": "hidden: padding key",
@@ -35,6 +43,11 @@ def mask_explorer(
     Raises:
         ValueError: a sentence is empty.
     """
+    for name, tokens in (("src_tokens", src_tokens), ("tgt_tokens", tgt_tokens)):
+        check_texts(name, tokens)
+        if len(tokens) > MOST_TOKENS:
+            raise ValueError(f"{name} must be at most {MOST_TOKENS}, not {len(tokens)}")
+    check_kind(str, pad_token=pad_token)
     sentences = {"source": list(src_tokens), "target": list(tgt_tokens)}
     n_src, n_tgt = len(src_tokens), len(tgt_tokens)
     if not n_src or not n_tgt:
@@ -109,6 +122,11 @@ def mask_cells(q_len: int, k_len: int, n_real: int, causal: bool) -> list[str]:
         n_real: number of keys that are not padding.
         causal: hide the future too; needs q_len == k_len.
     """
+    check_sizes(q_len=q_len, k_len=k_len)
+    check_integers(n_real=n_real)
+    check_flags(causal=causal)
+    if causal and q_len != k_len:
+        raise ValueError(f"causal needs q_len {q_len} to equal k_len {k_len}")
     ids = (torch.arange(k_len) < n_real).long()[None]  # 1 = a token, 0 = padding
     real = padding_mask(ids, pad_id=0)[0, 0]  # (1, k_len)
     past = causal_mask(k_len) if causal else torch.ones(1, 1, dtype=torch.bool)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from transformer_lib.charts import parts
 from transformer_lib.charts.model_flow import Box, model_boxes, record_flow
+from transformer_lib.model.checks import check_kind, check_texts
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.palette import GRAY, HIGHLIGHT, LIGHT
 
@@ -47,6 +48,12 @@ def model_explorer(
     Raises:
         ValueError: another count of names, or what `record_flow` refuses.
     """
+    check_kind((tuple, list), tokens=tokens)
+    if len(tokens) != 2:
+        raise ValueError(f"tokens must be 2 lists, not {len(tokens)}")
+    for name, given in zip(("source", "target"), tokens, strict=True):
+        check_texts(f"tokens of the {name}", given)
+    check_texts("vocabulary", vocabulary)
     flow = record_flow(model, src, tgt_in)
     names = {"source": tokens[0], "target": tokens[1], "token": vocabulary}
     sizes = (src.size(1), tgt_in.size(1), model.config.tgt_vocab_size)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from transformer_lib.interpret.recording import record_attention
+from transformer_lib.model.checks import check_tensors
 from transformer_lib.model.transformer import Transformer
 
 
@@ -84,6 +85,7 @@ def record_flow(model: Transformer, src: Tensor, tgt_in: Tensor) -> dict[str, Te
         ValueError: more than one sentence, a pre-norm model, or training mode.
     """
     for name, ids in (("src", src), ("tgt_in", tgt_in)):
+        check_tensors(**{name: ids})
         if ids.dim() != 2 or len(ids) != 1:
             raise ValueError(
                 f"{name} must hold 1 sentence, (1, length), not {tuple(ids.shape)}"

@@ -2,6 +2,8 @@
 
 import base64
 import io
+import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -9,8 +11,10 @@ from typing import Any, TypeVar
 import altair
 import matplotlib
 from PIL import Image
+from torch import Tensor
 
 from transformer_lib.charts.theme import theme_config
+from transformer_lib.model.checks import check_ids, check_kind, check_texts
 from transformer_lib.palette import LIGHT
 
 MAX_ALT = 150  # characters
@@ -77,12 +81,52 @@ def finish(
         params: what the reader can change, and what expressions refer to.
         columns: the fields that the table shows, in order: "field", or
             ("field", "heading") where the heading says more.
+
+    Raises:
+        ValueError: a number of the data is NaN or infinite; in which row.
     """
+    for row in rows:
+        for field, value in row.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"{field} is {value} in {_brief(row)}: draw numbers")
     headings = [[each, each] if isinstance(each, str) else [*each] for each in columns]
     chart = chart.properties(
         data=altair.Data(values=list(rows)), usermeta={"columns": headings}
     )
     return chart.add_params(*params)
+
+
+def _brief(row: Mapping[str, Any]) -> str:
+    """Name a row by its texts and whole numbers."""
+    telling = {name: value for name, value in row.items() if type(value) in (str, int)}
+    return ", ".join(f"{name} {value!s:.30}" for name, value in telling.items())
+
+
+def check_names(tokens: tuple[Sequence[str], Sequence[str]], *sides: Tensor) -> None:
+    """Refuse names that do not belong to ids of a source and a target.
+
+    Args:
+        tokens: names of the source's and of the target's tokens.
+        sides: ids of both, (1, length) each.
+
+    Raises:
+        TypeError: they are no two lists of texts, or ids are no tensors.
+        ValueError: another count of names than of ids.
+    """
+    check_kind((tuple, list), tokens=tokens)
+    if len(tokens) != len(sides):
+        raise ValueError(f"tokens must be {len(sides)} lists, not {len(tokens)}")
+    for name, ids, names in zip(("source", "target"), sides, tokens, strict=True):
+        check_ids(ids)
+        check_texts(f"tokens of the {name}", names)
+        if len(names) != ids.size(1):
+            raise ValueError(f"{ids.size(1)} {name} ids, but {len(names)} names")
+
+
+def quoted(text: str) -> str:
+    """Write a text as an expression of Vega, also one with quotes in it."""
+    inside = json.dumps(text)[1:-1].replace('\\"', '"').replace("'", "\\'")
+    return f"'{inside}'"
 
 
 def split_field(chart: C, field: str, separator: str, part: str, index: str) -> C:
@@ -104,7 +148,17 @@ def split_numbers(chart: C, field: str, value: str) -> C:
 
 
 def join_numbers(values: Sequence[float]) -> str:
-    """Write numbers with three decimals at most, so that stored charts repeat."""
+    """Write numbers with three decimals at most, so that stored charts repeat.
+
+    Raises:
+        ValueError: one is NaN or infinite.
+    """
+    values = [float(value) for value in values]
+    for place, value in enumerate(values):
+        if not math.isfinite(value):
+            raise ValueError(
+                f"number {place} of {len(values)} is {value}: draw numbers"
+            )
     return " ".join(f"{round(float(value), 3) + 0.0:g}" for value in values)
 
 

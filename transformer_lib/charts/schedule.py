@@ -3,6 +3,7 @@
 import altair
 
 from transformer_lib.charts import parts
+from transformer_lib.model.checks import check_integers
 
 N_POINTS = 80
 
@@ -16,6 +17,7 @@ def schedule_explorer(n_steps: int = 20_000) -> altair.LayerChart:
     Raises:
         ValueError: n_steps is below 80.
     """
+    check_integers(n_steps=n_steps)
     if n_steps < N_POINTS:
         raise ValueError(f"n_steps must be at least {N_POINTS}, not {n_steps}")
     stride = n_steps // N_POINTS

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import altair
 
 from transformer_lib.charts import parts
+from transformer_lib.model.checks import check_kind
 from transformer_lib.palette import HIGHLIGHT
+from transformer_lib.plots.checks import check_named
 
 if TYPE_CHECKING:
     from transformer_lib.evaluation.scores import Score
@@ -26,8 +28,10 @@ def score_explorer(
     Raises:
         ValueError: there is no table, or groups have other scores than the first.
     """
+    check_kind(Mapping, tables=tables)
     rows, names = [], None
     for grouping, groups in tables.items():
+        check_named(grouping, groups)
         for group, scores in groups.items():
             own = [score.name for score in scores]
             names = names or own

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transformer_lib.charts import parts
+from transformer_lib.model.checks import check_kind, check_texts
 from transformer_lib.plots.checks import as_array
 
 
@@ -22,6 +23,8 @@ def similarity_explorer(
     Raises:
         ValueError: no layer, wrong rank, other counts of tokens, or a vector of zeros.
     """
+    check_kind(Mapping, states=states)
+    check_texts("tokens", tokens)
     if not states:
         raise ValueError("at least 1 layer is needed, but got 0")
     rows = []

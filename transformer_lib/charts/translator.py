@@ -27,6 +27,7 @@ from transformer_lib.generation.beam_search import (
     BeamOptions,
     begin,
     best_candidates,
+    check_options,
 )
 from transformer_lib.generation.constraints import (
     GenerationConfig,
@@ -37,6 +38,7 @@ from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.incremental import IncrementalDecoder, KeyValueCache
 from transformer_lib.interpret.interventions import edit_weights, without_head
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
+from transformer_lib.model.checks import check_kind
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.pretrained.translator import Translator
@@ -75,6 +77,8 @@ def trace_translation(
     Raises:
         ValueError: the sentence holds no word.
     """
+    check_kind(str, sentence=sentence)
+    check_options(translator.model, n_beams, early_stopping=False)
     model, tokenizer = translator.model, translator.tokenizer
     src = tokenizer.encode(sentence.strip())
     config = GenerationConfig(

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import altair
 
 from transformer_lib.charts import parts
+from transformer_lib.model.checks import check_finite
+from transformer_lib.plots.checks import check_named
 
 SMALLEST = 1e-15  # below this, double precision sees only its own rounding
 
@@ -19,7 +21,15 @@ def difference_explorer(
         differences: d_model -> name of a change -> how far it moved the output, as a
             fraction of the output's own size.
         limit: differences below it count as none; a line marks it.
+
+    Raises:
+        ValueError: there is no difference, or one is negative or not finite.
     """
+    check_named("differences", differences)
+    for width, values in differences.items():
+        check_named(f"differences of d_model {width}", values)
+        check_finite(0.0, math.inf, **{str(name): x for name, x in values.items()})
+    check_finite(SMALLEST, 1.0, limit=limit)
     rows = [
         {"d_model": str(width), "change": name, "power": round(_power(value), 1)}
         for width, values in differences.items()

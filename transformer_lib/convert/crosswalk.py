@@ -14,6 +14,7 @@ from torch import Tensor
 
 from transformer_lib.convert.key_mapping import weight_rows
 from transformer_lib.convert.names import NAMES
+from transformer_lib.model.checks import check_kind, check_tensors
 
 DIALECTS = (
     "paper",
@@ -63,6 +64,7 @@ def read_rows() -> list[Row]:
 
 def find(word: str) -> list[Row]:
     """Return the rows in which a dialect uses this word, whole, upper or lower case."""
+    check_kind(str, word=word)
     pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
     return [
         row
@@ -112,6 +114,8 @@ def convert_weights(
         ValueError: a dialect is unknown or has no weights, or strict and a key has no
             other name.
     """
+    check_kind(Mapping, state=state)
+    check_tensors(**state)
     rows = [keys for _, keys in weight_rows()]
     for dialect in (source, target):
         known = sorted({name for keys in rows for name in keys})

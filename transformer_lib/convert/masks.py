@@ -5,6 +5,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from transformer_lib.model.checks import check_kind, check_tensors
+
 MaskConvention = Literal["attend", "ignore", "additive", "attend_byte", "ignore_byte"]
 
 
@@ -41,6 +43,7 @@ def convert_mask(
     """
     check_conventions(source, target)
     check_values(mask, source)
+    check_floating(dtype)
     attend = mask != 0 if source.startswith("attend") else mask == 0
     zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
     translations = {
@@ -56,15 +59,23 @@ def convert_mask(
 def check_conventions(*names: str) -> None:
     """Refuse an unknown convention."""
     for name in names:
-        if name not in get_args(MaskConvention):
+        if not isinstance(name, str) or name not in get_args(MaskConvention):
             raise ValueError(
                 f"convention {name!r} is unknown; expected one of "
                 f"{', '.join(get_args(MaskConvention))}"
             )
 
 
+def check_floating(dtype: torch.dtype) -> None:
+    """Refuse a type that has no infinity."""
+    check_kind(torch.dtype, dtype=dtype)
+    if not dtype.is_floating_point:
+        raise TypeError(f"dtype must be a floating-point type, not {dtype}")
+
+
 def check_values(mask: Tensor, source: MaskConvention) -> None:
     """Refuse a mask of a type, or with values, that its convention does not have."""
+    check_tensors(mask=mask)
     if source in ("attend", "ignore"):
         if mask.dtype != torch.bool:
             raise TypeError(f"a mask of kind {source!r} is boolean, not {mask.dtype}")

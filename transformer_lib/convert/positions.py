@@ -6,7 +6,13 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from transformer_lib.model.checks import check_choice, check_even, check_sizes
+from transformer_lib.model.checks import (
+    check_choice,
+    check_even,
+    check_room,
+    check_sizes,
+    check_tensors,
+)
 from transformer_lib.model.embeddings import PositionalEncoding
 from transformer_lib.model.transformer import Transformer
 
@@ -35,6 +41,7 @@ def sinusoid_halves(n_positions: int, d_model: int, layout: Layout) -> Tensor:
     check_choice("layout", layout, get_args(Layout))
     check_sizes(n_positions=n_positions)
     check_even(d_model)
+    check_room(n_positions=n_positions, d_model=d_model)
     if layout == "fairseq" and d_model < 4:
         raise ValueError(f"fairseq's sinusoids need a d_model of 4, not {d_model}")
     position = torch.arange(n_positions, dtype=torch.float64)[:, None]
@@ -56,6 +63,7 @@ def fix_positions(model: Transformer, table: Tensor) -> None:
         model: whose positional encodings are replaced.
         table: (max_len, d_model)
     """
+    check_tensors(table=table)
     max_len, d_model = table.shape
     for side in (model.src_embeddings, model.tgt_embeddings):
         positions = PositionalEncoding(max_len, d_model, learned=True)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice
 from typing import Generic, TypeVar
 
-from transformer_lib.data.batches import Batch, Ids, batch_plan, make_batch
+from transformer_lib.data.batches import Batch, Ids, batch_plan, check_pairs, make_batch
+from transformer_lib.model.checks import check_integers
 
 AnyBatch = TypeVar("AnyBatch")
 Rows = list[int]
@@ -31,6 +32,7 @@ class BatchStream(Generic[AnyBatch]):
         make: Callable[[Rows], AnyBatch],
         n_batches: int,
     ) -> None:
+        check_integers(n_batches=n_batches)
         if n_batches < 1:
             raise ValueError(f"a step needs at least 1 batch, not {n_batches}")
         self.plan, self.make, self.n_batches = plan, make, n_batches
@@ -47,8 +49,12 @@ class BatchStream(Generic[AnyBatch]):
             n_processes: among how many each step's batches are divided.
 
         Raises:
-            ValueError: first is below 1, or the batches cannot be divided equally.
+            ValueError: first is below 1, rank is none of the processes, or the batches
+                cannot be divided equally.
         """
+        check_integers(first=first, rank=rank, n_processes=n_processes)
+        if not 0 <= rank < n_processes:
+            raise ValueError(f"rank {rank} is none of {n_processes} processes")
         if first < 1:
             raise ValueError(f"steps are counted from 1, not from {first}")
         if self.n_batches % n_processes != 0:
@@ -94,6 +100,7 @@ class Steps(BatchStream[Batch]):
         bos_id: int,
         pad_id: int,
     ) -> None:
+        check_pairs(pairs)
         self.pairs, self.max_tokens, self.seed = pairs, max_tokens, seed
         lengths = [(len(src), len(tgt)) for src, tgt in pairs]
         super().__init__(

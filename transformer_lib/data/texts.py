@@ -7,9 +7,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer_lib.data.batches import Ids, pad_batch
+from transformer_lib.data.batches import Ids, check_sequence, pad_batch
 from transformer_lib.data.steps import BatchStream
 from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib.model.checks import (
+    check_integers,
+    check_kind,
+    check_tensors,
+    check_texts,
+)
 
 LabelledRows = Sequence[tuple[Ids, int]]
 BUCKET = 20  # batches among which texts are sorted by length
@@ -54,6 +60,8 @@ def encode_texts(
     Raises:
         ValueError: a text is empty, its number is named; or max_len is below 3.
     """
+    check_texts("texts", texts)
+    check_integers(max_len=max_len)
     if max_len < 3:
         raise ValueError(f"max_len must be at least 3 (bos, a token, eos): {max_len}")
     rows, truncated = [], []
@@ -79,11 +87,23 @@ def check_labels(labels: Tensor, logits: Tensor) -> None:
     Raises:
         ValueError: sizes differ, or a label has no class; which one.
     """
+    check_tensors(labels=labels, logits=logits)
+    if labels.dtype != torch.int64 or not logits.is_floating_point():
+        raise TypeError(
+            "labels must be torch.int64 and logits floating-point, not "
+            f"{labels.dtype} and {logits.dtype}"
+        )
+    if logits.dim() != 2 or 0 in logits.shape:
+        raise ValueError(
+            f"logits must be (batch, n_classes), not {tuple(logits.shape)}"
+        )
     if labels.shape != logits.shape[:1]:
         raise ValueError(
             f"labels of shape {tuple(labels.shape)} do not belong to logits of shape "
             f"{tuple(logits.shape)}"
         )
+    if labels.device.type == "meta":
+        return
     outside = (labels < 0) | (labels >= logits.size(1))
     if outside.any():
         raise ValueError(
@@ -102,8 +122,22 @@ def make_labelled_batch(rows: LabelledRows, pad_id: int) -> LabelledBatch:
     Raises:
         ValueError: there is no text, or one is empty.
     """
+    check_labelled(rows)
     src = pad_batch([ids for ids, _ in rows], pad_id)
     return LabelledBatch(src, torch.tensor([label for _, label in rows]))
+
+
+def check_labelled(rows: LabelledRows) -> None:
+    """Refuse what are no pairs of ids and a label.
+
+    Raises:
+        TypeError: rows are no list, or one of them is no such pair; which one.
+    """
+    check_kind(Sequence, rows=rows)
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, Sequence) or len(row) != 2 or isinstance(row, str):
+            raise TypeError(f"row {number} must be ids and a label, not {row!r:.80}")
+        check_sequence(f"label of row {number}", [row[1]])
 
 
 class TextSteps(BatchStream[LabelledBatch]):
@@ -128,6 +162,8 @@ class TextSteps(BatchStream[LabelledBatch]):
     def __init__(
         self, rows: LabelledRows, batch_size: int, seed: int, *, pad_id: int
     ) -> None:
+        check_integers(batch_size=batch_size, seed=seed, pad_id=pad_id)
+        check_labelled(rows)
         if not rows or batch_size < 1:
             raise ValueError(
                 f"{len(rows)} texts in batches of {batch_size}: at least 1"

@@ -6,6 +6,7 @@ is full. Bytes rather than letters, so that no text is unknown: a letter never s
 training is two to four byte tokens, and decoding returns it exactly.
 """
 
+import operator
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,7 +14,13 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from transformer_lib.data.examples import split_words
-from transformer_lib.files import write_text
+from transformer_lib.files import read_text, write_text
+from transformer_lib.model.checks import (
+    check_flags,
+    check_integers,
+    check_kind,
+    check_texts,
+)
 
 SPECIAL = PAD, BOS, EOS, UNK = "<pad>", "<bos>", "<eos>", "<unk>"
 N_BYTES = 256
@@ -32,6 +39,7 @@ class Tokenizer:
     pad_id, bos_id, eos_id, unk_id = range(4)
 
     def __init__(self, engine: tokenizers.Tokenizer) -> None:
+        check_kind(tokenizers.Tokenizer, engine=engine)
         found = [engine.id_to_token(number) for number in range(4)]
         if found != list(SPECIAL):
             raise ValueError(f"ids 0 to 3 must be {list(SPECIAL)}, but are {found}")
@@ -51,6 +59,7 @@ class Tokenizer:
         Raises:
             ValueError: vocab_size is below 260, or there is no text.
         """
+        check_integers(vocab_size=vocab_size)
         if vocab_size < len(SPECIAL) + N_BYTES:
             raise ValueError(
                 f"vocab_size must be at least {len(SPECIAL) + N_BYTES} "
@@ -87,6 +96,8 @@ class Tokenizer:
         Raises:
             ValueError: there is no text, or vocab_size leaves no word.
         """
+        check_integers(vocab_size=vocab_size)
+        check_flags(lowercase=lowercase)
         if vocab_size <= len(SPECIAL):
             raise ValueError(
                 f"vocab_size must be above 4 (special tokens), not {vocab_size}"
@@ -123,7 +134,7 @@ class Tokenizer:
             ValueError: the file is no tokenizer; its name is in the message.
         """
         try:
-            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+            return cls.from_json(read_text(Path(path)))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -151,13 +162,14 @@ class Tokenizer:
             eos: end with eos_id.
 
         Raises:
-            TypeError: text is no string.
+            TypeError: text is no string, or bos or eos is neither True nor False.
             ValueError: the text is empty, only white space, or no valid Unicode.
         """
         if not isinstance(text, str):
             raise TypeError(f"text must be a string, not {text!r}")
         if not text.strip():
             raise ValueError(f"a sentence needs at least 1 word, but got {text!r}")
+        check_flags(bos=bos, eos=eos)
         text.encode("utf-8")  # refuses half of a surrogate pair and says where
         ids = self._engine.encode(text).ids
         return [self.bos_id] * bos + ids + [self.eos_id] * eos
@@ -182,6 +194,7 @@ class Tokenizer:
         Raises:
             ValueError: an id is outside the vocabulary.
         """
+        check_kind(str, space=space)
         return [self._label(number, space) for number in _checked(ids, len(self))]
 
     def _label(self, number: int, space: str) -> str:
@@ -213,6 +226,7 @@ class Vocabulary:
     pad_id, bos_id, eos_id, unk_id = range(4)
 
     def __init__(self, sentences: Iterable[str]) -> None:
+        sentences = _listed(sentences)
         words = (word for sentence in sentences for word in split_words(sentence))
         self.tokens = list(dict.fromkeys([*SPECIAL, *words]))
         ids = {token: number for number, token in enumerate(self.tokens)}
@@ -241,7 +255,10 @@ class Vocabulary:
 
 
 def _checked(ids: Iterable[int], vocab_size: int) -> list[int]:
-    ids = [int(number) for number in ids]
+    try:
+        ids = [operator.index(number) for number in ids]
+    except TypeError:
+        raise TypeError(f"ids must be a list of integers, not {ids!r:.80}") from None
     for number in ids:
         if not 0 <= number < vocab_size:
             raise ValueError(
@@ -263,9 +280,17 @@ def _engine(model: models.Model) -> tokenizers.Tokenizer:
 
 def _some(texts: Iterable[str]) -> list[str]:
     """Return the texts as a list, at least one."""
-    texts = list(texts)
+    texts = _listed(texts)
     if not any(text.strip() for text in texts):
         raise ValueError(f"training needs text, but got {len(texts)} empty sentences")
+    return texts
+
+
+def _listed(texts: Iterable[str]) -> list[str]:
+    """Return the texts as a list; refuse a single one, whose letters would be texts."""
+    listed = isinstance(texts, Iterable) and not isinstance(texts, (str, bytes))
+    texts = list(texts) if listed else texts
+    check_texts("texts", texts)
     return texts
 
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from transformer_lib.model.checks import check_integers, check_kind, check_tensors
+
+MOST_WORDS = 100_000  # of a sentence
 Link = tuple[int, int]
 Links = Collection[Link]
 
@@ -115,11 +118,24 @@ def random_links(src_len: int, tgt_len: int, rng: random.Random) -> set[Link]:
         ValueError: a length is below 1.
     """
     _check_lengths(src_len, tgt_len)
+    check_kind(random.Random, rng=rng)
     return {(rng.randrange(src_len), j) for j in range(tgt_len)}
 
 
 def check_sentences(found: Sequence, sure: Sequence, possible: Sequence) -> None:
     """Raise ValueError unless all three have links of as many sentences."""
+    for name, sentences in (("found", found), ("sure", sure), ("possible", possible)):
+        if isinstance(sentences, str) or not isinstance(sentences, Sequence):
+            raise TypeError(
+                f"{name} must list links of each sentence: {sentences!r:.80}"
+            )
+        for number, links in enumerate(sentences, start=1):
+            for link in links:
+                if not isinstance(link, tuple) or len(link) != 2:
+                    raise TypeError(
+                        f"{name}, sentence {number}: a link is two numbers, not "
+                        f"{link!r:.80}"
+                    )
     if not len(found) == len(sure) == len(possible):
         raise ValueError(
             f"links of {len(found)} sentences, but sure ones of {len(sure)} and "
@@ -135,13 +151,21 @@ def check_counts(n_found: int, n_sure: int) -> None:
 
 def check_word_weights(weights: Tensor) -> None:
     """Raise ValueError unless weights are (tgt_len, src_len), with words in both."""
+    check_tensors(weights=weights)
     if weights.dim() != 2 or 0 in weights.shape:
         raise ValueError(
             f"weights must be (tgt_len, src_len), not {tuple(weights.shape)}"
         )
+    if not weights.is_floating_point():
+        raise TypeError(f"weights must be floating-point numbers, not {weights.dtype}")
+    if weights.device.type == "meta" or not weights.isfinite().all():
+        raise ValueError("a weight is no number, so no word has the largest")
 
 
 def _check_lengths(src_len: int, tgt_len: int) -> None:
+    check_integers(src_len=src_len, tgt_len=tgt_len)
+    if max(src_len, tgt_len) > MOST_WORDS:
+        raise ValueError(f"{src_len} and {tgt_len} words: {MOST_WORDS:,} are the most")
     if src_len < 1 or tgt_len < 1:
         raise ValueError(
             f"lengths must be at least 1, not {src_len} (source) and {tgt_len} (target)"

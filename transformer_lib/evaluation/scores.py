@@ -4,6 +4,7 @@ BLEU and chrF come from sacrebleu, so that they can be compared with those of ot
 score is worth nothing without its signature, which says how it was computed.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,9 +16,16 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from transformer_lib.data.batches import Batch
 from transformer_lib.data.examples import split_words
+from transformer_lib.evaluation.resampling import check_values
 from transformer_lib.generation.greedy import without_dropout
-from transformer_lib.model.checks import check_texts
+from transformer_lib.model.checks import (
+    check_flags,
+    check_integers,
+    check_texts,
+)
 from transformer_lib.model.transformer import Transformer
+
+MOST_DRAWS = 100_000  # of a bootstrap: many minutes
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,7 @@ def bleu(
     Raises:
         ValueError: the lists differ in length or are empty.
     """
+    check_flags(lowercase=lowercase)
     return _score(BLEU(lowercase=lowercase), hypotheses, references, n_bootstrap)
 
 
@@ -94,7 +103,7 @@ def nats_per_token(model: Transformer, batches: Iterable[Batch]) -> float:
     perplexity.
 
     Raises:
-        ValueError: there is no token to predict.
+        ValueError: there is no token to predict, or the loss is not finite.
     """
     total, n_tokens = 0.0, 0
     device = model.lm_head.weight.device
@@ -113,6 +122,10 @@ def nats_per_token(model: Transformer, batches: Iterable[Batch]) -> float:
             n_tokens += batch.n_tokens
     if n_tokens == 0:
         raise ValueError("there is no token to predict in these batches")
+    if not math.isfinite(total):
+        raise ValueError(
+            f"the loss of {n_tokens} tokens is {total}: weights are broken"
+        )
     return total / n_tokens
 
 
@@ -132,7 +145,10 @@ def group_by(
     Raises:
         ValueError: bounds are missing or do not rise.
     """
-    if not bounds or any(low >= high for low, high in pairwise(bounds)):
+    check_values("values", values)
+    if len(bounds):
+        check_values("bounds", bounds)
+    if not len(bounds) or any(low >= high for low, high in pairwise(bounds)):
         raise ValueError(f"bounds must rise, but are {list(bounds)}")
     names = [f"below {bounds[0]:g}"]
     names += [f"{low:g} to below {high:g}" for low, high in pairwise(bounds)]
@@ -163,7 +179,9 @@ def word_overlap(sentences: Sequence[str], training: Sequence[str]) -> list[floa
     Raises:
         ValueError: a test sentence holds no word, or there is no training sentence.
     """
-    if not training:
+    check_texts("sentences", sentences)
+    check_texts("training", training)
+    if len(training) == 0:
         raise ValueError("overlap with 0 training sentences has no meaning")
     rows: dict[str, list[int]] = {}  # of each word: the sentences that have it
     for row, sentence in enumerate(training):
@@ -188,6 +206,9 @@ def _score(
     n_bootstrap: int,
 ) -> Score:
     _check_pairs(hypotheses, references)
+    check_integers(n_bootstrap=n_bootstrap)
+    if not 0 <= n_bootstrap <= MOST_DRAWS:
+        raise ValueError(f"n_bootstrap must be from 0 to {MOST_DRAWS}: {n_bootstrap}")
     options = {"n_bootstrap": n_bootstrap} if n_bootstrap else {}
     result = metric.corpus_score(list(hypotheses), [list(references)], **options)
     low = high = result.score

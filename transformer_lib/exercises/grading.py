@@ -259,7 +259,8 @@ def is_missing(part: Any) -> bool:
 def _show(value: Any) -> str:
     """Write a value briefly; nothing if that is impossible."""
     if isinstance(value, Tensor):
-        small = value.numel() <= 4 and value.equal(value.round())
+        plain = not (value.is_sparse or value.is_complex() or value.is_meta)
+        small = plain and value.numel() <= 4 and bool((value == value.long()).all())
         return str(value.tolist()) if small else f"tensor of shape {tuple(value.shape)}"
     text = repr(value) if isinstance(value, _PLAIN) else ""
     return text if len(text) <= 60 and "tensor(" not in text else ""

@@ -29,7 +29,7 @@ from transformer_lib.fast.linear import (
     PreparedLinear,
 )
 from transformer_lib.fast.recognition import why_unknown
-from transformer_lib.model.checks import check_ids
+from transformer_lib.model.checks import check_ids, check_integers
 from transformer_lib.model.embeddings import Embeddings
 from transformer_lib.model.layers import (
     ACTIVATIONS,
@@ -117,6 +117,7 @@ class Engine:
             ValueError: n_beams is below 1, or src are no ids of the model.
             TypeError: src are no integers.
         """
+        check_integers(n_beams=n_beams)
         if n_beams < 1:
             raise ValueError(f"n_beams must be at least 1, not {n_beams}")
         is_token = padding_mask(src, self.pad_id)

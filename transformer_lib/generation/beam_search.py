@@ -170,7 +170,8 @@ def check_options(
             f"n_beams must be from 1 to {vocab_size}, the size of the vocabulary, not "
             f"{n_beams}"
         )
-    if early_stopping not in (True, False, "never"):
+    choices = (True, False, "never")
+    if not isinstance(early_stopping, (bool, str)) or early_stopping not in choices:
         raise ValueError(
             f"early_stopping must be True, False or 'never', not {early_stopping!r}"
         )

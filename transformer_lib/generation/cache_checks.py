@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.model.checks import check_integers
 
 if TYPE_CHECKING:
     from transformer_lib.generation.incremental import KeyValueCache
@@ -15,6 +16,7 @@ def check_cache_sizes(n_beams: int, capacity: int) -> None:
     Raises:
         ValueError: a number is below 1.
     """
+    check_integers(n_beams=n_beams, capacity=capacity)
     if n_beams < 1 or capacity < 1:
         raise ValueError(
             f"n_beams and capacity must be at least 1, not {n_beams} and {capacity}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.model.checks import check_ids, check_integers
+from transformer_lib.model.checks import check_ids, check_integers, check_kind
 from transformer_lib.model.masks import padding_mask
 from transformer_lib.model.transformer import Transformer
 
@@ -32,6 +32,7 @@ class GenerationConfig:
     Raises:
         ValueError: lengths contradict each other, or a prefix is as long as max_len or
             holds the end token.
+        TypeError: a length or token is no integer, or prefixes are no lists of them.
     """
 
     bos_id: int
@@ -43,6 +44,12 @@ class GenerationConfig:
     def __post_init__(self) -> None:
         """Refuse what no target can keep to."""
         longest = [self.max_len] if isinstance(self.max_len, int) else self.max_len
+        check_kind((int, list, tuple), max_len=self.max_len)
+        check_kind((list, tuple), prefixes=self.prefixes)
+        if not longest:
+            raise ValueError(
+                "max_len is an empty list: one for each sentence is needed"
+            )
         check_integers(bos_id=self.bos_id, eos_id=self.eos_id, min_len=self.min_len)
         for value in longest:
             check_integers(max_len=value)
@@ -55,6 +62,9 @@ class GenerationConfig:
                 "can be as short and as long as that"
             )
         for prefix in self.prefixes:
+            check_kind((list, tuple), prefix=prefix)
+            for token in prefix:
+                check_integers(token=token)
             if len(prefix) >= min(longest):
                 raise ValueError(
                     f"a prefix of {len(prefix)} tokens leaves no room in targets of "
@@ -195,6 +205,10 @@ def without_dropout(model: nn.Module) -> Iterator[None]:
 
 
 def _check_source(src: Tensor, pad_id: int) -> None:
+    if src.device.type == "meta":
+        raise ValueError(
+            "src is on the meta device: it holds no numbers to search with"
+        )
     empty = ~padding_mask(src, pad_id).flatten(1).any(dim=1)
     if empty.any():
         row = int(empty.nonzero()[0])

@@ -29,6 +29,7 @@ from transformer_lib.generation.cache_checks import (
     check_truncation,
 )
 from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.model.checks import check_ids
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.transformer import Decoder, Transformer
 
@@ -259,6 +260,7 @@ class IncrementalDecoder:
             ValueError: another number of rows than the cache holds, or the learned
                 positions are at their end.
         """
+        check_ids(ids)
         check_rows(len(ids), len(self.new_memory))
         check_from_here(self.cache)
         n_new, tgt_mask = ids.size(1), None
@@ -313,12 +315,15 @@ class RecomputingDecoder:
 
     def prefill(self, src: Tensor, n_beams: int = 1) -> None:
         """Remember the source; see `Decoding`."""
+        check_ids(src)
+        check_cache_sizes(n_beams, 1)
         self.n_beams = n_beams
         self.src = src.repeat_interleave(n_beams, dim=0)
         self.ids = self.src[:, :0]
 
     def step(self, ids: Tensor) -> Tensor:
         """Read all tokens again, and score the next one; see `Decoding`."""
+        check_ids(ids)
         self.ids = torch.cat([self.ids, ids], dim=1)
         logits = self.model(self.src, self.ids)[:, -1]
         return at_least_float32(logits)

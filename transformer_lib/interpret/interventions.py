@@ -17,6 +17,7 @@ from transformer_lib.interpret.kernels import (
     opened,
 )
 from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.model.checks import check_integers, check_kind
 
 __all__ = [
     "Edit",
@@ -51,6 +52,7 @@ def edit_weights(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
         ValueError: there is no attention of this name, or an edit returns another
             shape.
     """
+    check_kind(Mapping, edits=edits)
     attentions = dict(named_attentions(model))
     for name in edits:
         if name not in attentions:
@@ -62,8 +64,10 @@ def edit_weights(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
 
 def without_head(*heads: int) -> Edit:
     """Prune heads: with all their weights at 0 they add nothing to the output."""
+    _check_numbers_of(heads)
 
     def edit(weights: Tensor, allowed: Tensor) -> Tensor:
+        _check_there(heads, weights)
         weights[:, list(heads)] = 0.0
         return weights
 
@@ -72,8 +76,10 @@ def without_head(*heads: int) -> Edit:
 
 def equal_weights(*heads: int) -> Edit:
     """Let heads give every key they may attend to the same weight."""
+    _check_numbers_of(heads)
 
     def edit(weights: Tensor, allowed: Tensor) -> Tensor:
+        _check_there(heads, weights)
         n_keys = allowed.sum(dim=-1, keepdim=True).clamp(min=1)
         weights[:, list(heads)] = (allowed / n_keys)[:, list(heads)].to(weights)
         return weights
@@ -86,8 +92,11 @@ def shuffled_weights(*heads: int, seed: int = 0) -> Edit:
 
     The keys that the mask hides stay hidden.
     """
+    _check_numbers_of(heads)
+    check_integers(seed=seed)
 
     def edit(weights: Tensor, allowed: Tensor) -> Tensor:
+        _check_there(heads, weights)
         generator = torch.Generator().manual_seed(seed)
         chance = torch.rand(weights.shape, generator=generator).to(weights.device)
         # Ranks among the allowed keys: one by place, one by chance.
@@ -98,6 +107,18 @@ def shuffled_weights(*heads: int, seed: int = 0) -> Edit:
         return weights
 
     return edit
+
+
+def _check_numbers_of(heads: tuple[int, ...]) -> None:
+    check_integers(**{f"head {place}": head for place, head in enumerate(heads)})
+
+
+def _check_there(heads: tuple[int, ...], weights: Tensor) -> None:
+    """Refuse a head that an attention has not; -1 is its last."""
+    n_heads = weights.size(1)
+    for head in heads:
+        if not -n_heads <= head < n_heads:
+            raise ValueError(f"head {head} is none of {n_heads}, counted from 0")
 
 
 @contextmanager

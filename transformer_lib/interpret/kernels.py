@@ -15,6 +15,7 @@ from transformer_lib.model.attention import (
     fused_attention,
     scaled_dot_product_attention,
 )
+from transformer_lib.model.checks import check_kind, check_tensors
 
 # Given the weights and what the mask allows, (batch, n_heads, q_len, k_len) each,
 # returns the weights to use. Given the weights and the values, looks at them.
@@ -44,11 +45,14 @@ class OpenKernel:
         allowed = allowed if mask is None else allowed & mask
         for edit in self.edits:
             weights = edit(weights, allowed)
+            check_tensors(**{"what an edit returns": weights})
             if weights.shape != allowed.shape:
                 raise ValueError(
                     f"weights have shape {tuple(allowed.shape)}, but the edit returned "
                     f"{tuple(weights.shape)}"
                 )
+            if weights.device.type != "meta" and not weights.isfinite().all():
+                raise ValueError("the edit returned weights that are NaN or infinite")
         if self.edits:
             output = F.dropout(weights, dropout) @ v if dropout else weights @ v
         for watch in self.watches:
@@ -92,6 +96,7 @@ def _open(kernel: Any) -> OpenKernel:
 
 def named_attentions(model: nn.Module) -> Iterator[tuple[str, MultiHeadAttention]]:
     """Yield the attentions of a model with their names, in the order of its parts."""
+    check_kind(nn.Module, model=model)
     for name, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
             yield name, module

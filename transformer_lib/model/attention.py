@@ -11,8 +11,11 @@ from torch import Tensor, nn
 from transformer_lib.model.checks import (
     check_attention_inputs,
     check_broadcast,
+    check_flags,
     check_heads,
     check_heads_fit,
+    check_inputs,
+    check_rate,
 )
 
 # Attends with all heads: (q, k, v, mask, dropout rate) -> output, each of q, k, v and
@@ -70,6 +73,7 @@ def scaled_dot_product_attention(
     """
     check_heads_fit(query, key, value, mask)
     check_broadcast(query, key, value)
+    check_rate(dropout=dropout)
     # A dot product of d_head unit-variance terms has variance d_head; the square
     # root brings it back to 1, where softmax still has a useful gradient.
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
@@ -136,6 +140,9 @@ class MultiHeadAttention(nn.Module):
     ) -> None:
         super().__init__()
         check_heads(d_model, n_heads)
+        check_inputs(d_inputs)
+        check_rate(dropout=dropout)
+        check_flags(bias=bias)
         self.d_model, self.n_heads = d_model, n_heads
         self.d_head = d_model // n_heads
         self.d_inputs = d_inputs or (d_model, d_model, d_model)

@@ -12,18 +12,81 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from transformer_lib.model.classifier import Pool
     from transformer_lib.model.layers import DecoderLayer
+
+# More numbers in one model or table are a slip of the keyboard, or were asked for to
+# exhaust a computer. The largest published model of this kind, M2M-100, has 12 billion;
+# to train 20 billion takes 320 GB: weights, gradients and Adam's two averages.
+MOST_NUMBERS = 20_000_000_000
+
+
+def check_kind(kind: type | tuple[type, ...], **values: Any) -> None:
+    """Refuse a value of another type.
+
+    Raises:
+        TypeError: naming the value and the type that was expected.
+    """
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            kinds = kind if isinstance(kind, tuple) else (kind,)
+            wanted = " or ".join(each.__name__ for each in kinds)
+            raise TypeError(f"{name} must be a {wanted}, not {_shown(value)}")
+
+
+def check_flags(**flags: bool) -> None:
+    """Refuse what is neither True nor False: a text would count as True.
+
+    Raises:
+        TypeError: naming the value.
+    """
+    for name, flag in flags.items():
+        if not isinstance(flag, int) or flag not in (0, 1):
+            raise TypeError(f"{name} must be True or False, not {_shown(flag)}")
+
+
+def check_tensors(**tensors: Tensor) -> None:
+    """Refuse what is no tensor, or one whose numbers do not lie side by side.
+
+    Raises:
+        TypeError: naming the value.
+    """
+    check_kind(Tensor, **tensors)
+    for name, tensor in tensors.items():
+        if tensor.is_sparse:
+            raise TypeError(f"{name} is sparse: `{name}.to_dense()` is not")
+
+
+def _shown(value: Any) -> str:
+    """Write a value briefly."""
+    return f"{value!r:.80}"
 
 
 def check_sizes(**sizes: int) -> None:
-    """Refuse a size below 1.
+    """Refuse a size below 1, and sizes that no computer has room for.
 
     Raises:
         ValueError: naming all sizes that belong together.
+        TypeError: a size is no integer.
     """
+    check_integers(**sizes)
     if min(sizes.values()) < 1:
         names, values = " and ".join(sizes), " and ".join(map(str, sizes.values()))
         raise ValueError(f"{names} must be at least 1, not {values}")
+    check_room(**sizes)
+
+
+def check_room(**sizes: int) -> None:
+    """Refuse a table of so many rows and columns before memory is asked for.
+
+    Raises:
+        ValueError: naming the sizes and how many numbers they make.
+    """
+    if (n_numbers := math.prod(sizes.values())) > MOST_NUMBERS:
+        named = ", ".join(f"{name} {value}" for name, value in sizes.items())
+        raise ValueError(
+            f"{named} make {n_numbers:,} numbers, but {MOST_NUMBERS:,} is the most"
+        )
 
 
 def check_integers(**values: int) -> None:
@@ -31,10 +94,24 @@ def check_integers(**values: int) -> None:
 
     Raises:
         TypeError: naming the value.
+        ValueError: it takes more than 64 bits.
     """
     for name, value in values.items():
-        if type(value) is not int:
-            raise TypeError(f"{name} must be an integer, not {value!r}")
+        if type(value) not in (int, torch.SymInt):  # the latter while a graph is traced
+            raise TypeError(f"{name} must be an integer, not {_shown(value)}")
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"{name} must fit into 64 bits, not {value}")
+
+
+def check_numbers(**values: float) -> None:
+    """Refuse what is no number: True and "2" are none.
+
+    Raises:
+        TypeError: naming the value.
+    """
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(f"{name} must be a number, not {_shown(value)}")
 
 
 def check_finite(low: float, high: float, **values: float) -> None:
@@ -44,11 +121,23 @@ def check_finite(low: float, high: float, **values: float) -> None:
         TypeError: it is no number; True is none.
         ValueError: it is out of range, or NaN.
     """
+    check_numbers(**values)
     for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise TypeError(f"{name} must be a number, not {value!r}")
         if not (low <= value <= high and math.isfinite(value)):
             raise ValueError(f"{name} must be from {low} to {high}, not {value}")
+
+
+def check_rate(**rates: float) -> None:
+    """Refuse what is no rate of dropout.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it is below 0, or not below 1, or NaN.
+    """
+    for name, rate in rates.items():
+        check_finite(0.0, 1.0, **{name: rate})
+        if rate == 1:
+            raise ValueError(f"{name} must be below 1: nothing would be left")
 
 
 def check_texts(name: str, texts: Collection[str]) -> None:
@@ -60,10 +149,11 @@ def check_texts(name: str, texts: Collection[str]) -> None:
         TypeError: naming what it is, or which of the texts is none.
     """
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Collection):
-        raise TypeError(f"{name} must be a list of texts, not {texts!r:.80}")
+        raise TypeError(f"{name} must be a list of texts, not {_shown(texts)}")
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
-            raise TypeError(f"{name}: number {number} must be a text, not {text!r:.80}")
+            shown = _shown(text)
+            raise TypeError(f"{name}: number {number} must be a text, not {shown}")
 
 
 def check_heads(d_model: int, n_heads: int) -> None:
@@ -73,8 +163,24 @@ def check_heads(d_model: int, n_heads: int) -> None:
         ValueError: naming both.
     """
     check_sizes(d_model=d_model, n_heads=n_heads)
+    check_room(d_model=d_model, d_inputs=d_model)
     if d_model % n_heads != 0:
         raise ValueError(f"n_heads {n_heads} does not divide d_model {d_model}")
+
+
+def check_inputs(d_inputs: tuple[int, int, int] | None) -> None:
+    """Refuse anything but three widths, of query, key and value, or None.
+
+    Raises:
+        ValueError: there are more or fewer, or one is below 1.
+        TypeError: it is no tuple or list of integers.
+    """
+    if d_inputs is None:
+        return
+    check_kind((tuple, list), d_inputs=d_inputs)
+    if len(d_inputs) != 3:
+        raise ValueError(f"d_inputs must be 3 widths, not {_shown(d_inputs)}")
+    check_sizes(**dict(zip(("d_query", "d_key", "d_value"), d_inputs, strict=True)))
 
 
 def check_choice(name: str, value: Any, choices: tuple) -> None:
@@ -83,8 +189,8 @@ def check_choice(name: str, value: Any, choices: tuple) -> None:
     Raises:
         ValueError: naming the value and the choices.
     """
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {choices}, not {value!r}")
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {choices}, not {_shown(value)}")
 
 
 def check_pooling(pooling: str, known: tuple[str, ...]) -> None:
@@ -93,8 +199,10 @@ def check_pooling(pooling: str, known: tuple[str, ...]) -> None:
     Raises:
         ValueError: naming it and those that are known.
     """
-    if pooling not in known:
-        raise ValueError(f"pooling must be one of {', '.join(known)}, not {pooling!r}")
+    if not isinstance(pooling, str) or pooling not in known:
+        raise ValueError(
+            f"pooling must be one of {', '.join(known)}, not {_shown(pooling)}"
+        )
 
 
 def check_even(d_model: int) -> None:
@@ -102,7 +210,9 @@ def check_even(d_model: int) -> None:
 
     Raises:
         ValueError: d_model is odd or below 2.
+        TypeError: d_model is no integer.
     """
+    check_integers(d_model=d_model)
     if d_model < 2 or d_model % 2 != 0:
         raise ValueError(
             "sinusoids come in pairs of sine and cosine: d_model must be even and at "
@@ -122,6 +232,7 @@ def check_ids(ids: Tensor, vocab_size: int | None = None) -> None:
             vocabulary.
         TypeError: ids are not integers.
     """
+    check_tensors(ids=ids)
     if ids.dtype not in (torch.int64, torch.int32):  # what nn.Embedding reads
         raise TypeError(f"token ids must be integers of 64 or 32 bits, not {ids.dtype}")
     if ids.dim() != 2:
@@ -152,7 +263,9 @@ def check_sequences(ids: Tensor) -> None:
 
     Raises:
         ValueError: ids is not two-dimensional, or a sequence is empty.
+        TypeError: ids is no tensor.
     """
+    check_tensors(ids=ids)
     if ids.dim() != 2:
         raise ValueError(
             f"ids must have 2 dimensions (batch, k_len), not {ids.dim()}: "
@@ -171,8 +284,14 @@ def check_positions(positions: Tensor, n_learned: int | None = None) -> None:
 
     Raises:
         ValueError: a position is negative, or beyond the learned ones.
+        TypeError: positions are no tensor of integers.
     """
-    if _has_no_values(positions):
+    check_tensors(positions=positions)
+    if positions.dtype not in (torch.int64, torch.int32):
+        raise TypeError(
+            f"positions must be integers of 64 or 32 bits, not {positions.dtype}"
+        )
+    if _has_no_values(positions) or not positions.numel():
         return
     lowest, highest = (bound.item() for bound in positions.aminmax())
     if lowest < 0:
@@ -184,15 +303,90 @@ def check_positions(positions: Tensor, n_learned: int | None = None) -> None:
         )
 
 
-def check_width(x: Tensor, width: int, layer: str) -> None:
-    """Refuse features of another number than a layer was built for.
+def check_positions_fit(ids: Tensor, positions: Tensor) -> None:
+    """Refuse positions of other tokens.
+
+    Args:
+        ids: (batch, length)
+        positions: (batch, length) or (length,).
 
     Raises:
-        ValueError: naming both numbers.
+        ValueError: naming both shapes.
+        TypeError: positions are no tensor.
     """
-    if x.size(-1) != width:
+    check_tensors(positions=positions)
+    length, rows = positions.shape[-1:], positions.shape[:-1]
+    if length != ids.shape[1:] or rows not in ((), (1,), ids.shape[:1]):
+        raise ValueError(
+            f"positions of shape {tuple(positions.shape)} do not belong to ids of "
+            f"shape {tuple(ids.shape)}"
+        )
+
+
+def check_width(x: Tensor, width: int | None, layer: str) -> None:
+    """Refuse features of another number than a layer was built for.
+
+    Args:
+        x: (..., width)
+        width: of the layer; None if a wrapper around it does not tell.
+        layer: its name in the message.
+
+    Raises:
+        ValueError: naming both numbers, or x has no width.
+        TypeError: x is no tensor of numbers with a fraction.
+    """
+    check_tensors(x=x)
+    if not x.is_floating_point():
+        raise TypeError(f"x must be floating-point numbers, not {x.dtype}")
+    if x.dim() < 1:
+        raise ValueError(f"x must have a width, but its shape is {tuple(x.shape)}")
+    if width not in (None, x.size(-1)):
         raise ValueError(
             f"x has width {x.size(-1)}, but this {layer} was built for {width}"
+        )
+
+
+def check_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> None:
+    """Refuse features that a gain and a bias were not made for.
+
+    Raises:
+        ValueError: naming the widths, or eps is not from 0 to 1.
+        TypeError: something is no tensor of numbers with a fraction.
+    """
+    check_tensors(gain=gain, bias=bias)
+    check_finite(0.0, 1.0, eps=eps)
+    if gain.dim() != 1 or gain.shape != bias.shape or not len(gain):
+        raise ValueError(
+            f"gain and bias must be (d_model,), not {tuple(gain.shape)} and "
+            f"{tuple(bias.shape)}"
+        )
+    check_width(x, len(gain), "layer norm")
+
+
+def check_pooled(pool: "Pool", hidden: Tensor, real: Tensor) -> None:
+    """Refuse vectors and a mask of other sequences than each other's.
+
+    Args:
+        pool: whose learned query, if it has one, says how wide vectors are.
+        hidden: (batch, length, d_model)
+        real: (batch, length), boolean.
+
+    Raises:
+        ValueError: shapes do not fit each other.
+        TypeError: hidden has no fractions, or real is not boolean.
+    """
+    check_tensors(hidden=hidden, real=real)
+    if not hidden.is_floating_point() or real.dtype != torch.bool:
+        raise TypeError(
+            "hidden must be floating-point and real boolean, not "
+            f"{hidden.dtype} and {real.dtype}"
+        )
+    width = pool.query.size(1) if hasattr(pool, "query") else None
+    fits = hidden.dim() == 3 and width in (None, hidden.size(-1))
+    if not fits or real.shape != hidden.shape[:2] or not real.size(1):
+        raise ValueError(
+            f"hidden must be (batch, length, {width or 'd_model'}) and real (batch, "
+            f"length), not {tuple(hidden.shape)} and {tuple(real.shape)}"
         )
 
 
@@ -208,6 +402,7 @@ def check_mask(mask: Tensor, scores_shape: tuple[int, ...], name: str = "mask") 
         TypeError: mask is not boolean.
         ValueError: mask does not broadcast to scores_shape.
     """
+    check_tensors(**{name: mask})
     if mask.dtype != torch.bool:
         raise TypeError(
             f"{name} must be boolean (True = may attend), not {mask.dtype}; "
@@ -238,6 +433,7 @@ def check_heads_fit(
         TypeError: mask is not boolean, or the others are not numbers of one kind with
             a fraction.
     """
+    check_tensors(query=query, key=key, value=value)
     for name, x in (("query", query), ("key", key), ("value", value)):
         if not x.is_floating_point() or x.dtype != query.dtype:
             raise TypeError(
@@ -304,6 +500,7 @@ def check_attention_inputs(
     for name, x, width in zip(
         ("query", "key", "value"), (query, key, value), d_inputs, strict=True
     ):
+        check_tensors(**{name: x})
         if x.dim() != 3:
             raise ValueError(
                 f"{name} must have 3 dimensions (batch, length, width), "
@@ -357,6 +554,7 @@ def check_decoder_inputs(
             broadcast.
         TypeError: a mask is not boolean.
     """
+    check_tensors(x=x, memory=memory)
     if cache is not None or not x.dim() == memory.dim() == 3:
         return  # the attention names the shape
     d_memory = getattr(layer.cross_attn, "d_inputs", (None, memory.size(-1)))[1]

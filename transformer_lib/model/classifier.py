@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.model.attention import scaled_dot_product_attention
-from transformer_lib.model.checks import check_pooling, check_sizes
+from transformer_lib.model.checks import check_pooled, check_pooling, check_sizes
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.masks import padding_mask
 from transformer_lib.model.transformer import (
@@ -41,6 +41,7 @@ class Pool(nn.Module):
     def __init__(self, pooling: Pooling, d_model: int) -> None:
         super().__init__()
         check_pooling(pooling, get_args(Pooling))
+        check_sizes(d_model=d_model)
         self.pooling = pooling
         if pooling == "attention":
             self.query = nn.Parameter(torch.zeros(1, d_model))
@@ -53,6 +54,7 @@ class Pool(nn.Module):
             real: (batch, length), boolean, False where a position is padding. A
                 sequence of padding only is pooled to zeros.
         """
+        check_pooled(self, hidden, real)
         batch, length, _ = hidden.shape
         inside = real.unsqueeze(-1)  # (batch, length, 1)
         if self.pooling == "attention":

@@ -7,8 +7,12 @@ from torch import Tensor, nn
 
 from transformer_lib.model.checks import (
     check_even,
+    check_flags,
     check_ids,
     check_positions,
+    check_positions_fit,
+    check_rate,
+    check_room,
     check_sizes,
 )
 from transformer_lib.model.layers import LayerNorm
@@ -31,6 +35,8 @@ def sinusoids(positions: Tensor, d_model: int) -> Tensor:
         ValueError: d_model is odd or below 2.
     """
     check_even(d_model)
+    check_positions(positions)
+    check_room(positions=positions.numel(), d_model=d_model)
     even = torch.arange(0, d_model, 2, dtype=torch.float64, device=positions.device)
     angle = positions[..., None] / 10_000 ** (even / d_model)  # (..., d_model / 2)
     waves = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)
@@ -51,6 +57,8 @@ def sinusoid_table(n_positions: int, d_model: int) -> Tensor:
         ValueError: d_model is odd or below 2, or n_positions is below 1.
     """
     check_sizes(n_positions=n_positions)
+    check_even(d_model)
+    check_room(n_positions=n_positions, d_model=d_model)
     return sinusoids(torch.arange(n_positions), d_model)
 
 
@@ -72,8 +80,11 @@ class PositionalEncoding(nn.Module):
     def __init__(self, max_len: int, d_model: int, learned: bool = False) -> None:
         super().__init__()
         check_sizes(max_len=max_len)
+        check_sizes(d_model=d_model)
+        check_flags(learned=learned)
         self.d_model, self.learned = d_model, learned
         if learned:
+            check_room(max_len=max_len, d_model=d_model)
             self.table = nn.Parameter(torch.randn(max_len, d_model) / d_model**0.5)
         else:
             check_even(d_model)
@@ -125,7 +136,9 @@ class Embeddings(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_sizes(vocab_size=vocab_size)
+        check_sizes(vocab_size=vocab_size, d_model=positions.d_model)
+        check_rate(dropout=dropout)
+        check_flags(scale=scale)
         self.vocab_size = vocab_size
         self.tokens = nn.Embedding(vocab_size, positions.d_model)
         self.positions = positions
@@ -153,6 +166,7 @@ class Embeddings(nn.Module):
         check_ids(ids, self.vocab_size)
         if positions is None:
             positions = torch.arange(ids.size(1), device=ids.device)
+        check_positions_fit(ids, positions)
         x = self.scale * self.tokens(ids)
         x = x + self.positions(positions).to(x)
         return self.dropout(x if self.norm is None else self.norm(x))

@@ -11,6 +11,10 @@ from transformer_lib.model.attention import Cache, MultiHeadAttention
 from transformer_lib.model.checks import (
     check_choice,
     check_decoder_inputs,
+    check_finite,
+    check_flags,
+    check_norm,
+    check_rate,
     check_same_width,
     check_sizes,
     check_width,
@@ -35,6 +39,7 @@ def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-5) -> Tens
     Returns:
         (..., d_model)
     """
+    check_norm(x, gain, bias, eps)
     mean = x.mean(dim=-1, keepdim=True)
     variance = (x - mean).square().mean(dim=-1, keepdim=True)
     return (x - mean) / torch.sqrt(variance + eps) * gain + bias
@@ -54,6 +59,7 @@ class LayerNorm(nn.Module):
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
         check_sizes(d_model=d_model)
+        check_finite(0.0, 1.0, eps=eps)
         self.gain = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
         self.eps = eps
@@ -85,6 +91,8 @@ class SublayerConnection(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
+        check_rate(dropout=dropout)
+        check_flags(norm_first=norm_first)
         self.norm = LayerNorm(d_model, eps)
         self.dropout = nn.Dropout(dropout)
         self.norm_first = norm_first
@@ -122,6 +130,7 @@ class FeedForward(nn.Module):
         super().__init__()
         check_sizes(d_model=d_model, d_ff=d_ff)
         check_choice("activation", activation, tuple(ACTIVATIONS))
+        check_rate(dropout=dropout)
         self.expand = nn.Linear(d_model, d_ff)
         self.contract = nn.Linear(d_ff, d_model)
         self.activation = ACTIVATIONS[activation]()
@@ -129,6 +138,9 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., d_model) -> (..., d_model), every position by itself."""
+        check_width(
+            x, getattr(self.expand, "in_features", None), "feed-forward network"
+        )
         return self.contract(self.dropout(self.activation(self.expand(x))))
 
 

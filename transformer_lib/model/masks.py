@@ -13,7 +13,12 @@ Other libraries mean other things by a mask; `convert.masks.convert_mask` transl
 import torch
 from torch import Tensor
 
-from transformer_lib.model.checks import check_sequences, check_sizes
+from transformer_lib.model.checks import (
+    check_integers,
+    check_room,
+    check_sequences,
+    check_sizes,
+)
 
 
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
@@ -30,6 +35,7 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
         ValueError: ids is not two-dimensional, or a sequence is empty.
     """
     check_sequences(ids)
+    check_integers(pad_id=pad_id)
     return (ids != pad_id)[:, None, None, :]
 
 
@@ -45,6 +51,8 @@ def causal_mask(length: int, device: torch.device | str | None = None) -> Tensor
 
     Raises:
         ValueError: length is below 1.
+        TypeError: length is no integer.
     """
     check_sizes(length=length)
+    check_room(q_len=length, k_len=length)
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()

@@ -1,9 +1,15 @@
 """Weights of models: whether they fit, loading them, averaging them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
+
+from transformer_lib.model.checks import check_kind, check_tensors
+
+_KINDS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+Shape = tuple[int, ...]
 
 
 def average_tensors(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -19,13 +25,18 @@ def average_tensors(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
         The means, in the types of the first.
 
     Raises:
-        ValueError: there is nothing to average, or names or shapes differ.
+        ValueError: there is nothing to average, names or shapes differ, or a number is
+            not finite.
     """
+    check_kind(Sequence, states=states)
+    check_kind(Mapping, **{f"model {n}": state for n, state in enumerate(states)})
     if not states:
         raise ValueError("an average needs at least 1 model, but got 0")
     first = states[0]
     for number, state in enumerate(states[1:], start=1):
         check_fit(state, first, f"model {number}", "model 0")
+    for number, state in enumerate(states):
+        check_numbers_of(state, f"model {number}")
     return {
         name: sum(state[name].double() for state in states).div(len(states)).to(tensor)
         for name, tensor in first.items()
@@ -43,16 +54,30 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor], source: str) -> N
 
     Raises:
         ValueError: a tensor is missing, too many, or of another shape, or holds a
-            number that is not finite.
+            number that is not finite, or none with a fraction.
+        TypeError: weights are no tensors by their names.
     """
     own = dict(model.named_parameters())
+    check_kind(Mapping, weights=weights)
     check_fit(weights, own, source, "the model")
     for name, tensor in weights.items():
-        if not torch.isfinite(tensor).all():
-            raise ValueError(f"{source}: {name} holds NaN or infinity: it is broken")
+        if tensor.dtype not in _KINDS:
+            raise ValueError(f"{source}: {name} holds {tensor.dtype}, no weights")
+    check_numbers_of(weights, source)
     with torch.no_grad():
         for name, parameter in own.items():
             parameter.copy_(weights[name])
+
+
+def check_numbers_of(weights: Mapping[str, Tensor], source: str) -> None:
+    """Refuse weights that are broken.
+
+    Raises:
+        ValueError: one is NaN or infinite; its name and where it is from.
+    """
+    for name, tensor in weights.items():
+        if tensor.device.type != "meta" and not torch.isfinite(tensor).all():
+            raise ValueError(f"{source}: {name} holds NaN or infinity: it is broken")
 
 
 def check_fit(
@@ -63,13 +88,25 @@ def check_fit(
     Raises:
         ValueError: naming the first difference and both sizes.
     """
-    for name, tensor in wanted.items():
+    check_shapes(*map(shapes_of, (given, wanted)), source, target)
+
+
+def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, Shape]:
+    """Return the shape of each tensor by its name."""
+    check_tensors(**tensors)
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def check_shapes(
+    given: Mapping[str, Shape], wanted: Mapping[str, Shape], source: str, target: str
+) -> None:
+    """Refuse shapes that differ from those of a model; see `check_fit`."""
+    for name, shape in wanted.items():
         if name not in given:
             raise ValueError(f"{source} has no {name}, but {target} does")
-        if given[name].shape != tensor.shape:
+        if given[name] != shape:
             raise ValueError(
-                f"{name} has shape {tuple(given[name].shape)} in {source}, but "
-                f"{tuple(tensor.shape)} in {target}"
+                f"{name} has shape {given[name]} in {source}, but {shape} in {target}"
             )
     for name in given:
         if name not in wanted:

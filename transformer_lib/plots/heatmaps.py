@@ -16,8 +16,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
+from transformer_lib.model.checks import check_texts
 from transformer_lib.palette import LIGHT
-from transformer_lib.plots.checks import Tokens, as_array, check_tokens, check_weights
+from transformer_lib.plots.checks import (
+    Tokens,
+    as_array,
+    check_named,
+    check_tokens,
+    check_weights,
+)
 
 MAX_WRITTEN_CELLS = 100  # more numbers than this would be too small to read
 
@@ -48,7 +55,7 @@ def plot_attention(
     Raises:
         ValueError: wrong rank, other counts of tokens, or a weight outside 0..1.
     """
-    array = as_array(weights, 2, "weights")
+    array = as_array(weights, 2, "weights", finite=False)
     figure = _draw_weights(array[None], q_tokens, k_tokens, [title or ""], cell=0.42)
     small = array.size <= MAX_WRITTEN_CELLS
     if small if annotate is None else annotate:
@@ -74,9 +81,10 @@ def plot_attention_heads(
         ValueError: wrong rank, other counts of tokens or titles, or a weight
             outside 0..1.
     """
-    array = as_array(weights, 3, "weights")
+    array = as_array(weights, 3, "weights", finite=False)
     if titles is None:
         titles = [f"head {index}" for index in range(len(array))]
+    check_texts("titles", titles)
     if len(titles) != len(array):
         raise ValueError(f"{len(array)} heads, but {len(titles)} titles")
     return _draw_weights(array, q_tokens, k_tokens, titles, cell=0.3)
@@ -114,10 +122,15 @@ def plot_masks(
         TypeError: a mask is not boolean.
         ValueError: wrong rank, or other counts of tokens.
     """
+    check_named("masks", masks)
+    for tokens in (q_tokens, k_tokens):
+        if isinstance(tokens, Mapping) and (missing := masks.keys() - tokens.keys()):
+            raise ValueError(f"no tokens are named for mask {missing.pop()!r}")
     panels = []
     for name, mask in masks.items():
-        if str(mask.dtype).removeprefix("torch.") != "bool":
-            raise TypeError(f"mask {name!r} must be boolean, not {mask.dtype}")
+        dtype = getattr(mask, "dtype", type(mask).__name__)
+        if str(dtype).removeprefix("torch.") != "bool":
+            raise TypeError(f"mask {name!r} must be boolean, not {dtype}")
         rows = q_tokens[name] if isinstance(q_tokens, Mapping) else q_tokens
         columns = k_tokens[name] if isinstance(k_tokens, Mapping) else k_tokens
         panels.append((as_array(mask, 2, f"mask {name!r}"), rows, columns, name))
@@ -155,8 +168,10 @@ def plot_matrix(
     Raises:
         ValueError: wrong rank, or another count of names than of rows.
     """
-    array = as_array(matrix, 2, "matrix")
+    array = as_array(matrix, 2, "matrix", finite=False)
     n_rows, n_columns = array.shape
+    if row_names is not None:
+        check_texts("row_names", row_names)
     if row_names is not None and len(row_names) != n_rows:
         raise ValueError(f"{n_rows} rows, but {len(row_names)} row_names")
     finite = np.where(np.isfinite(array), array, np.nan)
@@ -172,7 +187,7 @@ def plot_matrix(
     for axis in (axes.xaxis, axes.yaxis):
         axis.get_major_locator().set_params(integer=True)
     if row_names is not None:
-        axes.set_yticks(range(n_rows), row_names)
+        axes.set_yticks(range(n_rows), row_names, parse_math=False)
     figure.colorbar(image, ax=axes, label=unit)
     return figure
 
@@ -196,7 +211,7 @@ def plot_scores(
     Raises:
         ValueError: wrong rank, or other counts of tokens.
     """
-    array = as_array(scores, 2, "scores")
+    array = as_array(scores, 2, "scores", finite=False)
     check_tokens(array.shape, q_tokens, k_tokens)
     figure = plot_matrix(scores, title, "query", "key", unit)
     _token_ticks(figure.axes[0], q_tokens, k_tokens)
@@ -264,10 +279,13 @@ def _token_ticks(axes: Axes, q_tokens: Tokens, k_tokens: Tokens) -> None:
     slanted = max(map(len, k_tokens)) > 3
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
-    axes.set_xticks(range(len(k_tokens)), k_tokens, rotation=45 if slanted else 0)
+    # A token is no formula: "$x^2$" is five characters.
+    plain = {"parse_math": False}
+    rotation = 45 if slanted else 0
+    axes.set_xticks(range(len(k_tokens)), k_tokens, rotation=rotation, **plain)
     if slanted:
         plt.setp(axes.get_xticklabels(), ha="left", rotation_mode="anchor")
-    axes.set_yticks(range(len(q_tokens)), q_tokens)
+    axes.set_yticks(range(len(q_tokens)), q_tokens, **plain)
     axes.set_xticks(np.arange(len(k_tokens) - 1) + 0.5, minor=True)
     axes.set_yticks(np.arange(len(q_tokens) - 1) + 0.5, minor=True)
     axes.tick_params(which="both", length=0)

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from transformer_lib.model.checks import check_kind
 from transformer_lib.palette import LIGHT
 from transformer_lib.plots.checks import as_array
 
@@ -27,6 +28,7 @@ def plot_intervals(rows: Mapping[str, Accuracy], x_label: str) -> Figure:
     Raises:
         ValueError: there is no row.
     """
+    check_kind(Mapping, rows=rows)
     axes = _named_rows(list(rows), x_label)
     axes.axvspan(*next(iter(rows.values())).interval, color=LIGHT.band, zorder=0)
     for y, score in enumerate(rows.values()):
@@ -48,6 +50,7 @@ def plot_spread(rows: Mapping[str, ArrayLike], x_label: str) -> Figure:
     Raises:
         ValueError: there is no row, or one is no list of numbers.
     """
+    check_kind(Mapping, rows=rows)
     arrays = {name: as_array(v, 1, f"row {name!r}") for name, v in rows.items()}
     axes = _named_rows(list(rows), x_label)
     first = next(iter(arrays.values()))

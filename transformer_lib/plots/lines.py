@@ -10,8 +10,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from transformer_lib.plots.checks import as_array
+from transformer_lib.model.checks import check_sizes, check_texts
+from transformer_lib.plots.checks import as_array, check_named
 
+MOST_BINS = 10_000
 _HATCHES = ("", "//", "..", "xx", "--", "oo")
 
 
@@ -34,8 +36,9 @@ def plot_lines(
         log_y: use a logarithmic y axis.
 
     Raises:
-        ValueError: a curve and x differ in length.
+        ValueError: a curve and x differ in length, or there is no curve.
     """
+    check_named("curves", curves)
     x = as_array(x, 1, "x")
     arrays = {name: as_array(y, 1, f"curve {name!r}") for name, y in curves.items()}
     for name, y in arrays.items():
@@ -73,6 +76,8 @@ def plot_bars(
         ValueError: another count of values than of labels.
     """
     groups = values if isinstance(values, Mapping) else {"": values}
+    check_texts("labels", labels)
+    check_named("values", groups)
     arrays = {name: as_array(each, 1, "values") for name, each in groups.items()}
     for array in arrays.values():
         if len(array) != len(labels):
@@ -102,7 +107,14 @@ def plot_histograms(
         samples: name -> (n_samples,); the samples may differ in length.
         x_label: what the samples measure, with its unit.
         n_bins: bins between the smallest and the largest value.
+
+    Raises:
+        ValueError: there is no sample or no bin, or a value is not finite.
     """
+    check_named("samples", samples)
+    check_sizes(n_bins=n_bins)
+    if n_bins > MOST_BINS:
+        raise ValueError(f"n_bins must be at most {MOST_BINS}, not {n_bins}")
     arrays = {name: as_array(each, 1, name) for name, each in samples.items()}
     edges = np.histogram_bin_edges(np.concatenate(list(arrays.values())), n_bins)
     figure, axes = plt.subplots()

@@ -7,6 +7,8 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
+from transformer_lib.model.checks import check_finite, check_kind
+
 WIDTH, ROW_HEIGHT = 5.2, 0.3  # inches
 MARKERS = "os^DPXv*"  # form and color tell the names apart
 
@@ -22,9 +24,14 @@ def plot_ratios(rows: Mapping[str, Mapping[str, float]], x_label: str) -> Figure
     Raises:
         ValueError: there is no ratio, or one is not above 0.
     """
+    check_kind(Mapping, rows=rows)
+    check_kind(Mapping, **{f"row {name!r}": marks for name, marks in rows.items()})
     ratios = [ratio for marks in rows.values() for ratio in marks.values()]
     if not ratios:
         raise ValueError("a plot needs at least 1 ratio, but got 0")
+    for name, marks in rows.items():
+        each = {f"{mark} of {name}": ratio for mark, ratio in marks.items()}
+        check_finite(-math.inf, math.inf, **each)
     if min(ratios) <= 0:
         raise ValueError(f"a ratio must be above 0, but one is {min(ratios)}")
     names = list(dict.fromkeys(name for marks in rows.values() for name in marks))

@@ -5,24 +5,26 @@ config.json          fields of TransformerConfig, the pooling and the classes' n
 tokenizer.json       text to ids
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import get_args
 
 import torch
 
 from transformer_lib.data.batches import pad_batch
 from transformer_lib.data.texts import encode_texts
 from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib.files import read_json
 from transformer_lib.generation.greedy import without_dropout
-from transformer_lib.model.classifier import EncoderClassifier
+from transformer_lib.model.checks import check_pooling, check_texts
+from transformer_lib.model.classifier import EncoderClassifier, Pooling
 from transformer_lib.pretrained.translator import (
     CONFIG,
     TOKENIZER,
     WEIGHTS,
     config_from,
-    load_weights_into,
+    load_model,
     save_model,
 )
 
@@ -121,13 +123,17 @@ def load_classifier(folder: str | Path) -> Classifier:
     """
     folder = Path(folder)
     try:
-        content = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        content = read_json(folder / CONFIG)
         config, classes = config_from(content["model"]), content["classes"]
-        model = EncoderClassifier(config, len(classes), content["pooling"])
+        check_texts("classes", classes)
+        check_pooling(content["pooling"], get_args(Pooling))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{folder / CONFIG} describes no classifier: {error!r}"
         ) from None
-    load_weights_into(model, folder / WEIGHTS)
+    model = load_model(
+        lambda: EncoderClassifier(config, len(classes), content["pooling"]),
+        folder / WEIGHTS,
+    )
     tokenizer = Tokenizer.load(folder / TOKENIZER)
     return Classifier(model.eval(), tokenizer, tuple(classes))

@@ -8,33 +8,34 @@ README.md            the model card: data, terms, scores, how it was made
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import nn
 from tqdm.auto import tqdm
 
 from transformer_lib.data.batches import pad_batch
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.files import write_bytes, write_text
+from transformer_lib.files import read_json, read_text, write_bytes, write_text
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.constraints import GenerationConfig, without_dropout
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.incremental import Decoding, make_decoder
 from transformer_lib.model.checks import check_integers, check_texts
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.state_dict import load_weights
+from transformer_lib.model.state_dict import check_shapes, load_weights, shapes_of
 from transformer_lib.model.transformer import Transformer
 
 MODELS = Path(__file__).parent / "models"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
 SCORES = "scores.json"
 DEFAULT = "multi30k-de-en"
+AnyModel = TypeVar("AnyModel", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -179,14 +180,13 @@ def load(name: str | Path) -> Translator:
     """
     folder = find(name)
     config = _read_config(folder / CONFIG)
-    model = Transformer(config)
-    load_weights_into(model, folder / WEIGHTS)
+    model = load_model(lambda: Transformer(config), folder / WEIGHTS)
     return Translator(model.eval(), Tokenizer.load(folder / TOKENIZER))
 
 
 def _read_config(path: Path) -> TransformerConfig:
     try:
-        return config_from(json.loads(path.read_text(encoding="utf-8")))
+        return config_from(read_json(path))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} describes no model: {error}") from None
 
@@ -214,7 +214,7 @@ def read_terms(name: str | Path) -> str | None:
     card = find(name) / "README.md"
     if not card.is_file():
         return None
-    for line in card.read_text(encoding="utf-8").splitlines():
+    for line in read_text(card).splitlines():
         if line.startswith("- Terms: "):
             return line.removeprefix("- Terms: ")
     return None
@@ -240,14 +240,28 @@ def save_model(
     tokenizer.save(folder / TOKENIZER)
 
 
-def load_weights_into(model: nn.Module, path: Path) -> None:
-    """Fill a model with the weights of a file.
+def load_model(make: Callable[[], AnyModel], path: Path) -> AnyModel:
+    """Make a model and fill it with the weights of a file.
+
+    The file says how large they are. A model of other sizes is refused before it is
+    made: a configuration can't ask for memory that the file does not fill.
+
+    Args:
+        make: returns the model.
+        path: of the weights.
 
     Raises:
         ValueError: the file is damaged, or its weights belong to another model.
     """
     try:
-        weights = load_file(path)
+        with safe_open(path, "pt") as file:
+            shapes = {name: tuple(file.get_slice(name).get_shape())
+                      for name in file.keys()}  # fmt: skip  # noqa: SIM118
+        with torch.device("meta"):  # shapes without numbers
+            wanted = shapes_of(dict(make().named_parameters()))
+        check_shapes(shapes, wanted, str(path), "the model")
+        model = make()
+        load_weights(model, load_file(path), str(path))
     except SafetensorError as error:
         raise ValueError(f"{path} is truncated or damaged: {error}") from None
-    load_weights(model, weights, str(path))
+    return model

@@ -8,7 +8,6 @@ runs no code that came with the file. The checksums of the archive are verified,
 A folder `step-00000400` is a checkpoint of the first edition, and is still read.
 """
 
-import json
 import pickle
 import shutil
 import zipfile
@@ -21,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from transformer_lib.files import remove_leftovers, replacing
+from transformer_lib.files import read_json, remove_leftovers, replacing
 
 FORMAT = "transformer_lib checkpoint 2"
 SUFFIX = ".pt"
@@ -58,11 +57,10 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     if path.is_dir():
         return _load_folder(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()
-        if damaged:
-            raise ValueError(f"{path} is damaged: the checksum of {damaged} is wrong")
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        if damaged := _damaged_member(path):
+            content = None
+        else:
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except zipfile.BadZipFile as error:
         raise ValueError(
             f"{path} is no checkpoint, or it is truncated: {error}"
@@ -72,10 +70,14 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
             f"{path} is no checkpoint: it holds more than tensors, numbers and texts, "
             "which could run code"
         ) from None
-    except RuntimeError as error:
-        raise ValueError(f"{path} is no checkpoint: {error}") from None
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # a damaged file raises almost anything
+        raise ValueError(f"{path} is no checkpoint: {error!r}") from None
+    if damaged:
+        raise ValueError(f"{path} is damaged: the checksum of {damaged} is wrong")
     found = content.get("format") if isinstance(content, dict) else None
-    if found != FORMAT:
+    if found != FORMAT or not isinstance(content.get("content"), dict):
         raise ValueError(f"{path} has the format {found!r}, not {FORMAT!r}")
     return content["content"]
 
@@ -116,6 +118,16 @@ def keep_only(folder: str | Path, kept: Collection[Path]) -> None:
             path.unlink()
 
 
+def _damaged_member(path: Path) -> str | None:
+    """Return what has a wrong checksum; refuse what would unpack to more than it is."""
+    n_bytes = path.stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        claimed = sum(member.file_size for member in archive.infolist())
+        if claimed > n_bytes:  # torch does not compress
+            raise ValueError(f"its {n_bytes:,} bytes claim to unpack to {claimed:,}")
+        return archive.testzip()
+
+
 def _check_plain(value: Any, path: str) -> None:
     """Refuse what `load_checkpoint` could not read back."""
     if isinstance(value, dict):
@@ -140,11 +152,18 @@ _INDEX = "checkpoint.json"
 
 def _load_folder(folder: Path) -> dict[str, Any]:
     try:
-        index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+        index = read_json(folder / _INDEX)
         if index["format"] != "transformer_lib checkpoint 1":
             raise ValueError(f"unknown format {index['format']!r}")
         content = _unpack(index["content"], load_file(folder / index["tensors"]))
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        RecursionError,
+        SafetensorError,
+    ) as error:
         raise ValueError(f"{folder} holds no whole checkpoint: {error!r}") from None
     if "state_dict" not in content:
         return content

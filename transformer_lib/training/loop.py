@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from transformer_lib.data.batches import Batch
+from transformer_lib.model.checks import check_numbers
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import (
@@ -96,8 +97,8 @@ def train_step(
         The loss before the step, in nats per target.
 
     Raises:
-        ValueError: there is no batch, max_norm is not above 0, or the gradient is not
-            finite.
+        ValueError: there is no batch, max_norm is not above 0, or the loss or its
+            gradient is not finite.
     """
     check_batches(batches)
     check_max_norm(max_norm)
@@ -122,13 +123,17 @@ def check_batches(batches: Sequence[Any]) -> None:
 
 def check_max_norm(max_norm: float) -> None:
     """Refuse a norm that would turn the gradient around, or leave nothing of it."""
+    check_numbers(max_norm=max_norm)
     if not max_norm > 0:
         raise ValueError(f"max_norm must be above 0, not {max_norm}")
 
 
 def check_gradient(norm: Tensor, nats: float, step: int) -> None:
-    """Refuse a gradient that is not finite: a step of it would spoil all weights."""
-    if not torch.isfinite(norm):
+    """Refuse a gradient that is not finite: a step of it would spoil all weights.
+
+    The loss itself may be NaN where the gradient is not: in a part without weights.
+    """
+    if not torch.isfinite(norm) or not math.isfinite(nats):
         raise ValueError(
             f"step {step}: the gradient's norm is {norm.item()} at a loss of {nats}; "
             "training diverged"

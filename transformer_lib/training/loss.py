@@ -13,6 +13,13 @@ from torch import Tensor
 from transformer_lib.acceleration import real_positions
 from transformer_lib.data.batches import Batch
 from transformer_lib.data.texts import LabelledBatch, check_labels
+from transformer_lib.model.checks import (
+    check_choice,
+    check_ids,
+    check_integers,
+    check_numbers,
+    check_tensors,
+)
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.transformer import Transformer
 
@@ -40,6 +47,9 @@ def split_target(target: Tensor) -> tuple[Tensor, Tensor]:
 
 def check_target(target: Tensor) -> None:
     """Refuse a target with nothing to predict."""
+    check_tensors(target=target)
+    if target.is_floating_point() or target.is_complex():
+        raise TypeError(f"target must hold ids, not {target.dtype}")
     if target.dim() != 2 or target.size(1) < 2:
         raise ValueError(
             "target must be (batch, length) with at least bos and one more token, "
@@ -60,6 +70,8 @@ def shift_right(tgt_out: Tensor, bos_id: int) -> Tensor:
     Returns:
         tgt_in: (batch, tgt_len)
     """
+    check_ids(tgt_out)
+    check_integers(bos_id=bos_id)
     tgt_in = tgt_out.roll(1, dims=1)  # the last column comes round to the front
     tgt_in[:, 0] = bos_id
     return tgt_in
@@ -89,6 +101,7 @@ def label_smoothed_loss(
         TypeError: logits are not floating-point numbers, or tgt_out not torch.int64.
     """
     check_loss_input(logits, tgt_out, smoothing)
+    check_integers(pad_id=pad_id)
     log_probs = at_least_float32(logits).log_softmax(dim=-1)
     right = log_probs.gather(-1, tgt_out.unsqueeze(-1)).squeeze(-1)  # (...)
     nats = -(1 - smoothing) * right
@@ -99,6 +112,8 @@ def label_smoothed_loss(
 
 def check_loss_input(logits: Tensor, tgt_out: Tensor, smoothing: float) -> None:
     """Refuse logits of another target, and a share that is none."""
+    check_tensors(logits=logits, tgt_out=tgt_out)
+    check_numbers(smoothing=smoothing)
     if not 0 <= smoothing < 1:
         raise ValueError(f"smoothing must be at least 0 and below 1, not {smoothing}")
     if logits.shape[:-1] != tgt_out.shape:
@@ -139,6 +154,8 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     Raises:
         ValueError: a value is out of range.
     """
+    check_integers(vocab_size=vocab_size)
+    check_numbers(smoothing=smoothing)
     if vocab_size < 1 or not 0 <= smoothing < 1:
         raise ValueError(
             "vocab_size must be at least 1 and smoothing at least 0 and below 1, not "
@@ -182,6 +199,7 @@ def label_loss(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tenso
         ValueError: sizes differ, or a label has no class; which one.
     """
     check_labels(labels, logits)
+    check_choice("reduction", reduction, ("mean", "sum"))
     return F.cross_entropy(logits, labels, reduction=reduction)
 
 

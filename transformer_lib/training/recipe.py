@@ -10,6 +10,7 @@ of the shipped models are in the folder `configs`.
 
 import json
 import tomllib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +18,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
+from transformer_lib.files import read_json
+from transformer_lib.model.checks import check_kind
 from transformer_lib.model.classifier import Pooling
 from transformer_lib.model.config import TransformerConfig
 
@@ -209,6 +212,7 @@ def make_recipe(tables: dict[str, dict[str, Any]], source: str = "recipe") -> Re
         ValueError: a table or key is unknown or missing, or a value has the wrong type
             or is out of range.
     """
+    check_kind(Mapping, tables=tables)
     known = [entry.name for entry in fields(Recipe)]
     for name, table in tables.items():
         if name not in known:
@@ -244,7 +248,7 @@ def difference(first: Recipe, second: Recipe) -> str | None:
 
 def _parse(path: Path, loads: Any) -> Recipe:
     try:
-        tables = loads(path.read_text(encoding="utf-8"))
+        tables = read_json(path, loads)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return make_recipe(tables, str(path))
@@ -292,7 +296,7 @@ def _describe(error: Any, kind: type) -> str:
         return f"{key} = {error['input']!r} is unknown; expected one of {known}"
     if error["type"] == "missing":
         return f"{key} is missing"
-    if not key:  # from a check of several values together
+    if not key and "ctx" in error:  # from a check of several values together
         return str(error["ctx"]["error"])
     expected = message[:1].lower() + message[1:]
     return f"{key} = {error['input']!r}: {expected}"

@@ -43,6 +43,11 @@ def make_optimizer(model: nn.Module) -> Adam:
 
 
 def set_learning_rate(optimizer: Optimizer, rate: float) -> None:
-    """Let the next step be taken with this rate."""
+    """Let the next step be taken with this rate.
+
+    Raises:
+        ValueError: it is negative, or NaN.
+    """
+    check_finite(0.0, 1e9, rate=rate)
     for group in optimizer.param_groups:
         group["lr"] = rate

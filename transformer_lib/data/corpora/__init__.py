@@ -32,7 +32,7 @@ def load(name: str) -> ParallelCorpus:
     Raises:
         ValueError: there is no corpus of this name.
     """
-    if name not in _LOADERS:
+    if not isinstance(name, str) or name not in _LOADERS:
         raise ValueError(f"corpus must be one of {', '.join(NAMES)}, not {name!r}")
     return _LOADERS[name]()
 
@@ -47,7 +47,7 @@ def load_labelled(name: str) -> LabelledCorpus:
     Raises:
         ValueError: there is no corpus of this name.
     """
-    if name not in _LABELLED:
+    if not isinstance(name, str) or name not in _LABELLED:
         known = ", ".join(_LABELLED)
         raise ValueError(f"labelled corpus must be one of {known}, not {name!r}")
     return _LABELLED[name]()

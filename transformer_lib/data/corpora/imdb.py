@@ -18,11 +18,13 @@ from tqdm.auto import tqdm
 
 from transformer_lib.data.corpora.download import cache_folder, fetch
 from transformer_lib.data.corpora.labelled import Labelled, LabelledCorpus
+from transformer_lib.files import BoundedGzip
 
 ADDRESS = "http://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
 SHA256 = "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"
 CLASSES = ("negative", "positive")
 MOST_BYTES = 1_000_000  # of a review; the longest has 14,000
+MOST_UNPACKED = 2_000_000_000  # of the archive, which has a quarter of it
 REVIEW = re.compile(r"aclImdb/(train|test)/(neg|pos)/\d+_\d+\.txt")
 
 
@@ -77,13 +79,15 @@ def read_archive(path: Path, progress: bool = False) -> dict[str, list[Labelled]
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no gzipped tar file, or a truncated one; a member's name leads
-            out of the archive; or a review is a link, too large, or no UTF-8.
+        ValueError: it is no gzipped tar file, a truncated one or one that unpacks to
+            more than two gigabytes; a member's name leads out of the archive; or a
+            review is a link, too large, or no UTF-8.
     """
     parts: dict[str, list[Labelled]] = {"train": [], "test": []}
     try:
         with (
-            tarfile.open(path, "r:gz") as archive,
+            BoundedGzip(path, MOST_UNPACKED) as file,
+            tarfile.open(path, "r:", file) as archive,
             tqdm(desc=path.name, unit="file", disable=not progress) as bar,
         ):
             for member in archive:
@@ -103,7 +107,7 @@ def read_archive(path: Path, progress: bool = False) -> dict[str, list[Labelled]
                 content = archive.extractfile(member).read()
                 text = _text(content, f"{path}: {member.name}")
                 parts[part].append((text, ("neg", "pos").index(kind)))
-            while archive.fileobj.read(MOST_BYTES):
+            while file.read(MOST_BYTES):
                 pass  # to the very end, where gzip keeps its checksum
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: broken archive: {error}") from None

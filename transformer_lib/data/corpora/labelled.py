@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from transformer_lib.data.corpora.parallel import PARTS
+from transformer_lib.data.texts import check_labelled
+from transformer_lib.model.checks import check_kind, check_texts
 
 Labelled = tuple[str, int]
 
@@ -29,12 +31,15 @@ class LabelledCorpus:
     test: tuple[Labelled, ...]
 
     def __post_init__(self) -> None:
+        check_texts("classes", self.classes)
         for part in PARTS:
             rows = getattr(self, part)
+            check_labelled(rows)
             if not rows:
                 raise ValueError(f"corpus {self.name!r}: part {part!r} is empty")
             for line, (text, label) in enumerate(rows, start=1):
                 where = f"corpus {self.name!r}: part {part!r}, line {line}"
+                check_kind(str, **{where: text})
                 if not text.strip():
                     raise ValueError(f"{where}: the text is empty")
                 if label not in range(len(self.classes)):

@@ -10,7 +10,9 @@ from transformer_lib.data.corpora.grammar.reader import read
 from transformer_lib.data.corpora.grammar.sampler import sample
 from transformer_lib.data.corpora.grammar.tree import Sentence, Word
 from transformer_lib.data.corpora.parallel import ParallelCorpus
+from transformer_lib.model.checks import check_integers
 
+MOST = 200_000  # sentences that are asked for at once: seconds
 N_TRAIN, N_VALID, N_TEST = 20_000, 500, 1_000
 
 
@@ -73,8 +75,9 @@ def load_grammar() -> ParallelCorpus:
 
 def _trees(n: int, seed: int) -> list[Sentence]:
     """Draw n different trees."""
-    if n < 1:
-        raise ValueError(f"n must be at least 1, not {n}")
+    check_integers(n=n, seed=seed)
+    if not 1 <= n <= MOST:
+        raise ValueError(f"n must be at least 1 and at most {MOST:,}, not {n}")
     rng = random.Random(seed)
     trees: dict[Sentence, None] = {}
     while len(trees) < n:
