@@ -325,7 +325,7 @@ def test_a_table_that_no_computer_holds_is_refused() -> None:
         tl.causal_mask(10**6)
     with pytest.raises(ValueError, match="d_model 1000000000, .* make 1,000,000,000,0"):
         tl.MultiHeadAttention(10**9, 1)
-    with pytest.raises(ValueError, match="n must be .* at most 200,000, not 1000"):
+    with pytest.raises(ValueError, match="n must be at most 200,000, not 1000"):
         grammar.generate(10**12, 0)
 
 

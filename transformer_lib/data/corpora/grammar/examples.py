@@ -76,8 +76,10 @@ def load_grammar() -> ParallelCorpus:
 def _trees(n: int, seed: int) -> list[Sentence]:
     """Draw n different trees."""
     check_integers(n=n, seed=seed)
-    if not 1 <= n <= MOST:
-        raise ValueError(f"n must be at least 1 and at most {MOST:,}, not {n}")
+    if n < 1:
+        raise ValueError(f"n must be at least 1, not {n}")
+    if n > MOST:
+        raise ValueError(f"n must be at most {MOST:,}, not {n}")
     rng = random.Random(seed)
     trees: dict[Sentence, None] = {}
     while len(trees) < n:
