@@ -162,3 +162,13 @@ def test_ids_without_a_row_are_refused(ids, error, message) -> None:
 def test_sizes_that_cannot_be_are_refused(call, message) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_ids_without_values_are_refused_where_vectors_have_some():
+    embeddings = Embeddings(9, PositionalEncoding(16, 4))
+    ids = torch.zeros(1, 3, dtype=torch.int64)
+    with pytest.raises(ValueError, match="ids are on the device meta, .* on cpu"):
+        embeddings(ids.to("meta"))
+    assert embeddings.to("meta")(ids.to("meta")).device.type == "meta"
+    with pytest.raises(ValueError, match="ids are on the device cpu, .* on meta"):
+        embeddings(ids)

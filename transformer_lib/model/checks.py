@@ -255,6 +255,22 @@ def check_ids(ids: Tensor, vocab_size: int | None = None) -> None:
         )
 
 
+def check_beside(ids: Tensor, embedding: Any) -> None:
+    """Refuse ids without values for vectors that have some, and the other way round.
+
+    PyTorch looks up ids of the device meta without an error, and returns whatever its
+    memory held before.
+
+    Raises:
+        ValueError: naming both devices.
+    """
+    device = getattr(getattr(embedding, "weight", ids), "device", ids.device)
+    if "meta" in (ids.device.type, device.type) and ids.device != device:
+        raise ValueError(
+            f"ids are on the device {ids.device}, but the embeddings on {device}"
+        )
+
+
 def check_sequences(ids: Tensor) -> None:
     """Refuse what holds no sequences of tokens.
 

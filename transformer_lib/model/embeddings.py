@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.model.checks import (
+    check_beside,
     check_even,
     check_flags,
     check_ids,
@@ -160,10 +161,11 @@ class Embeddings(nn.Module):
 
         Raises:
             ValueError: an id outside the vocabulary, an empty sequence, a position
-                beyond the learned ones.
+                beyond the learned ones, or only one of ids and vectors is on meta.
             TypeError: ids are not integers.
         """
         check_ids(ids, self.vocab_size)
+        check_beside(ids, self.tokens)
         if positions is None:
             positions = torch.arange(ids.size(1), device=ids.device)
         check_positions_fit(ids, positions)
