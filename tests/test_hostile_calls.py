@@ -320,6 +320,17 @@ def test_rates_and_epsilons_of_layers_are_numbers_in_range() -> None:
         tl.TransformerConfig(src_vocab_size=9, tgt_vocab_size=9, dropout="x")
 
 
+def test_widths_and_positions_of_other_shapes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"d_inputs must be 3 widths, not \(4, 4\)"):
+        tl.MultiHeadAttention(4, 2, d_inputs=(4, 4))
+    with pytest.raises(TypeError, match="d_value must be an integer, not 'a'"):
+        tl.MultiHeadAttention(4, 2, d_inputs=(4, 4, "a"))
+    with pytest.raises(
+        ValueError, match=r"positions of shape \(2,\) do not belong to "
+    ):
+        embedded(SRC, torch.arange(2), vocab_size=9)
+
+
 def test_a_table_that_no_computer_holds_is_refused() -> None:
     with pytest.raises(ValueError, match="make 1,000,000,000,000 numbers, but 20,"):
         tl.causal_mask(10**6)
