@@ -325,9 +325,7 @@ def test_widths_and_positions_of_other_shapes_are_refused() -> None:
         tl.MultiHeadAttention(4, 2, d_inputs=(4, 4))
     with pytest.raises(TypeError, match="d_value must be an integer, not 'a'"):
         tl.MultiHeadAttention(4, 2, d_inputs=(4, 4, "a"))
-    with pytest.raises(
-        ValueError, match=r"positions of shape \(2,\) do not bel"
-    ):
+    with pytest.raises(ValueError, match=r"positions of shape \(2,\) do not bel"):
         embedded(SRC, torch.arange(2), vocab_size=9)
 
 
