@@ -386,6 +386,20 @@ def test_a_search_needs_numbers() -> None:
         tl.greedy_decode(MODEL, SRC.to("meta"), tl.GenerationConfig(1, 2, 4))
 
 
+def test_prefixes_and_labels_are_lists_of_integers() -> None:
+    for wrong in "", "ab", {}, [[5], "b"], torch.ones(0):
+        with pytest.raises(TypeError, match="prefix(es)? must be a list or tuple, not"):
+            tl.GenerationConfig(1, 2, 4, prefixes=wrong)
+    with pytest.raises(
+        TypeError, match=r"row 1 must be ids and a label, not \[1, 2"
+    ):
+        texts.make_labelled_batch([[1, 2, 0]], 0)
+    with pytest.raises(TypeError, match=r"label of row 2 must be .*, not \[0\.5\]"):
+        texts.make_labelled_batch([([1, 2], 0), ([1, 2], 0.5)], 0)
+    with pytest.raises(ValueError, match="pair 2 must have two lengths, at least 0"):
+        batches.batch_plan([(3, 2), (2,)], 9)
+
+
 def test_a_process_that_is_not_there_gets_no_batches() -> None:
     steps = Steps(PAIRS, 9, 2, 0, bos_id=1, pad_id=0)
     for rank, n_processes in ((0, 0), (-1, 1), (2, 2)):
