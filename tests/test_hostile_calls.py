@@ -320,6 +320,15 @@ def test_rates_and_epsilons_of_layers_are_numbers_in_range() -> None:
         tl.TransformerConfig(src_vocab_size=9, tgt_vocab_size=9, dropout="x")
 
 
+def test_widths_and_positions_of_other_shapes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"d_inputs must be 3 widths, not \(4, 4\)"):
+        tl.MultiHeadAttention(4, 2, d_inputs=(4, 4))
+    with pytest.raises(TypeError, match="d_value must be an integer, not 'a'"):
+        tl.MultiHeadAttention(4, 2, d_inputs=(4, 4, "a"))
+    with pytest.raises(ValueError, match=r"positions of shape \(2,\) do not bel"):
+        embedded(SRC, torch.arange(2), vocab_size=9)
+
+
 def test_a_table_that_no_computer_holds_is_refused() -> None:
     with pytest.raises(ValueError, match="make 1,000,000,000,000 numbers, but 20,"):
         tl.causal_mask(10**6)
@@ -375,6 +384,20 @@ def test_nan_has_no_largest_number() -> None:
 def test_a_search_needs_numbers() -> None:
     with pytest.raises(ValueError, match="src is on the meta device: it holds no"):
         tl.greedy_decode(MODEL, SRC.to("meta"), tl.GenerationConfig(1, 2, 4))
+
+
+def test_prefixes_and_labels_are_lists_of_integers() -> None:
+    for wrong in "", "ab", {}, [[5], "b"], torch.ones(0):
+        with pytest.raises(TypeError, match="prefix(es)? must be a list or tuple, not"):
+            tl.GenerationConfig(1, 2, 4, prefixes=wrong)
+    with pytest.raises(
+        TypeError, match=r"row 1 must be ids and a label, not \[1, 2"
+    ):
+        texts.make_labelled_batch([[1, 2, 0]], 0)
+    with pytest.raises(TypeError, match=r"label of row 2 must be .*, not \[0\.5\]"):
+        texts.make_labelled_batch([([1, 2], 0), ([1, 2], 0.5)], 0)
+    with pytest.raises(ValueError, match="pair 2 must have two lengths, at least 0"):
+        batches.batch_plan([(3, 2), (2,)], 9)
 
 
 def test_a_process_that_is_not_there_gets_no_batches() -> None:
