@@ -390,9 +390,7 @@ def test_prefixes_and_labels_are_lists_of_integers() -> None:
     for wrong in "", "ab", {}, [[5], "b"], torch.ones(0):
         with pytest.raises(TypeError, match="prefix(es)? must be a list or tuple, not"):
             tl.GenerationConfig(1, 2, 4, prefixes=wrong)
-    with pytest.raises(
-        TypeError, match=r"row 1 must be ids and a label, not \[1, 2"
-    ):
+    with pytest.raises(TypeError, match=r"row 1 must be ids and a label, not \[1, 2"):
         texts.make_labelled_batch([[1, 2, 0]], 0)
     with pytest.raises(TypeError, match=r"label of row 2 must be .*, not \[0\.5\]"):
         texts.make_labelled_batch([([1, 2], 0), ([1, 2], 0.5)], 0)
