@@ -73,7 +73,7 @@ class DecodingStep(nn.Module):
         """
         mask = padding_mask(src, self.model.config.pad_id)
         cache = GivenCache(self.model, memory, past)
-        nothing_new = memory.new_zeros(len(src), 0, self.model.config.d_model)
+        nothing_new = memory.new_zeros(src.size(0), 0, self.model.config.d_model)
         features = self.model.decode(ids, nothing_new, mask, cache=cache)
         return self.model.lm_head(features[:, -1]), torch.stack(cache.present)
 
