@@ -381,6 +381,16 @@ def test_nan_has_no_largest_number() -> None:
         edited({NAME: lambda weights, allowed: weights * math.nan})
 
 
+def test_a_head_or_layer_that_is_not_there_is_named() -> None:
+    for make in (interventions.without_head, interventions.equal_weights,
+                 interventions.shuffled_weights):  # fmt: skip
+        with pytest.raises(ValueError, match="head 2 is none of 2, counted from 0"):
+            edited({NAME: make(0, 2)})
+        edited({NAME: make(-1)})
+    with pytest.raises(ValueError, match="layer 1 is none of 1, counted from 0"):
+        recording.source_attention(MODEL, SRC, [[3, 2]], bos_id=1, layer=1)
+
+
 def test_a_search_needs_numbers() -> None:
     with pytest.raises(ValueError, match="src is on the meta device: it holds no"):
         tl.greedy_decode(MODEL, SRC.to("meta"), tl.GenerationConfig(1, 2, 4))
@@ -390,9 +400,7 @@ def test_prefixes_and_labels_are_lists_of_integers() -> None:
     for wrong in "", "ab", {}, [[5], "b"], torch.ones(0):
         with pytest.raises(TypeError, match="prefix(es)? must be a list or tuple, not"):
             tl.GenerationConfig(1, 2, 4, prefixes=wrong)
-    with pytest.raises(
-        TypeError, match=r"row 1 must be ids and a label, not \[1, 2"
-    ):
+    with pytest.raises(TypeError, match=r"row 1 must be ids and a label, not \[1, 2"):
         texts.make_labelled_batch([[1, 2, 0]], 0)
     with pytest.raises(TypeError, match=r"label of row 2 must be .*, not \[0\.5\]"):
         texts.make_labelled_batch([([1, 2], 0), ([1, 2], 0.5)], 0)
