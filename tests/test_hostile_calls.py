@@ -391,6 +391,15 @@ def test_a_head_or_layer_that_is_not_there_is_named() -> None:
         recording.source_attention(MODEL, SRC, [[3, 2]], bos_id=1, layer=1)
 
 
+def test_a_conversion_into_nothing_is_refused() -> None:
+    with pytest.raises(
+        TypeError, match="dtype must be a floating-point type, not torch"
+    ):
+        convert_mask(REAL, "attend", "additive", torch.int64)
+    with pytest.raises(ValueError, match="layout must be one of .*, not 'other'"):
+        sinusoid_halves(2, 4, "other")
+
+
 def test_a_search_needs_numbers() -> None:
     with pytest.raises(ValueError, match="src is on the meta device: it holds no"):
         tl.greedy_decode(MODEL, SRC.to("meta"), tl.GenerationConfig(1, 2, 4))
