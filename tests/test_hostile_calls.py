@@ -392,9 +392,7 @@ def test_a_head_or_layer_that_is_not_there_is_named() -> None:
 
 
 def test_a_conversion_into_nothing_is_refused() -> None:
-    with pytest.raises(
-        TypeError, match="dtype must be a floating-point type, not"
-    ):
+    with pytest.raises(TypeError, match="dtype must be a floating-point type, not"):
         convert_mask(REAL, "attend", "additive", torch.int64)
     with pytest.raises(ValueError, match="layout must be one of .*, not 'other'"):
         sinusoid_halves(2, 4, "other")
