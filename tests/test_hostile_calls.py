@@ -381,6 +381,23 @@ def test_nan_has_no_largest_number() -> None:
         edited({NAME: lambda weights, allowed: weights * math.nan})
 
 
+def test_a_head_or_layer_that_is_not_there_is_named() -> None:
+    for make in (interventions.without_head, interventions.equal_weights,
+                 interventions.shuffled_weights):  # fmt: skip
+        with pytest.raises(ValueError, match="head 2 is none of 2, counted from 0"):
+            edited({NAME: make(0, 2)})
+        edited({NAME: make(-1)})
+    with pytest.raises(ValueError, match="layer 1 is none of 1, counted from 0"):
+        recording.source_attention(MODEL, SRC, [[3, 2]], bos_id=1, layer=1)
+
+
+def test_a_conversion_into_nothing_is_refused() -> None:
+    with pytest.raises(TypeError, match="dtype must be a floating-point type, not"):
+        convert_mask(REAL, "attend", "additive", torch.int64)
+    with pytest.raises(ValueError, match="layout must be one of .*, not 'other'"):
+        sinusoid_halves(2, 4, "other")
+
+
 def test_a_search_needs_numbers() -> None:
     with pytest.raises(ValueError, match="src is on the meta device: it holds no"):
         tl.greedy_decode(MODEL, SRC.to("meta"), tl.GenerationConfig(1, 2, 4))
