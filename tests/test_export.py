@@ -27,6 +27,8 @@ from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.pretrained.translator import Translator, load
 
+pytestmark = pytest.mark.slow  # together half a minute, and more
+
 RECIPE = """
 [data]
 corpus = "grammar"

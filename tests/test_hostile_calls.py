@@ -31,6 +31,8 @@ from transformer_lib.model.state_dict import average_tensors, load_weights
 from transformer_lib.pencil import ids as pencil_ids
 from transformer_lib.training import loop, loss, recipe, schedule
 
+pytestmark = pytest.mark.slow  # together half a minute, and more
+
 PAIRS = [([5, 6, 2], [7, 2]), ([5, 2], [7, 8, 2])]
 LENGTHS = [(3, 2), (2, 3)]
 TOKENIZER = tl.Tokenizer.train(["der Hund schläft"], 270)

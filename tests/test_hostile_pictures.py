@@ -26,6 +26,8 @@ from transformer_lib.evaluation.accuracy import Accuracy
 from transformer_lib.evaluation.scores import Score
 from transformer_lib.plots.ratios import plot_ratios
 
+pytestmark = pytest.mark.slow  # together half a minute, and more
+
 WEIGHTS = torch.full((2, 2), 0.5)
 MASK = torch.ones(2, 2, dtype=torch.bool)
 AB = ["a", "b"]
