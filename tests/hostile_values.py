@@ -125,6 +125,14 @@ N_THINGS = len(things())
 anything = st.integers(0, N_THINGS - 1).map(lambda number: things()[number])
 
 
+def with_one_replaced(data: Any, good: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """Good arguments but for one that is replaced by anything; and what replaces it."""
+    changed = data.draw(st.sampled_from(sorted(good)))
+    value = data.draw(anything)
+    value = value() if value is a_generator else value
+    return {**good, changed: value}, value
+
+
 def holds_nan(value: Any) -> bool:
     """Whether a NaN has passed into a result."""
     if isinstance(value, Tensor):

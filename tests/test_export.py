@@ -27,7 +27,7 @@ from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.pretrained.translator import Translator, load
 
-pytestmark = pytest.mark.slow  # together half a minute, and more
+pytestmark = pytest.mark.slow  # as a whole
 
 RECIPE = """
 [data]
@@ -151,9 +151,7 @@ def test_ctranslate2_writes_the_same_tokens(exported, to, tmp_path) -> None:
     assert theirs == [[*map(name, row)] for row in our_ids(translator, SENTENCES)]
 
 
-@pytest.mark.parametrize(
-    "to", ["marian", "pegasus", pytest.param("onnx", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("to", ["marian", "pegasus", "onnx"])
 def test_the_program_in_the_readme_translates_as_ours(exported, to) -> None:
     folder = exported(to)
     assert "Terms: free for all" in (folder / "README.md").read_text()
@@ -163,7 +161,6 @@ def test_the_program_in_the_readme_translates_as_ours(exported, to) -> None:
     assert theirs == ours
 
 
-@pytest.mark.slow
 def test_a_batch_with_padding_gives_the_same_logits_in_onnx_runtime(
     exported, tmp_path
 ) -> None:
@@ -282,7 +279,6 @@ def test_a_tokenizer_of_others_is_refused(tmp_path) -> None:
         export(Translator(pre_norm().model, Theirs()), tmp_path / "x", "pegasus")
 
 
-@pytest.mark.slow
 def test_a_run_of_ones_own_leaves_the_book(tmp_path) -> None:
     """Train a post-norm translator, export it three times, translate with each."""
     recipe = tmp_path / "mine.toml"

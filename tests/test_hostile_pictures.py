@@ -11,7 +11,7 @@ import altair
 import matplotlib.pyplot as plt
 import pytest
 import torch
-from hostile_values import a_generator, anything, attempt, fast
+from hostile_values import attempt, fast, with_one_replaced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +26,7 @@ from transformer_lib.evaluation.accuracy import Accuracy
 from transformer_lib.evaluation.scores import Score
 from transformer_lib.plots.ratios import plot_ratios
 
-pytestmark = pytest.mark.slow  # together half a minute, and more
+pytestmark = pytest.mark.slow  # as a whole
 
 WEIGHTS = torch.full((2, 2), 0.5)
 MASK = torch.ones(2, 2, dtype=torch.bool)
@@ -96,12 +96,9 @@ CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
 @given(data=st.data())
 def test_any_picture_of_anything(name, data) -> None:
     function, good = CALLS[name]
-    changed = data.draw(st.sampled_from(sorted(good)))
-    value = data.draw(anything)
-    if value is a_generator:
-        value = a_generator()
+    arguments, _ = with_one_replaced(data, good)
     try:
-        picture = attempt(function, **{**good, changed: value})
+        picture = attempt(function, **arguments)
         if isinstance(picture, altair.TopLevelMixin):
             spec = json.dumps(picture.to_dict(validate=False), allow_nan=False)
             assert "NaN" not in spec
