@@ -10,6 +10,7 @@ import pytest
 from file_server import serving
 from tqdm import tqdm
 
+from transformer_lib.data.corpora import download
 from transformer_lib.data.corpora.download import cache_folder, fetch
 
 CONTENT = random.Random(0).randbytes(300_000)
@@ -70,6 +71,15 @@ def test_a_wrong_checksum_is_refused_and_nothing_kept(server, into, old) -> None
     ):
         fetch(f"{server.url}/data.gz", "0" * 64, into)
     assert files(into) == before
+
+
+def test_a_download_without_end_is_cut_off(server, into, monkeypatch) -> None:
+    monkeypatch.setattr(download, "MOST_BYTES", len(CONTENT) - 1)
+    with pytest.raises(ValueError, match="a download is larger than 299,999 bytes"):
+        fetch(f"{server.url}/data.gz", SHA256, into)
+    assert files(into) == {}
+    monkeypatch.setattr(download, "MOST_BYTES", len(CONTENT))
+    assert fetch(f"{server.url}/data.gz", SHA256, into).read_bytes() == CONTENT
 
 
 def test_an_address_without_the_file_is_named(server, into) -> None:

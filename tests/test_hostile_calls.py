@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+import re
+from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,6 +59,10 @@ CONFIG = tl.TransformerConfig(
 MODEL = tl.Transformer(CONFIG).eval()
 CLASSIFIER = tl.EncoderClassifier(CONFIG, 2).eval()
 SRC = torch.tensor([[5, 6, 2]])
+TARGETS = tl.GenerationConfig(bos_id=1, eos_id=2, max_len=4)
+READ = {"x": torch.ones(1, 3, 8), "memory": torch.ones(1, 3, 8),
+        "src_mask": REAL[:, None, None]}  # fmt: skip
+PARTS = {"self_attn": tl.MultiHeadAttention(8, 2), "feed_forward": tl.FeedForward(8, 8)}
 
 
 def edited(edits: Any) -> Any:
@@ -77,6 +84,27 @@ def embedded(ids: Any, positions: Any, **more: Any) -> Any:
 
 def drawn(logits: Any, **more: Any) -> Any:
     return tl.SamplingConfig(**more).probabilities(logits)
+
+
+def layer(kind: Any, x: Any, memory: Any, src_mask: Any, **parts: Any) -> Any:
+    """Make a layer or a stack of layers and let it read."""
+    made = kind(**parts)
+    if kind in (tl.EncoderLayer, tl.Encoder):
+        return made(x, src_mask)
+    return made(x, memory, src_mask)
+
+
+def decoded(
+    src: Any, n_beams: Any, ids: Any, parents: Any, sentences: Any, length: Any,
+    **more: Any,
+) -> Any:  # fmt: skip
+    decoder = tl.IncrementalDecoder(MODEL, **more)
+    decoder.prefill(src, n_beams)
+    logits = decoder.step(ids)
+    decoder.reorder(parents)
+    decoder.select(sentences)
+    decoder.truncate(length)
+    return logits
 
 
 def step(max_norm: Any) -> float:
@@ -156,6 +184,15 @@ CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
     "MultiHeadAttention": (tl.MultiHeadAttention,
                            {"d_model": 4, "n_heads": 2, "d_inputs": (4, 4, 4),
                             "bias": True, "dropout": 0.0}),
+    "EncoderLayer": (partial(layer, tl.EncoderLayer),
+                     {**READ, **PARTS, "dropout": 0.0, "norm_first": True,
+                      "eps": 1e-5}),
+    "DecoderLayer": (partial(layer, tl.DecoderLayer),
+                     {**READ, **PARTS, "cross_attn": tl.MultiHeadAttention(8, 2)}),
+    "Encoder": (partial(layer, tl.Encoder),
+                {**READ, "layers": [tl.EncoderLayer(**PARTS)], "norm": None}),
+    "Decoder": (partial(layer, tl.Decoder),
+                {**READ, "layers": MODEL.decoder.layers, "norm": tl.LayerNorm(8)}),
     "Pool": (pooled, {"hidden": torch.ones(1, 3, 4), "real": REAL, "d_model": 4,
                       "pooling": "mean"}),
     "EncoderClassifier": (lambda **more: tl.EncoderClassifier(CONFIG, **more),
@@ -182,6 +219,13 @@ CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
     "GenerationConfig": (tl.GenerationConfig,
                          {"bos_id": 1, "eos_id": 2, "max_len": 4, "min_len": 1,
                           "prefixes": [[5]]}),
+    "sample": (partial(tl.sample, MODEL),
+               {"src": SRC, "config": TARGETS, "sampling": tl.SamplingConfig(),
+                "generator": torch.Generator()}),
+    "IncrementalDecoder": (decoded,
+                           {"src": SRC, "n_beams": 2, "ids": torch.tensor([[1], [1]]),
+                            "parents": torch.tensor([[1, 0]]), "length": 0,
+                            "sentences": torch.tensor([0]), "capacity": 4}),
     # evaluation
     "Accuracy": (lambda **more: str(accuracy.Accuracy(**more)),
                  {"n_right": 1, "n_texts": 2}),
@@ -228,6 +272,9 @@ CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
                          {"src": SRC, "targets": [[3, 2]], "bos_id": 1, "layer": -1}),
     "record_attention": (lambda model: recording.record_attention(model).__enter__(),
                          {"model": MODEL}),
+    "record_hidden_states": (
+        lambda model: recording.record_hidden_states(model).__enter__(),
+        {"model": MODEL}),
     # convert, pencil
     "convert_mask": (convert_mask, {"mask": REAL, "source": "attend",
                                     "target": "ignore", "dtype": torch.float32}),
@@ -278,6 +325,17 @@ def test_what_is_replaced_was_good(name) -> None:
             function(**good)
     else:
         function(**good)
+
+
+def test_no_public_name_is_left_out() -> None:
+    records = {"Hypothesis", "PRESETS", "SENTENCE_PAIRS"}
+    called = "".join(
+        each.read_text() for each in Path(__file__).parent.glob("test_hostile*")
+    )
+    assert (
+        not {name for name in tl.__all__ if not re.search(rf"\b{name}\b", called)}
+        - records
+    )
 
 
 # Two translate, which takes seconds.

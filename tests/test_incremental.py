@@ -321,3 +321,34 @@ def test_one_start_token_reads_as_the_first() -> None:
     model, first = make_model(), torch.full((4, 1), BOS)
     found = logits_of(start(model), first)
     torch.testing.assert_close(found, model(SRC, first), **EXACT)
+
+
+@pytest.mark.parametrize("make", [IncrementalDecoder, RecomputingDecoder, make_decoder])
+def test_the_first_step_comes_after_the_source(make) -> None:
+    with pytest.raises(ValueError, match="1 rows are to be decoded, .* made for 0"):
+        make(make_model()).step(torch.tensor([[BOS]]))
+
+
+@pytest.mark.parametrize("make", [IncrementalDecoder, RecomputingDecoder])
+def test_beams_and_sentences_that_are_not_there_are_refused(make) -> None:
+    decoder, n = make(make_model()), len(SRC)
+    decoder.prefill(SRC, 2)
+    decoder.step(torch.full((2 * n, 1), BOS))
+    good = torch.tensor([[1, 0]] * n)
+    with pytest.raises(ValueError, match="parents must be from 0 to 1, not 2"):
+        decoder.reorder(good + 1)  # row 2 is a beam of the next sentence
+    with pytest.raises(ValueError, match=r"parents must be \(n_sentences, n_beams\)"):
+        decoder.reorder(good[0])
+    with pytest.raises(ValueError, match="each of 2 beams has one parent, not 1"):
+        decoder.reorder(good[:, :1])
+    with pytest.raises(ValueError, match="2 rows are to be decoded, .* made for"):
+        decoder.reorder(good[:1])
+    with pytest.raises(TypeError, match="parents must be integers of 32 or 64 bits"):
+        decoder.reorder(good.bool())
+    with pytest.raises(ValueError, match=f"sentences must be .* {n - 1}, not {n}"):
+        decoder.select(torch.tensor([0, n]))
+    with pytest.raises(ValueError, match="sentences must be .*, not -1"):
+        decoder.select(torch.tensor([-1]))
+    decoder.reorder(good)
+    decoder.select(torch.tensor([n - 1]))
+    assert decoder.step(torch.full((2, 1), BOS)).shape == (2, VOCAB)

@@ -93,6 +93,7 @@ class Engine:
         attentions = [layer.cross_attn for layer in model.decoder.layers]
         self.n_heads, self.d_head = attentions[0].n_heads, attentions[0].d_head
         self.n_layers = len(attentions)
+        self.n_rows = 0  # until prefill
         self.read_source = _Reader(model.src_embeddings)
         self.read_target = _Reader(model.tgt_embeddings)
         self.encoder = _Stack(model.encoder, prepare)

@@ -3,8 +3,11 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+import torch
+from torch import Tensor
+
 from transformer_lib.model.attention import MultiHeadAttention
-from transformer_lib.model.checks import check_integers
+from transformer_lib.model.checks import check_integers, check_tensors
 
 if TYPE_CHECKING:
     from transformer_lib.generation.incremental import KeyValueCache
@@ -30,9 +33,36 @@ def check_rows(n_rows: int, made_for: int) -> None:
         ValueError: the numbers differ.
     """
     if n_rows != made_for:
+        first = "" if made_for else ": prefill reads the source before the first step"
         raise ValueError(
-            f"{n_rows} rows are to be decoded, but the cache was made for {made_for}"
+            f"{n_rows} rows are to be decoded, but the cache was made for "
+            f"{made_for}{first}"
         )
+
+
+def check_parents(parents: Tensor, n_beams: int, n_rows: int) -> None:
+    """Refuse parents that are no beams: another sentence's would be taken for them.
+
+    Raises:
+        ValueError: they are not (n_sentences, n_beams), or one is none of the beams.
+        TypeError: they are no integers.
+    """
+    _check_indices(parents, n_beams, "parents", "(n_sentences, n_beams)", 2)
+    if parents.size(1) != n_beams:
+        raise ValueError(
+            f"each of {n_beams} beams has one parent, not {parents.size(1)}"
+        )
+    check_rows(parents.numel(), n_rows)
+
+
+def check_sentences(sentences: Tensor, n_sentences: int) -> None:
+    """Refuse to keep sentences that are not there.
+
+    Raises:
+        ValueError: they are not (n_kept,), or one is none of the sentences.
+        TypeError: they are no integers.
+    """
+    _check_indices(sentences, n_sentences, "sentences", "(n_kept,)", 1)
 
 
 def check_from_here(cache: "KeyValueCache") -> None:
@@ -82,4 +112,19 @@ def check_truncation(length: int, n_read: int) -> None:
     if not 0 <= length <= n_read:
         raise ValueError(
             f"the cache holds {n_read} tokens and cannot be truncated to {length}"
+        )
+
+
+def _check_indices(
+    chosen: Tensor, n: int, name: str, shape: str, n_dimensions: int
+) -> None:
+    check_tensors(**{name: chosen})
+    if chosen.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"{name} must be integers of 32 or 64 bits, not {chosen.dtype}")
+    if chosen.dim() != n_dimensions:
+        raise ValueError(f"{name} must be {shape}, not {tuple(chosen.shape)}")
+    wrong = (chosen < 0) | (chosen >= n)
+    if wrong.any():
+        raise ValueError(
+            f"{name} must be from 0 to {n - 1}, not {int(chosen[wrong][0])}"
         )

@@ -124,11 +124,13 @@ class LogitsProcessor:
     Raises:
         ValueError: a sentence is all padding, or the config does not fit the model or
             the number of sentences.
+        TypeError: the config is none.
     """
 
     def __init__(
         self, model: Transformer, src: Tensor, config: GenerationConfig
     ) -> None:
+        check_kind(GenerationConfig, config=config)
         self.config, self.pad_id = config, model.config.pad_id
         check_ids(src)
         _check_source(src, self.pad_id)

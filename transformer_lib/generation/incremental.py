@@ -25,11 +25,13 @@ from transformer_lib.generation.cache_checks import (
     check_every_layer,
     check_first_call,
     check_from_here,
+    check_parents,
     check_rows,
+    check_sentences,
     check_truncation,
 )
 from transformer_lib.model.attention import MultiHeadAttention
-from transformer_lib.model.checks import check_ids
+from transformer_lib.model.checks import check_ids, check_kind
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.transformer import Decoder, Transformer
 
@@ -231,7 +233,15 @@ class IncrementalDecoder:
     """
 
     def __init__(self, model: Transformer, capacity: int = 32) -> None:
+        check_kind(Transformer, model=model)
         self.model, self.capacity = model, capacity
+        self._begin(1)
+
+    def _begin(self, n_beams: int) -> None:
+        """Hold no sentence yet."""
+        self.n_beams = n_beams
+        self.cache = KeyValueCache(n_beams, self.capacity)
+        self.new_memory = torch.empty(0, 0, self.model.config.d_model)
 
     @property
     def length(self) -> int:
@@ -243,11 +253,12 @@ class IncrementalDecoder:
 
         Raises:
             ValueError: n_beams is below 1, or src are no ids of the model.
+            TypeError: n_beams is no integer, or src are none.
         """
-        self.n_beams = n_beams
-        self.cache = KeyValueCache(n_beams, self.capacity)
+        check_cache_sizes(n_beams, self.capacity)
         mask = padding_mask(src, self.model.config.pad_id)
         memory = self.model.encode(src, mask)
+        self._begin(n_beams)
         self.new_memory = memory.repeat_interleave(n_beams, dim=0)
         self.src_mask = mask.repeat_interleave(n_beams, dim=0)
 
@@ -280,11 +291,23 @@ class IncrementalDecoder:
         return at_least_float32(self.model.lm_head(self.read(ids)[:, -1]))
 
     def reorder(self, parents: Tensor) -> None:
-        """Let every beam go on from what its parent read; see `Decoding`."""
+        """Let every beam go on from what its parent read; see `Decoding`.
+
+        Raises:
+            ValueError: parents are not (n_sentences, n_beams), numbers of beams.
+            TypeError: they are no integers.
+        """
+        check_parents(parents, self.n_beams, len(self.new_memory))
         self.cache.reorder(row_numbers(parents))
 
     def select(self, sentences: Tensor) -> None:
-        """Keep these sentences only, with all their beams; see `Decoding`."""
+        """Keep these sentences only, with all their beams; see `Decoding`.
+
+        Raises:
+            ValueError: one of them is not there.
+            TypeError: they are no integers.
+        """
+        check_sentences(sentences, len(self.new_memory) // self.n_beams)
         beams = torch.arange(self.n_beams, device=sentences.device)
         rows = row_numbers(beams.expand(len(sentences), -1), sentences)
         self.cache.reorder(rows)
@@ -306,7 +329,8 @@ class RecomputingDecoder:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self.model = model
+        self.model, self.n_beams = model, 1
+        self.src = self.ids = torch.empty(0, 0, dtype=torch.int64)
 
     @property
     def length(self) -> int:
@@ -324,16 +348,21 @@ class RecomputingDecoder:
     def step(self, ids: Tensor) -> Tensor:
         """Read all tokens again, and score the next one; see `Decoding`."""
         check_ids(ids)
+        check_rows(len(ids), len(self.ids))
         self.ids = torch.cat([self.ids, ids], dim=1)
         logits = self.model(self.src, self.ids)[:, -1]
         return at_least_float32(logits)
 
     def reorder(self, parents: Tensor) -> None:
         """Let every beam go on from what its parent read; see `Decoding`."""
+        check_parents(parents, self.n_beams, len(self.ids))
+        check_parents(parents, self.n_beams, len(self.ids))
         self.ids = self.ids[row_numbers(parents)]
 
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences only, with all their beams; see `Decoding`."""
+        check_sentences(sentences, len(self.src) // self.n_beams)
+        check_sentences(sentences, len(self.src) // self.n_beams)
         beams = torch.arange(self.n_beams, device=sentences.device)
         beams = beams.expand(len(sentences), -1)
         rows = row_numbers(beams, sentences)

@@ -9,6 +9,7 @@ from transformer_lib.generation.constraints import GenerationConfig, Hypothesis
 from transformer_lib.generation.greedy import decode
 from transformer_lib.model.checks import (
     check_integers,
+    check_kind,
     check_numbers,
     check_tensors,
 )
@@ -151,7 +152,10 @@ def sample(
 
     Raises:
         ValueError: as for `greedy_decode`.
+        TypeError: a config or the generator is of another kind.
     """
+    check_kind(SamplingConfig, sampling=sampling)
+    check_kind(torch.Generator, generator=generator)
 
     def draw(log_probs: Tensor) -> Tensor:  # which are logits too, minus a constant
         probabilities = sampling.probabilities(log_probs)

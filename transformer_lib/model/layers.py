@@ -13,6 +13,7 @@ from transformer_lib.model.checks import (
     check_decoder_inputs,
     check_finite,
     check_flags,
+    check_kind,
     check_norm,
     check_rate,
     check_same_width,
@@ -156,6 +157,9 @@ class EncoderLayer(nn.Module):
         dropout: rate of dropout on both sub-layers' outputs while training.
         norm_first: pre-norm instead of the paper's post-norm.
         eps: of the layer norms.
+
+    Raises:
+        TypeError: a part is no module.
     """
 
     def __init__(
@@ -167,6 +171,7 @@ class EncoderLayer(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
+        check_kind(nn.Module, self_attn=self_attn, feed_forward=feed_forward)
         self.self_attn = self_attn
         self.feed_forward = feed_forward
         options = (self_attn.d_model, dropout, norm_first, eps)
@@ -201,6 +206,7 @@ class DecoderLayer(nn.Module):
 
     Raises:
         ValueError: the two attentions differ in d_model.
+        TypeError: a part is no module.
     """
 
     def __init__(
@@ -213,6 +219,8 @@ class DecoderLayer(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
+        parts = {"self_attn": self_attn, "cross_attn": cross_attn}
+        check_kind(nn.Module, **parts, feed_forward=feed_forward)
         check_same_width(self_attn, cross_attn)
         self.self_attn = self_attn
         self.cross_attn = cross_attn

@@ -29,7 +29,7 @@ from tqdm.auto import tqdm
 from transformer_lib.acceleration import for_training
 from transformer_lib.data.steps import BatchStream
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.files import remove_leftovers, write_text
+from transformer_lib.files import read_text, remove_leftovers, write_text
 from transformer_lib.model.state_dict import average_tensors
 from transformer_lib.pretrained.translator import TOKENIZER
 from transformer_lib.training.checkpoint import (
@@ -217,7 +217,7 @@ class Log:
 
 def read_log(folder: str | Path) -> list[dict[str, float]]:
     """Return the lines of a run's log, without a last line that was not finished."""
-    text = (Path(folder) / LOG).read_text(encoding="utf-8")
+    text = read_text(Path(folder) / LOG)
     return [json.loads(line) for line in text.splitlines(True) if line.endswith("\n")]
 
 
