@@ -10,7 +10,7 @@ from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.checks import check_integers, check_tensors
 
 if TYPE_CHECKING:
-    from transformer_lib.generation.incremental import KeyValueCache
+    from transformer_lib.generation.incremental import Decoding, KeyValueCache
 
 
 def check_cache_sizes(n_beams: int, capacity: int) -> None:
@@ -26,6 +26,16 @@ def check_cache_sizes(n_beams: int, capacity: int) -> None:
         )
 
 
+def check_begun(decoder: "Decoding") -> None:
+    """Refuse a step without a source.
+
+    Raises:
+        ValueError: prefill was not called.
+    """
+    if not hasattr(decoder, "n_beams"):
+        raise ValueError("there is no source yet: prefill(src) comes before all else")
+
+
 def check_rows(n_rows: int, made_for: int) -> None:
     """Refuse other rows than those that a cache was made for.
 
@@ -33,10 +43,8 @@ def check_rows(n_rows: int, made_for: int) -> None:
         ValueError: the numbers differ.
     """
     if n_rows != made_for:
-        first = "" if made_for else ": prefill reads the source before the first step"
         raise ValueError(
-            f"{n_rows} rows are to be decoded, but the cache was made for "
-            f"{made_for}{first}"
+            f"{n_rows} rows are to be decoded, but the cache was made for {made_for}"
         )
 
 

@@ -21,6 +21,7 @@ from torch.nn.modules import module as torch_module
 
 from transformer_lib.acceleration import make_engine
 from transformer_lib.generation.cache_checks import (
+    check_begun,
     check_cache_sizes,
     check_every_layer,
     check_first_call,
@@ -235,17 +236,11 @@ class IncrementalDecoder:
     def __init__(self, model: Transformer, capacity: int = 32) -> None:
         check_kind(Transformer, model=model)
         self.model, self.capacity = model, capacity
-        self._begin(1)
-
-    def _begin(self, n_beams: int) -> None:
-        """Hold no sentence yet."""
-        self.n_beams = n_beams
-        self.cache = KeyValueCache(n_beams, self.capacity)
-        self.new_memory = torch.empty(0, 0, self.model.config.d_model)
 
     @property
     def length(self) -> int:
         """Tokens of the targets that were read so far."""
+        check_begun(self)
         return self.cache.length
 
     def prefill(self, src: Tensor, n_beams: int = 1) -> None:
@@ -256,9 +251,10 @@ class IncrementalDecoder:
             TypeError: n_beams is no integer, or src are none.
         """
         check_cache_sizes(n_beams, self.capacity)
+        self.n_beams = n_beams
+        self.cache = KeyValueCache(n_beams, self.capacity)
         mask = padding_mask(src, self.model.config.pad_id)
         memory = self.model.encode(src, mask)
-        self._begin(n_beams)
         self.new_memory = memory.repeat_interleave(n_beams, dim=0)
         self.src_mask = mask.repeat_interleave(n_beams, dim=0)
 
@@ -272,6 +268,7 @@ class IncrementalDecoder:
                 positions are at their end.
         """
         check_ids(ids)
+        check_begun(self)
         check_rows(len(ids), len(self.new_memory))
         check_from_here(self.cache)
         n_new, tgt_mask = ids.size(1), None
@@ -297,6 +294,7 @@ class IncrementalDecoder:
             ValueError: parents are not (n_sentences, n_beams), numbers of beams.
             TypeError: they are no integers.
         """
+        check_begun(self)
         check_parents(parents, self.n_beams, len(self.new_memory))
         self.cache.reorder(row_numbers(parents))
 
@@ -307,6 +305,7 @@ class IncrementalDecoder:
             ValueError: one of them is not there.
             TypeError: they are no integers.
         """
+        check_begun(self)
         check_sentences(sentences, len(self.new_memory) // self.n_beams)
         beams = torch.arange(self.n_beams, device=sentences.device)
         rows = row_numbers(beams.expand(len(sentences), -1), sentences)
@@ -317,6 +316,7 @@ class IncrementalDecoder:
 
     def truncate(self, length: int) -> None:
         """Forget all tokens but the first; see `KeyValueCache.truncate`."""
+        check_begun(self)
         self.cache.truncate(length)
 
 
@@ -329,12 +329,12 @@ class RecomputingDecoder:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self.model, self.n_beams = model, 1
-        self.src = self.ids = torch.empty(0, 0, dtype=torch.int64)
+        self.model = model
 
     @property
     def length(self) -> int:
         """Tokens of the targets that were read so far."""
+        check_begun(self)
         return self.ids.size(1)
 
     def prefill(self, src: Tensor, n_beams: int = 1) -> None:
@@ -348,6 +348,7 @@ class RecomputingDecoder:
     def step(self, ids: Tensor) -> Tensor:
         """Read all tokens again, and score the next one; see `Decoding`."""
         check_ids(ids)
+        check_begun(self)
         check_rows(len(ids), len(self.ids))
         self.ids = torch.cat([self.ids, ids], dim=1)
         logits = self.model(self.src, self.ids)[:, -1]
@@ -355,13 +356,13 @@ class RecomputingDecoder:
 
     def reorder(self, parents: Tensor) -> None:
         """Let every beam go on from what its parent read; see `Decoding`."""
-        check_parents(parents, self.n_beams, len(self.ids))
+        check_begun(self)
         check_parents(parents, self.n_beams, len(self.ids))
         self.ids = self.ids[row_numbers(parents)]
 
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences only, with all their beams; see `Decoding`."""
-        check_sentences(sentences, len(self.src) // self.n_beams)
+        check_begun(self)
         check_sentences(sentences, len(self.src) // self.n_beams)
         beams = torch.arange(self.n_beams, device=sentences.device)
         beams = beams.expand(len(sentences), -1)

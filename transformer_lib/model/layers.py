@@ -219,8 +219,8 @@ class DecoderLayer(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        parts = {"self_attn": self_attn, "cross_attn": cross_attn}
-        check_kind(nn.Module, **parts, feed_forward=feed_forward)
+        check_kind(nn.Module, self_attn=self_attn, feed_forward=feed_forward)
+        check_kind(nn.Module, cross_attn=cross_attn)
         check_same_width(self_attn, cross_attn)
         self.self_attn = self_attn
         self.cross_attn = cross_attn
