@@ -21,6 +21,7 @@ print(told, sum(new_pages() for _ in range(3)))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc is a library of Linux")
+@pytest.mark.slow
 def test_memory_is_kept_only_when_asked_for() -> None:
     pages = {}
     for how in ("keep", "give back"):

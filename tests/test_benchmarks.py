@@ -89,6 +89,7 @@ def test_a_contestant_that_writes_something_else_is_refused() -> None:
     assert [row["equal"] for row in rows] == [1.0, 0.0]
 
 
+@pytest.mark.slow
 def test_the_lower_bound_is_that_of_reading_or_of_multiplying() -> None:
     one = Setting(CONFIG, 1, 1, 1)
     # 6 matrices of 32 x 32 and 2 of 32 x 64 in each of 2 layers, 32 x 50 at the end.

@@ -215,14 +215,21 @@ def test_a_pass_agrees_with_the_library(engine, translator, edits) -> None:
 # --- searches --------------------------------------------------------------------
 
 
-def test_greedy_search_agrees_on_200_sentences(engine, translator, sentences) -> None:
+EVERY = pytest.mark.parametrize(
+    "every", [10, pytest.param(1, marks=pytest.mark.slow)], ids=["20 of 200", "all"]
+)
+
+
+@EVERY
+def test_greedy_search_agrees(engine, translator, sentences, every) -> None:
+    sentences = sentences[::every]
     rows = [translator.tokenizer.encode(text) for text in sentences]
     found = engine(
         """return x.map(([ids, max_len]) => E.finish(
              E.greedy_decode(model, ids, {bos_id: 1, eos_id: 2, max_len})));""",
         [[ids, limits(ids).max_len[0]] for ids in rows],
     )
-    assert len(rows) == 200
+    assert len(rows) == 200 // every
     batch, config = pad_batch(rows, 0), limits(*rows)
     expected = greedy_decode(translator.model, batch, config)
     for ours, theirs in zip(expected, found, strict=True):
@@ -231,7 +238,9 @@ def test_greedy_search_agrees_on_200_sentences(engine, translator, sentences) ->
         assert theirs["log_prob"] == pytest.approx(ours.log_prob, abs=1e-3)
 
 
-def test_beam_search_agrees_on_200_sentences(engine, translator, sentences) -> None:
+@EVERY
+def test_beam_search_agrees(engine, translator, sentences, every) -> None:
+    sentences = sentences[::every]
     rows = [translator.tokenizer.encode(text) for text in sentences]
     found = engine(
         f"{SEARCH} return x.map(run);", [[ids, limits(ids).max_len[0]] for ids in rows]

@@ -61,6 +61,7 @@ def test_an_option_that_does_not_exist_is_refused() -> None:
     assert "unrecognized arguments: --beam-size" in done.stderr
 
 
+@pytest.mark.slow
 def test_terms_that_are_not_open_are_told() -> None:
     done = command("translate", "--model", "multi30k-de-en", "Ein Hund.")
     assert done.stderr.startswith("The terms of multi30k-de-en: the publishers allow ")
@@ -96,6 +97,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ERRORS)
 def test_a_stream_that_fails_is_one_line_and_exit_code_1(line) -> None:
     done = shell(line)
@@ -103,6 +105,7 @@ def test_a_stream_that_fails_is_one_line_and_exit_code_1(line) -> None:
     assert done.stderr.decode() == f"error: {ERRORS[line]}\n"
 
 
+@pytest.mark.slow
 def test_a_reader_that_stops_reading_gets_no_traceback() -> None:
     """More lines than a pipe holds, and a reader of one."""
     sentences = b"der Hund schl\xc3\xa4ft\n" * 5_000
@@ -111,6 +114,7 @@ def test_a_reader_that_stops_reading_gets_no_traceback() -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.slow
 def test_lines_of_standard_input_are_translated() -> None:
     done = shell("TRANSLATE", "der Hund schläft\r\nder Hund schläft".encode())
     assert done.stdout == b"the dog sleeps\n" * 2

@@ -104,6 +104,7 @@ def test_a_cell_that_prints_something_else_in_its_chapter_is_seen(root):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", [True, False])
 def test_a_cell_that_fails_leaves_the_page_as_it_was(root, capsys, there):
     path = root / "book/pencil.ipynb"

@@ -293,6 +293,7 @@ def test_the_log_is_plain_json(run) -> None:
     assert all(math.isfinite(x) for line in lines for x in json.loads(line).values())
 
 
+@pytest.mark.slow
 def test_lightning_is_imported_by_runs_only() -> None:
     code = (
         "import sys, transformer_lib.training.translation, "

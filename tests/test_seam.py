@@ -391,6 +391,7 @@ assert make_engine.__module__ == "transformer_lib.acceleration"
 """
 
 
+@pytest.mark.slow
 def test_without_the_folder_fast_everything_works(tmp_path) -> None:
     home = Path(transformer_lib.__file__).parent
     left_out = ignore_patterns("fast", "multi30k-de-en", "__pycache__")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import lxml.html
@@ -71,14 +73,15 @@ def is_dark(page: Page) -> bool:
     return ink > paper
 
 
-@pytest.mark.parametrize(
-    "dark",
-    [
-        pytest.param(False, id="wide and light"),
-        pytest.param(True, id="phone and dark", marks=DARK),
-    ],
-)
-@pytest.mark.parametrize("name", [*PAGES, "search"])
+def looks() -> Iterator[Any]:
+    """Every page in two looks; each time one of them is with the slow tests."""
+    for number, name in enumerate([*PAGES, "search"]):
+        for dark, look in enumerate(("wide and light", "phone and dark")):
+            marks = [DARK] * dark + [pytest.mark.slow] * ((number + dark) % 2)
+            yield pytest.param(name, bool(dark), id=f"{name}-{look}", marks=marks)
+
+
+@pytest.mark.parametrize(("name", "dark"), looks())
 def test_page(name, dark, page):
     visit(page, address(name))
     assert is_dark(page) == dark
