@@ -81,7 +81,7 @@ def looks() -> Iterator[Any]:
             yield pytest.param(name, bool(dark), id=f"{name}-{look}", marks=marks)
 
 
-@pytest.mark.parametrize(("name", "dark"), looks())
+@pytest.mark.parametrize(("name", "dark"), list(looks()))
 def test_page(name, dark, page):
     visit(page, address(name))
     assert is_dark(page) == dark
