@@ -152,6 +152,7 @@ def test_keys_are_written_in_place_and_those_of_the_source_once() -> None:
     assert decoder.cache.rooms[layer.self_attn] is room
     assert decoder.cache.source[layer.cross_attn] is source
     assert projected == [0] * 8, "of the memory nothing is projected again"
+    assert decoder.new_memory.untyped_storage().nbytes() == 0, "its copies are gone"
 
 
 def test_reordered_beams_equal_their_targets_read_at_once() -> None:

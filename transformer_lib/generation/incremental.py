@@ -280,7 +280,7 @@ class IncrementalDecoder:
         )
         check_every_layer(self.cache, self.model.decoder.layers)
         self.cache.length += n_new
-        self.new_memory = self.new_memory[:, :0]  # nothing of it is new any more
+        self.new_memory = self.new_memory[:, :0].clone()  # all of it is read
         return features
 
     def step(self, ids: Tensor) -> Tensor:
