@@ -233,6 +233,15 @@ class Runner:
         self.mutants, self.say = mutants, say
         self.ends: list[tuple[Mutant, str]] = []
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out what is slow, unless only its file as a whole is."""
+        slow_too = SETTINGS["slow_too"]
+        items[:] = [
+            item
+            for item in items
+            if item.path.stem in slow_too or not item.get_closest_marker("slow")
+        ]
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run the tests once, to see which lines they reach, then for each mutant."""
         torch.set_num_threads(1)
@@ -371,14 +380,15 @@ def watch(items: list[pytest.Item]) -> tuple[dict[str, float], dict[str, list[st
     cover = coverage.Coverage(data_file=None, source=source)
     watcher = Watcher(cover)
     items[0].config.pluginmanager.register(watcher)
-    seconds: dict[str, float] = {}
+    seconds, slow_too = {}, SETTINGS["slow_too"]
     cover.start()
     for item, following in zip(items, [*items[1:], None], strict=True):
         watcher.switch(item.nodeid)
         started = time.monotonic()
         passed = passes(item, following)
-        if passed and time.monotonic() - started < SETTINGS["slowest"]:
-            seconds[item.nodeid] = time.monotonic() - started
+        needed = time.monotonic() - started
+        if passed and needed < SETTINGS["slowest"][item.path.stem in slow_too]:
+            seconds[item.nodeid] = needed
     cover.stop()
     data, reached = cover.get_data(), defaultdict(set)
     for file in data.measured_files():
@@ -476,7 +486,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"{len(drawn)} of {len(mutants)} mutants")
         runner = Runner(drawn, say)
         tests = [f"tests/{name}.py" for name in SETTINGS["tests"]]
-        options = ["-m", "not slow", "-p", "no:cacheprovider", f"--basetemp={folder}/t"]
+        options = ["-p", "no:cacheprovider", f"--basetemp={folder}/t"]
         status = pytest.main([*tests, "--quiet", *options], plugins=[runner])
         for line in table(runner.ends):
             say(line)

@@ -458,3 +458,8 @@ def test_every_fact_about_what_can_be_imported_is_shown() -> None:
     }
     assert facts == SHOWN_HERE
     assert "True = ignore" in crosswalk_names.NAMES
+
+
+def test_a_weight_that_is_no_tensor_is_named() -> None:
+    with pytest.raises(TypeError, match="encoder must be a Tensor, not 1"):
+        convert_weights({"encoder": 1}, "torch.nn", "transformer_lib")

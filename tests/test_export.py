@@ -123,6 +123,9 @@ def test_transformers_writes_the_same_tokens(exported, to) -> None:
     assert type(model).__name__ in (
         "MarianMTModel", "PegasusForConditionalGeneration"
     )  # fmt: skip
+    settings = model.generation_config
+    assert (settings.num_beams, settings.do_sample) == (1, False)
+    assert settings.max_length == translator.model.config.max_len + 1
     batch = tokenizer(SENTENCES, return_tensors="pt", padding=True)
     ids = model.generate(**batch, max_new_tokens=MAX_LEN)[:, 1:].tolist()
     theirs = [

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import transformer_lib as tl
 from transformer_lib.evaluation.scores import bleu, chrf, exact_match
+from transformer_lib.model.checks import check_integers
 from transformer_lib.training.loop import train_step
 from transformer_lib.training.recipe import Recipe, make_recipe
 from transformer_lib.training.schedule import learning_rate
@@ -234,3 +235,39 @@ def test_broken_weights_are_named(translator, tmp_path) -> None:
     save_file(weights, path)
     with pytest.raises(ValueError, match=rf"model\.safetensors: {name} holds NaN"):
         tl.load(tmp_path / "model")
+
+
+def test_sizes_whose_product_has_no_room_are_refused() -> None:
+    big = 200_000
+    with pytest.raises(ValueError, match="n_positions 200000, d_model 200000 make"):
+        tl.sinusoid_table(big, big)
+    with pytest.raises(ValueError, match="max_len 200000, d_model 200000 make"):
+        tl.PositionalEncoding(big, big, learned=True)
+    tl.PositionalEncoding(big, big)  # sinusoids take no room
+    sizes = {"src_vocab_size": 250_000, "tgt_vocab_size": 250_000, "d_ff": 8}
+    with pytest.raises(ValueError, match="make a model of at least 45,601,28"):
+        tl.TransformerConfig(**sizes, d_model=80_000, n_heads=8, n_encoder_layers=1,
+                             n_decoder_layers=0)  # fmt: skip
+
+
+def test_attention_names_what_is_no_tensor_and_no_rate() -> None:
+    q = torch.ones(1, 2, 4)
+    with pytest.raises(TypeError, match="value must be a Tensor"):
+        tl.scaled_dot_product_attention(q, q, q.tolist())
+    with pytest.raises(ValueError, match="dropout must be from .*, not 5"):
+        tl.scaled_dot_product_attention(q, q, q, dropout=5.0)
+
+
+def test_a_rate_that_is_no_number_is_named() -> None:
+    sizes = {"src_vocab_size": 8, "tgt_vocab_size": 8}
+    for name in ("dropout", "norm_eps"):
+        with pytest.raises(TypeError, match=f"{name} must be a number, not '0.1'"):
+            tl.TransformerConfig(**sizes, **{name: "0.1"})
+
+
+def test_integers_of_64_bits_are_the_largest() -> None:
+    for value in (-(2**63), 2**63 - 1):
+        check_integers(n=value)
+    for value in (-(2**63) - 1, 2**63):
+        with pytest.raises(ValueError, match="n .*64 bits"):
+            check_integers(n=value)

@@ -260,3 +260,8 @@ def test_a_norm_of_another_width_is_refused() -> None:
 def test_a_feed_forward_network_that_cannot_be_is_refused(arguments, message) -> None:
     with pytest.raises(ValueError, match=message):
         FeedForward(*arguments)
+
+
+def test_a_feed_forward_network_names_a_wrong_width() -> None:
+    with pytest.raises(ValueError, match="width 5, .* feed-forward network .* 4"):
+        FeedForward(4, 8)(torch.ones(1, 2, 5))

@@ -10,6 +10,7 @@ interpret     recording attention, changing it
 pretrained    the shipped models: `load("multi30k-de-en").translate([...])`
 convert       other people's weights, names and masks
 plots charts  still pictures, interactive ones
+diagrams      drawings of the model, in one visual language
 exercises     graders
 experiments   one choice of the paper undone at a time
 cli           python -m transformer_lib translate | train | score
