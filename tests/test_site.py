@@ -42,6 +42,13 @@ if os.environ.get("BOOK_SKIP_BROWSER") == "1":
 PAGES = pages()
 CHAPTERS = [f"book/{path.stem}" for path in chapters()]
 ON_CHAPTERS = pytest.mark.parametrize("name", CHAPTERS)
+ON_A_THIRD = pytest.mark.parametrize(  # the others with the slow tests
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * bool(number % 3))
+        for number, name in enumerate(CHAPTERS)
+    ],
+)
 DARK = pytest.mark.browser_context_args(
     viewport={"width": 390, "height": 844}, color_scheme="dark"
 )
@@ -121,7 +128,7 @@ def test_buttons_lead_to_the_notebook(name):
     assert stored == (ROOT / f"{name}.ipynb").read_bytes()
 
 
-@ON_CHAPTERS
+@ON_A_THIRD
 @DARK
 def test_solutions_are_folded_away_and_print_shows_all(name, page):
     visit(page, address(name))
@@ -153,7 +160,7 @@ def test_solutions_are_folded_away_and_print_shows_all(name, page):
     assert page.locator("article details[open]").count() == 0
 
 
-@ON_CHAPTERS
+@ON_A_THIRD
 @pytest.mark.browser_context_args(java_script_enabled=False)
 def test_a_page_without_scripts_shows_its_pictures(name, page, trouble):
     page.goto(address(name))
