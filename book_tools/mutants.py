@@ -387,7 +387,7 @@ def watch(items: list[pytest.Item]) -> tuple[dict[str, float], dict[str, list[st
         started = time.monotonic()
         passed = passes(item, following)
         needed = time.monotonic() - started
-        if passed and needed < SETTINGS["slowest"][item.path.stem in slow_too]:
+        if passed and needed < slow_too.get(item.path.stem, SETTINGS["slowest"]):
             seconds[item.nodeid] = needed
     cover.stop()
     data, reached = cover.get_data(), defaultdict(set)
