@@ -1,6 +1,6 @@
 """Run every ablation with several seeds: `python benchmarks/ablations.py`.
 
-The results go to `transformer_lib/experiments/results/ablations.json`, from which a
+The results go to `transformer_book/experiments/results/ablations.json`, from which a
 chapter draws its table and its picture. The file is written anew after each run; a
 command that was interrupted resumes where it stopped. Half a minute a run on one core.
 """
@@ -18,14 +18,14 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from transformer_lib.experiments.ablation_runs import (
+from transformer_book.experiments.ablation_runs import (
     RESULTS,
     read_results,
     run,
     write_results,
 )
-from transformer_lib.experiments.ablations import SIZES, VARIANTS, Plan, Variant
-from transformer_lib.fast.allocator import keep_freed_memory
+from transformer_book.experiments.ablations import SIZES, VARIANTS, Plan, Variant
+from transformer_fast.allocator import keep_freed_memory
 from transformer_lib.training.recipe import Recipe, read_recipe
 from transformer_lib.training.translation import prepare
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from decoders import LONGEST_SOURCE, Setting
 
-from transformer_lib.fast.linear import PreparedLinear
+from transformer_fast.linear import PreparedLinear
 from transformer_lib.model.config import TransformerConfig
 
 

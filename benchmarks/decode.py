@@ -40,7 +40,7 @@ from transformer_lib.files import write_text
 from transformer_lib.model.config import TransformerConfig
 
 RESULTS = (
-    Path(__file__).parents[1] / "transformer_lib/experiments/results/decode_speed.json"
+    Path(__file__).parents[1] / "transformer_book/experiments/results/decode_speed.json"
 )
 OURS, PEER = "transformer_lib", "Hugging Face Marian"
 CONFIGS = {

@@ -19,7 +19,7 @@ from typing import Any, Self
 import torch
 from tqdm import tqdm
 
-from transformer_lib.fast.allocator import keep_freed_memory
+from transformer_fast.allocator import keep_freed_memory
 
 CPUINFO = Path("/proc/cpuinfo")
 

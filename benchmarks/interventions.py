@@ -3,8 +3,8 @@
     python -m benchmarks.interventions
 
 These are changes that a reader can make on the page "The translator". The results go to
-`transformer_lib/experiments/results/interventions.json`, from which that page draws its
-table. The captions are read from the folder that `load_multi30k` uses.
+`transformer_book/experiments/results/interventions.json`, from which that page draws
+its table. The captions are read from the folder that `load_multi30k` uses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from transformer_lib.interpret.interventions import edit_weights, without_head
 from transformer_lib.pretrained.translator import DEFAULT
 
 RESULTS = (
-    Path(__file__).parents[1] / "transformer_lib/experiments/results/interventions.json"
+    Path(__file__).parents[1]
+    / "transformer_book/experiments/results/interventions.json"
 )
 N_SENTENCES, BATCH = 300, 50
 CROSS = [f"decoder.layers.{i}.cross_attn" for i in range(3)]

@@ -20,8 +20,8 @@ from interleaved import Contestant, describe_machine, medians
 from peers import Marian, TorchTransformer
 from torch import nn
 
+from transformer_fast.training import for_training
 from transformer_lib.data.batches import Batch, make_batch
-from transformer_lib.fast.training import for_training
 from transformer_lib.files import write_text
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
@@ -29,7 +29,7 @@ from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import make_optimizer, set_learning_rate
 
 RESULTS = (
-    Path(__file__).parents[1] / "transformer_lib/experiments/results/train_speed.json"
+    Path(__file__).parents[1] / "transformer_book/experiments/results/train_speed.json"
 )
 MODELS = {
     "transformer_lib": Transformer,

@@ -14,8 +14,8 @@ from nbformat import NotebookNode
 
 from book_tools.notebook_parts import code_cells, outputs, printed_text
 from book_tools.notebooks import stored_text
-from transformer_lib.charts.translator import MIME as TRANSLATOR
-from transformer_lib.diagrams.canvas import MIME as DIAGRAM
+from transformer_book.charts.translator import MIME as TRANSLATOR
+from transformer_book.diagrams.canvas import MIME as DIAGRAM
 
 MAX_BYTES = 500_000
 

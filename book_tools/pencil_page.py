@@ -47,7 +47,7 @@ import math
 
 import torch
 
-from transformer_lib import pencil
+from transformer_book import pencil
 
 torch.set_printoptions(precision=2, sci_mode=False)
 _ = torch.set_grad_enabled(False)  # nothing is trained here"""

@@ -12,7 +12,7 @@ from myst_nb.core.render import MimeData, NbElementRenderer
 from sphinx.application import Sphinx
 
 from book_tools.stored_output import use_renderer
-from transformer_lib.diagrams.canvas import MIME
+from transformer_book.diagrams.canvas import MIME
 
 
 class DiagramRenderer:

@@ -22,7 +22,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 from book_tools.browser_model import write_script
 from book_tools.stored_output import use_renderer
-from transformer_lib.charts.translator import MIME
+from transformer_book.charts.translator import MIME
 from transformer_lib.pretrained.translator import DEFAULT, WEIGHTS, find
 
 FOLDER = "translator"  # in the folder of static files

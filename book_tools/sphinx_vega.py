@@ -22,7 +22,7 @@ from sphinx.util.fileutil import copy_asset
 from sphinx.writers.html5 import HTML5Translator
 
 from book_tools.stored_output import use_renderer
-from transformer_lib.charts.theme import theme_config
+from transformer_book.charts.theme import theme_config
 
 MIME = re.compile(r"application/vnd\.vegalite\.v\d+\+json")
 VEGA = f"vega-{vl_convert.__version__}.js"

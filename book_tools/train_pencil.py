@@ -1,4 +1,4 @@
-"""Train the pencil model and print the weights of `transformer_lib/pencil.py`.
+"""Train the pencil model and print the weights of `transformer_book/pencil.py`.
 
     python -m book_tools.train_pencil [SEED]
 
@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.func import functional_call
 
-from transformer_lib import pencil
+from transformer_book import pencil
 from transformer_lib.model.attention import scaled_dot_product_attention
 
 SEED, STEPS, RATE, DECAY, GUIDE = 60, 2500, 0.02, 6e-4, 0.05

@@ -15,6 +15,8 @@ import torch
 import vl_convert
 from torch import Tensor
 
+from transformer_book.charts import Branch, SentenceMaps
+from transformer_book.charts.theme import theme_config
 from transformer_lib import (
     PRESETS,
     Transformer,
@@ -22,8 +24,6 @@ from transformer_lib import (
     sinusoid_table,
     split_words,
 )
-from transformer_lib.charts import Branch, SentenceMaps
-from transformer_lib.charts.theme import theme_config
 from transformer_lib.evaluation.scores import Score
 
 EN = [*split_words("the animal didn't cross the street because it was tired."), "<eos>"]

@@ -5,7 +5,7 @@ import nbformat
 from book_tools.notebooks import clean
 from book_tools.repository import bootstrap, colab_link
 from book_tools.template import CHECKS_METADATA, SOLUTION_METADATA
-from transformer_lib.diagrams.canvas import MIME as DIAGRAM
+from transformer_book.diagrams.canvas import MIME as DIAGRAM
 
 ADDRESS = "https://github.com/owner/name"
 PAGE_NAME = "counting.ipynb"

@@ -9,10 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer_lib.data.corpora import ParallelCorpus
-from transformer_lib.data.steps import Steps
-from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.experiments.ablation_runs import (
+from transformer_book.experiments.ablation_runs import (
     means,
     plan_steps,
     read_results,
@@ -20,7 +17,7 @@ from transformer_lib.experiments.ablation_runs import (
     train_variant,
     write_results,
 )
-from transformer_lib.experiments.ablations import (
+from transformer_book.experiments.ablations import (
     PAPER,
     SIZES,
     VARIANTS,
@@ -29,6 +26,9 @@ from transformer_lib.experiments.ablations import (
     build,
     find_variant,
 )
+from transformer_lib.data.corpora import ParallelCorpus
+from transformer_lib.data.steps import Steps
+from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.generation.incremental import make_decoder
 from transformer_lib.training.schedule import learning_rate
 from transformer_lib.training.translation import Data

@@ -17,8 +17,8 @@ from small_models import (
 )
 from torch import Tensor
 
-from transformer_lib.fast import search as module
-from transformer_lib.fast.search import settle, top_tokens
+from transformer_fast import search as module
+from transformer_fast.search import settle, top_tokens
 from transformer_lib.generation.beam_search import (
     Beam,
     BeamHypotheses,

@@ -22,6 +22,11 @@ from book_tools.browser_model import (
     write_script,
 )
 from book_tools.toc import ROOT
+from transformer_book.charts.translator import (
+    multiplications,
+    step_multiplications,
+    trace_translation,
+)
 from transformer_lib import (
     GenerationConfig,
     SamplingConfig,
@@ -32,11 +37,6 @@ from transformer_lib import (
     load,
     pad_batch,
     record_attention,
-)
-from transformer_lib.charts.translator import (
-    multiplications,
-    step_multiplications,
-    trace_translation,
 )
 from transformer_lib.data.corpora import load as load_corpus
 from transformer_lib.data.corpora.download import cache_folder

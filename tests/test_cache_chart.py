@@ -4,7 +4,7 @@ import pytest
 import torch
 from drawn_charts import SRC, TGT, TOKENS, drawn, make_model, marks, number, sample
 
-from transformer_lib.charts.cache import BLOCKS, record_cache, tokens_of_keys
+from transformer_book.charts.cache import BLOCKS, record_cache, tokens_of_keys
 from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.interpret.kernels import named_attentions
 from transformer_lib.interpret.recording import record_attention

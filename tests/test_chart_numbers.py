@@ -24,10 +24,10 @@ from drawn_charts import (
     two_models,
 )
 
+from transformer_book.charts.attention import BLOCKS
+from transformer_book.charts.beam_search import FATES
+from transformer_book.charts.variants import SMALLEST
 from transformer_lib import charts, sinusoid_table
-from transformer_lib.charts.attention import BLOCKS
-from transformer_lib.charts.beam_search import FATES
-from transformer_lib.charts.variants import SMALLEST
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.training.loop import learning_rate
 

@@ -37,10 +37,10 @@ from drawn_charts import (
 )
 from PIL import Image
 
+from transformer_book.charts import Branch, mime_bundle
+from transformer_book.charts.theme import theme_config
 from transformer_lib import charts
-from transformer_lib.charts import Branch, mime_bundle
-from transformer_lib.charts.theme import theme_config
-from transformer_lib.palette import DARK, LIGHT
+from transformer_lib.plots.palette import DARK, LIGHT
 
 PHONE = 345  # pixels that a page of 390 leaves to a chart
 
@@ -165,7 +165,7 @@ def test_drawing_libraries_are_imported_only_for_charts_and_plots() -> None:
     code = """
 import sys, transformer_lib
 [getattr(transformer_lib, name) for name in transformer_lib.__all__]
-import transformer_lib.charts.theme
+import transformer_book.charts.theme
 print([m for m in ("altair", "matplotlib", "IPython") if m in sys.modules])
 """
     printed = subprocess.check_output([sys.executable, "-c", code], text=True)

@@ -9,11 +9,11 @@ import pytest
 import torch
 from PIL import Image
 
-from transformer_lib.diagrams import Canvas, model_map
-from transformer_lib.diagrams.alignment import Aligned, alignment_page
-from transformer_lib.diagrams.canvas import COLORS, mime_bundle
-from transformer_lib.diagrams.model_map import PARTS
-from transformer_lib.palette import LIGHT
+from transformer_book.diagrams import Canvas, model_map
+from transformer_book.diagrams.alignment import Aligned, alignment_page
+from transformer_book.diagrams.canvas import COLORS, mime_bundle
+from transformer_book.diagrams.model_map import PARTS
+from transformer_lib.plots.palette import LIGHT
 
 
 def drawn() -> Canvas:

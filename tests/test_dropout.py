@@ -5,8 +5,8 @@ import torch
 from small_models import SRC, make_model
 from torch import nn
 
-from transformer_lib.fast import for_training
-from transformer_lib.fast.dropout import FastDropout, fast_dropout
+from transformer_fast import for_training
+from transformer_fast.dropout import FastDropout, fast_dropout
 from transformer_lib.model.attention import eager_attention, fused_attention
 
 N = 1_000_000

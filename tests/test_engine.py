@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from transformer_lib.fast import caches
-from transformer_lib.fast import linear as linear_module
-from transformer_lib.fast.engine import Engine, make_engine
-from transformer_lib.fast.linear import Int8Linear, PreparedLinear, pairs_saturate
+from transformer_fast import caches
+from transformer_fast import linear as linear_module
+from transformer_fast.engine import Engine, make_engine
+from transformer_fast.linear import Int8Linear, PreparedLinear, pairs_saturate
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.incremental import (
@@ -440,7 +440,7 @@ STRANGERS: dict[str, tuple[Callable[[Transformer], object], str]] = {
 @pytest.mark.parametrize(("change", "reason"), STRANGERS.values(), ids=STRANGERS)
 def test_a_stranger_is_left_to_its_own_modules(change, reason, caplog) -> None:
     model = make_model()
-    with caplog.at_level(logging.DEBUG, logger="transformer_lib.fast"):
+    with caplog.at_level(logging.DEBUG, logger="transformer_fast"):
         assert make_engine(model) is not None
         assert not caplog.records
         change(model)
@@ -470,7 +470,7 @@ def test_a_class_that_was_changed_is_a_stranger(
 ) -> None:
     original = getattr(owner, name)
     monkeypatch.setattr(owner, name, lambda *a, **k: original(*a, **k))
-    with caplog.at_level(logging.DEBUG, logger="transformer_lib.fast"):
+    with caplog.at_level(logging.DEBUG, logger="transformer_fast"):
         assert make_engine(make_model()) is None
     assert f"{owner.__name__} was changed" in caplog.text
 
@@ -488,7 +488,7 @@ def test_surroundings_that_change_operations_are_strange(caplog) -> None:
         reasons.append(make_engine(model))
         return arguments and arguments[0]
 
-    caplog.set_level(logging.DEBUG, logger="transformer_lib.fast")
+    caplog.set_level(logging.DEBUG, logger="transformer_fast")
     with torch.autocast("cpu", torch.bfloat16):
         refused()
     with _Copies():
@@ -521,7 +521,7 @@ def test_other_models_are_strangers() -> None:
 
 
 def test_kernels_of_the_library_and_fast_dropout_are_known() -> None:
-    from transformer_lib.fast.training import for_training
+    from transformer_fast.training import for_training
 
     model = deepcopy(make_model())
     for part in model.modules():

@@ -15,17 +15,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer_book.exercises import full_model, masks, reading
+from transformer_book.exercises.attention import check_softmax
+from transformer_book.exercises.caching import check_cache_size
+from transformer_book.exercises.dialects import check_table, check_unpack
+from transformer_book.exercises.embeddings import check_segments
+from transformer_book.exercises.encoder import check_sorting_network
+from transformer_book.exercises.grading import Feedback, Grader, Seen
+from transformer_book.exercises.masks import check_diagnosis, mystery_attention
+from transformer_book.exercises.multi_head import check_grouped_query
+from transformer_book.exercises.residual import check_connection, check_rms_norm
 from transformer_lib import exercises
-from transformer_lib.exercises import full_model, masks, reading
-from transformer_lib.exercises.attention import check_softmax
-from transformer_lib.exercises.caching import check_cache_size
-from transformer_lib.exercises.dialects import check_table, check_unpack
-from transformer_lib.exercises.embeddings import check_segments
-from transformer_lib.exercises.encoder import check_sorting_network
-from transformer_lib.exercises.grading import Feedback, Grader, Seen
-from transformer_lib.exercises.masks import check_diagnosis, mystery_attention
-from transformer_lib.exercises.multi_head import check_grouped_query
-from transformer_lib.exercises.residual import check_connection, check_rms_norm
 from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.model.attention import (
     MultiHeadAttention,

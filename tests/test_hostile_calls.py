@@ -26,6 +26,8 @@ from hypothesis import strategies as st
 from test_exercises import GRADERS
 
 import transformer_lib as tl
+from transformer_book.exercises.grading import Feedback
+from transformer_book.pencil import ids as pencil_ids
 from transformer_lib.convert.crosswalk import convert_weights, find
 from transformer_lib.convert.masks import convert_mask
 from transformer_lib.convert.positions import sinusoid_halves
@@ -33,12 +35,10 @@ from transformer_lib.data import batches, corpora, texts
 from transformer_lib.data.corpora import LabelledCorpus, ParallelCorpus, grammar
 from transformer_lib.data.steps import Steps
 from transformer_lib.evaluation import accuracy, alignment, resampling, scores
-from transformer_lib.exercises.grading import Feedback
 from transformer_lib.generation.sampling import keep_top_k, keep_top_p
 from transformer_lib.interpret import head_types, interventions, recording
 from transformer_lib.model.embeddings import sinusoids
 from transformer_lib.model.state_dict import average_tensors, load_weights
-from transformer_lib.pencil import ids as pencil_ids
 from transformer_lib.training import loop, loss, recipe, schedule
 
 pytestmark = pytest.mark.slow  # as a whole

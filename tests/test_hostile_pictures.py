@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import transformer_lib as tl
+from transformer_book.charts.attention import SentenceMaps
+from transformer_book.charts.beam_search import Branch
+from transformer_book.charts.masks import mask_cells
+from transformer_book.charts.parts import join_numbers, quoted
+from transformer_book.charts.translator import trace_translation
 from transformer_lib import charts, plots
-from transformer_lib.charts.attention import SentenceMaps
-from transformer_lib.charts.beam_search import Branch
-from transformer_lib.charts.masks import mask_cells
-from transformer_lib.charts.parts import join_numbers, quoted
-from transformer_lib.charts.translator import trace_translation
 from transformer_lib.evaluation.accuracy import Accuracy
 from transformer_lib.evaluation.scores import Score
 from transformer_lib.plots.ratios import plot_ratios

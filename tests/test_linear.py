@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.fast import training
-from transformer_lib.fast.dropout import FastDropout
-from transformer_lib.fast.training import FastLinear, for_training
+from transformer_fast import training
+from transformer_fast.dropout import FastDropout
+from transformer_fast.training import FastLinear, for_training
 from transformer_lib.model.attention import (
     MultiHeadAttention,
     eager_attention,

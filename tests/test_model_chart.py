@@ -4,7 +4,7 @@ import pytest
 import torch
 from drawn_charts import SRC, TGT, TOKENS, drawn, make_model, marks, number, sample
 
-from transformer_lib.charts.model_flow import model_boxes, record_flow
+from transformer_book.charts.model_flow import model_boxes, record_flow
 
 BOXES = model_boxes(2, 3)
 NAMES = [box.name for box in BOXES]

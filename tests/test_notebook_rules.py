@@ -19,7 +19,7 @@ from good_notebook import (
 from book_tools import definitions, notebook_rules
 from book_tools.link_rules import anchors, repeated_labels
 from book_tools.notebooks import clean
-from transformer_lib.diagrams.canvas import MIME as DIAGRAM
+from transformer_book.diagrams.canvas import MIME as DIAGRAM
 
 GLOSSARY = """# Glossary
 

@@ -8,8 +8,8 @@ import torch
 from drawn_charts import contrast, linear_rgb
 
 from book_tools.toc import ROOT
-from transformer_lib.diagrams.canvas import COLORS
-from transformer_lib.palette import BLUE, DARK, GRAY, HIGHLIGHT, LIGHT, Palette
+from transformer_book.diagrams.canvas import COLORS
+from transformer_lib.plots.palette import BLUE, DARK, GRAY, HIGHLIGHT, LIGHT, Palette
 
 # What remains of (red, green, blue) light without one kind of cone: Machado, Oliveira
 # and Fernandes 2009, "A physiologically-based model for simulation of color vision

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from transformer_lib import pencil
+from transformer_book import pencil
 
 SENTENCES = [
     (source.format(german[0], german[1]), f"a {english[0]} plays in the {english[1]}")

@@ -58,7 +58,7 @@ def test_the_page_holds_the_cells_of_the_chapters_in_order(root):
     assert title.source.startswith("# The whole calculation on one page")
     assert "github.com/owner/name" in bootstrap.source
     assert bootstrap.metadata.tags == ["remove-cell"]
-    assert "from transformer_lib import pencil" in imports.source
+    assert "from transformer_book import pencil" in imports.source
     assert [(cell.cell_type, cell.source) for cell in cells] == [
         ("markdown", "## [1. First](01_a.ipynb)"),
         ("code", "x = 7"),

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from transformer_lib import plots
 from transformer_lib.evaluation.accuracy import Accuracy
-from transformer_lib.palette import LIGHT
+from transformer_lib.plots.palette import LIGHT
 
 matplotlib.use("Agg")
 

@@ -14,8 +14,8 @@ from built_site import SITE, stale
 from playwright.sync_api import Page, expect
 
 from book_tools.toc import ROOT
+from transformer_book.charts.translator import PARTS
 from transformer_lib import load
-from transformer_lib.charts.translator import PARTS
 
 if os.environ.get("BOOK_SKIP_BROWSER") == "1":
     pytest.skip("BOOK_SKIP_BROWSER is set", allow_module_level=True)

@@ -1,6 +1,6 @@
-"""The one seam for speed: what `fast` offers, or nothing where `fast` is not there.
+"""The one seam for speed: what `transformer_fast` offers, or nothing without it.
 
-All that the rest of the library knows of `fast` is here. Each function may do nothing;
+All that the library knows of it is here. Each function may do nothing;
 then everything works as before, only slower.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 try:
-    from transformer_lib.fast import (
+    from transformer_fast import (
         for_training,
         keep_freed_memory,
         make_engine,
@@ -19,7 +19,7 @@ try:
         top_tokens,
     )
 except ModuleNotFoundError as error:
-    if not (error.name or "").startswith("transformer_lib.fast"):
+    if not (error.name or "").startswith("transformer_fast"):
         raise
 
     def for_training(model: nn.Module, *_: Any) -> nn.Module:

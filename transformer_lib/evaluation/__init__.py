@@ -1,1 +1,24 @@
 """How good a model is: scores with their uncertainty."""
+
+from transformer_lib.evaluation.accuracy import Accuracy, accuracy
+from transformer_lib.evaluation.alignment import (
+    AlignmentScore,
+    diagonal_links,
+    random_links,
+)
+from transformer_lib.evaluation.resampling import (
+    bleu_counts,
+    bleu_from_counts,
+    bootstrap,
+    draw,
+    interval,
+    paired_bootstrap,
+)
+from transformer_lib.evaluation.scores import (
+    bleu,
+    chrf,
+    exact_match,
+    group_by,
+    nats_per_token,
+    word_overlap,
+)

@@ -10,19 +10,5 @@ from transformer_lib.plots.heatmaps import (
 )
 from transformer_lib.plots.intervals import plot_intervals, plot_spread
 from transformer_lib.plots.lines import plot_bars, plot_histograms, plot_lines
+from transformer_lib.plots.ratios import plot_ratios
 from transformer_lib.plots.theme import use_book_theme
-
-__all__ = [
-    "plot_attention",
-    "plot_attention_heads",
-    "plot_bars",
-    "plot_histograms",
-    "plot_intervals",
-    "plot_lines",
-    "plot_mask",
-    "plot_masks",
-    "plot_matrix",
-    "plot_scores",
-    "plot_spread",
-    "use_book_theme",
-]

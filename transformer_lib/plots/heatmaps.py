@@ -17,7 +17,6 @@ from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
 from transformer_lib.model.checks import check_texts
-from transformer_lib.palette import LIGHT
 from transformer_lib.plots.checks import (
     Tokens,
     as_array,
@@ -25,6 +24,7 @@ from transformer_lib.plots.checks import (
     check_tokens,
     check_weights,
 )
+from transformer_lib.plots.palette import LIGHT
 
 MAX_WRITTEN_CELLS = 100  # more numbers than this would be too small to read
 

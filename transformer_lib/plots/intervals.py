@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from transformer_lib.model.checks import check_kind
-from transformer_lib.palette import LIGHT
 from transformer_lib.plots.checks import as_array
+from transformer_lib.plots.palette import LIGHT
 
 if TYPE_CHECKING:
     from transformer_lib.evaluation.accuracy import Accuracy

@@ -5,7 +5,7 @@ import sys
 import matplotlib.pyplot as plt
 from cycler import cycler
 
-from transformer_lib.palette import LIGHT
+from transformer_lib.plots.palette import LIGHT
 
 _DASHES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1)), (0, (3, 1)))
 

@@ -20,5 +20,3 @@ from transformer_lib.data.corpora.grammar.examples import (
     load_grammar,
     translate,
 )
-
-__all__ = ["Example", "explain", "generate", "load_grammar", "translate"]

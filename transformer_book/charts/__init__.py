@@ -1,0 +1,31 @@
+"""Interactive charts, with a still picture of each for everywhere else.
+
+    from transformer_book.charts import attention_explorer, show
+
+    show(attention_explorer(maps, q_tokens, k_tokens), alt="Heat map of …")
+
+Each function returns an Altair chart, and `show` displays it. A chart carries all its
+numbers, so it works in a web page without a kernel or a network. The numbers of a map
+are stored as text ("0.25 0.75"), which keeps a notebook small; the chart splits it.
+"""
+
+from transformer_book.charts.attention import (
+    SentenceMaps,
+    attention_explorer,
+    divisor_explorer,
+    head_type_explorer,
+    sentence_explorer,
+)
+from transformer_book.charts.batches import batch_explorer
+from transformer_book.charts.beam_search import Branch, beam_tree
+from transformer_book.charts.cache import cache_explorer, tokens_of_keys
+from transformer_book.charts.depth import depth_explorer
+from transformer_book.charts.masks import mask_explorer
+from transformer_book.charts.model import model_explorer
+from transformer_book.charts.parts import mime_bundle, show
+from transformer_book.charts.positions import position_explorer
+from transformer_book.charts.schedule import schedule_explorer
+from transformer_book.charts.scores import score_explorer
+from transformer_book.charts.similarity import similarity_explorer
+from transformer_book.charts.translator import show_part, trace_translation
+from transformer_book.charts.variants import difference_explorer

@@ -1,0 +1,262 @@
+"""The whole model as a drawing: click a box, see what goes in and what comes out.
+
+Every number comes from one forward pass of a real model on one sentence pair. The
+wiring is the paper's: post-norm layers, and the memory goes to every decoder layer.
+"""
+
+from collections.abc import Sequence
+
+import altair
+from torch import Tensor
+
+from transformer_book.charts import parts
+from transformer_book.charts.model_flow import Box, model_boxes, record_flow
+from transformer_lib.model.checks import check_kind, check_texts
+from transformer_lib.model.transformer import Transformer
+from transformer_lib.plots.palette import GRAY, HIGHLIGHT, LIGHT
+
+CENTER = {"source": 26, "target": 74}  # of each column of boxes, in percent
+HALF, BYPASS, NAME, GUTTER = 18, 20.5, 24, 50  # from a center; memory line
+WIDTH, ROW = 262, 28  # of the drawing and of one row of boxes, in pixels
+LABEL = 52  # room for the name of a token, in pixels
+SHADES = {"attention": 0.4, "feed-forward": 0.26}  # what a box does -> its opacity
+COUNTED = {  # what rows and columns of an array stand for
+    "source": "source tokens",
+    "target": "target tokens",
+    "feature": "features",
+    "token": "vocabulary",
+    "id": "the id",
+}
+
+
+def model_explorer(
+    model: Transformer,
+    src: Tensor,
+    tgt_in: Tensor,
+    tokens: tuple[Sequence[str], Sequence[str]],
+    vocabulary: Sequence[str],
+) -> altair.VConcatChart:
+    """Draw the model; a click on a box shows its shapes, and its numbers as a heat map.
+
+    Args:
+        model: post-norm, in evaluation mode.
+        src: (1, src_len), ids.
+        tgt_in: (1, tgt_len), ids.
+        tokens: src_len and tgt_len names.
+        vocabulary: tgt_vocab_size names.
+
+    Raises:
+        ValueError: another count of names, or what `record_flow` refuses.
+    """
+    check_kind((tuple, list), tokens=tokens)
+    if len(tokens) != 2:
+        raise ValueError(f"tokens must be 2 lists, not {len(tokens)}")
+    for name, given in zip(("source", "target"), tokens, strict=True):
+        check_texts(f"tokens of the {name}", given)
+    check_texts("vocabulary", vocabulary)
+    flow = record_flow(model, src, tgt_in)
+    names = {"source": tokens[0], "target": tokens[1], "token": vocabulary}
+    sizes = (src.size(1), tgt_in.size(1), model.config.tgt_vocab_size)
+    for (kind, given), size in zip(names.items(), sizes, strict=True):
+        if len(given) != size:
+            raise ValueError(f"{size} {kind} ids, but {len(given)} names for them")
+    boxes = model_boxes(len(model.encoder.layers), len(model.decoder.layers))
+    rows, cards, axes = [], [], {}
+    for box in boxes:
+        inputs = [f"in: {k} {tuple(flow[n].shape)}" for k, n in box.inputs.items()]
+        card = {"about": [box.name, *inputs, f"out: {tuple(flow[box.name].shape)}"]}
+        arrays = {"output": flow[box.name][0].reshape(len(names[box.side]), -1)}
+        ordinals = ("first input", "second input")
+        for ordinal, name in zip(ordinals, box.inputs.values(), strict=False):
+            card[ordinal] = f"{name}, output"
+        weights = flow.get(f"{box.name}, weights")
+        if weights is not None:
+            card["about"].append(f"weights: {tuple(weights.shape)}")
+            arrays |= {f"weights of head {h}": w for h, w in enumerate(weights[0])}
+        for kind, array in arrays.items():
+            card[kind] = f"{box.name}, {kind}"
+            axes[card[kind]] = [box.side, *_columns(box, kind)]
+            values = "; ".join(parts.join_numbers(line) for line in array)
+            rows.append({"of": card[kind], "values": values})
+        card["about"] += [" "] * (5 - len(card["about"]))  # always as many lines
+        cards.append(card)
+    kinds = [f"weights of head {head}" for head in range(model.config.n_heads)]
+    params = [
+        parts.fixed("cards", cards),
+        parts.fixed("axes", axes),
+        parts.fixed("counted", COUNTED),
+        parts.fixed("names", {kind: list(given) for kind, given in names.items()}),
+        parts.select("numbers", ["output", "first input", "second input", *kinds]),
+    ]
+    chart = altair.vconcat(_drawing(boxes), _heat_map(), spacing=24)
+    columns = [("of", "what"), ("values", "numbers, token by token")]
+    return parts.finish(chart, rows, params, columns)
+
+
+def _columns(box: Box, kind: str) -> tuple[str, int]:
+    """Say what the columns of an array count, and how large its numbers get."""
+    if kind != "output":
+        return "source" if box.label == "cross-attention" else box.side, 1
+    if box.name in ("lm_head", "softmax"):
+        return "token", 1 if box.name == "softmax" else 3
+    return "id" if box.name.endswith("ids") else "feature", 3
+
+
+def _drawing(boxes: list[Box]) -> altair.LayerChart:
+    """Boxes and arrows; the encoder left, the decoder right, computed upwards."""
+    top = max(box.row for box in boxes) + 0.5
+    view = altair.Chart(width=WIDTH, height=ROW * (top + 0.5)).encode(
+        x=altair.X("x:Q", axis=None).scale(domain=[0, 100], nice=False),
+        y=altair.Y("y:Q", axis=None).scale(domain=[-0.5, top], nice=False),
+    )
+
+    def of(rows: list[dict]) -> altair.Chart:
+        return view.properties(data=altair.Data(values=rows))
+
+    chosen = altair.selection_point(
+        name="box",
+        fields=["q"],
+        on="click[event.item && event.item.datum.label]",
+        value=1,
+        bind=altair.binding_select(
+            options=list(range(len(boxes))),
+            labels=[box.name for box in boxes],
+            name="box",
+        ),
+    )
+    paths, heads = _wires(boxes)
+    rectangles = of(
+        [
+            {"q": q, "name": box.name, "label": box.label, "fill": _fill(box)}
+            | {"x": CENTER[box.side], "y": box.row}
+            | {"left": CENTER[box.side] - HALF, "right": CENTER[box.side] + HALF}
+            | {"low": box.row - 0.35, "high": box.row + 0.35}
+            for q, box in enumerate(boxes)
+        ]
+    )
+    wires = []
+    for kind, style in (
+        ("other", {"color": GRAY}),
+        ("memory", {"style": "memory mark"}),
+    ):
+        dash = [5, 4] if kind == "memory" else [1, 0]
+        wires += [
+            of([row for row in paths if row["kind"] == kind])
+            .mark_line(strokeDash=dash, **style)
+            .encode(detail="line:N", order="i:Q"),
+            of([row for row in heads if row["kind"] == kind])
+            .mark_point(shape="triangle", filled=True, size=36, opacity=1, **style)
+            .encode(angle=altair.Angle("turn:Q", scale=None)),
+        ]
+    return altair.layer(
+        *wires,
+        rectangles.mark_rect(cursor="pointer", cornerRadius=4)
+        .encode(
+            x=altair.X("left:Q", axis=None),
+            x2="right:Q",
+            y=altair.Y("low:Q", axis=None),
+            y2="high:Q",
+            color=altair.Color("fill:N", scale=None),
+            stroke=altair.condition(
+                chosen, altair.value(HIGHLIGHT), altair.value(GRAY)
+            ),
+            strokeWidth=altair.condition(chosen, altair.value(3), altair.value(1)),
+            tooltip=parts.tooltip("name"),
+        )
+        .properties(name="boxes")
+        .add_params(chosen),
+        rectangles.mark_text(fontSize=11).encode(text="label:N"),
+        of(_layer_titles(boxes))
+        .mark_text(fontSize=11, angle=270)
+        .encode(text="label:N"),
+    )
+
+
+def _wires(boxes: list[Box]) -> tuple[list[dict], list[dict]]:
+    """Return the points of all lines between boxes, and their arrowheads."""
+    center = {box.name: (CENTER[box.side], box.row) for box in boxes}
+    paths, heads = [], []
+
+    def wire(*points: tuple[float, float], kind: str = "other") -> None:
+        line = {"line": len(heads), "kind": kind}
+        paths.extend(
+            {**line, "i": i, "x": x, "y": y} for i, (x, y) in enumerate(points)
+        )
+        (x, y), (end, top) = points[-2:]
+        turn = 0 if top > y else 90 if end > x else 270
+        heads.append({"kind": kind, "x": end, "y": top, "turn": turn})
+
+    for box in boxes:
+        x, y = center[box.name]
+        for role, source in box.inputs.items():
+            x0, y0 = center[source]
+            if "memory" in role:  # up, over to the gutter, then into the box
+                turn = y0 + 0.55
+                path = (x0, y0 + 0.35), (x0, turn), (GUTTER, turn), (GUTTER, y)
+                wire(*path, (x - HALF - 1, y), kind="memory")
+            elif y - y0 == 1:
+                wire((x, y0 + 0.35), (x, y - 0.37))
+            else:  # past the sub-layer, on the outer side
+                side = BYPASS if box.side == "target" else -BYPASS
+                path = (x, y0 + 0.5), (x + side, y0 + 0.5), (x + side, y)
+                wire(*path, (x + side * (HALF + 1) / BYPASS, y))
+    return paths, heads
+
+
+def _layer_titles(boxes: list[Box]) -> list[dict]:
+    """Name each layer beside the middle of its boxes."""
+    layers: dict[tuple[str, str], list[int]] = {}
+    for box in boxes:
+        if ": " in box.name:
+            layers.setdefault((box.name.split(":")[0], box.side), []).append(box.row)
+    return [
+        {"label": f"{layer[:-2]} layer {layer[-1]}", "y": sum(rows) / len(rows)}
+        | {"x": CENTER[side] + (NAME if side == "target" else -NAME)}
+        for (layer, side), rows in layers.items()
+    ]
+
+
+def _fill(box: Box) -> str:
+    """Color a box by its side, the more the more it computes; for any page."""
+    share = next((s for word, s in SHADES.items() if word in box.label), 0.12)
+    return LIGHT.roles[box.side] + f"{round(255 * share):02X}"
+
+
+def _heat_map() -> altair.LayerChart:
+    """Numbers of the chosen box: tokens down, columns across."""
+    card = "cards[box.q ? box.q[0] : 0]"
+    shown = f"{card}[numbers]"
+
+    def label(axis: int, index: str) -> str:
+        kind = f"axes[{shown}][{axis}]"
+        return f"{shown} && names[{kind}] ? names[{kind}][{index}] : {index}"
+
+    cells = altair.Chart(width=WIDTH, height=170).transform_filter(
+        f"datum.of == {shown}"
+    )
+    cells = parts.split_field(cells, "values", "; ", "line", "q")
+    cells = parts.split_numbers(cells, "line", "value").transform_calculate(
+        token=label(0, "datum.q"), column=label(1, "datum.k")
+    )
+    # Room for the longest label, so that nothing moves from one choice to the next.
+    room = {"minExtent": LABEL, "labelLimit": LABEL, "ticks": False}
+    x = altair.Axis(labelExpr=label(1, "datum.value"), labelAngle=-90, **room)
+    y = altair.Axis(labelExpr=label(0, "datum.value"), **room)
+    cells = cells.encode(
+        x=altair.X("k:O", title=None, axis=x), y=altair.Y("q:O", title=None, axis=y)
+    )
+    limit = f"({shown} ? axes[{shown}][2] : 3)"
+    ends = [altair.ExprRef(f"{sign} * {limit}") for sign in (-1, 1)]
+    rectangles = cells.mark_rect(style="tile").encode(
+        color=parts.signed_shade("value", *ends),
+        tooltip=parts.tooltip("token", "column", value=".3~f"),
+    )
+    ids = cells.transform_filter(f"axes[{shown}][1] == 'id'").mark_text()
+    rows, columns = (f"counted[axes[{shown}][{axis}]]" for axis in (0, 1))
+    below = (
+        f"{shown} ? 'shown: ' + {shown} + '|rows: ' + {rows} + ', columns: ' + "
+        f"{columns} : 'this box has no ' + numbers + '| '"
+    )
+    lines = altair.ExprRef(f"split(join({card}.about, '|') + '|' + ({below}), '|')")
+    title = altair.Title(lines, anchor="start", offset=12)
+    return altair.layer(rectangles, ids.encode(text="number:N"), title=title)

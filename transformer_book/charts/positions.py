@@ -1,0 +1,81 @@
+"""A chart of positional encodings: their waves, and how similar positions are."""
+
+import altair
+from numpy.typing import ArrayLike
+
+from transformer_book.charts import parts
+from transformer_lib.plots.checks import as_array
+
+
+def position_explorer(table: ArrayLike) -> altair.VConcatChart:
+    """See positional encodings as curves, and compare a position with all others.
+
+    Args:
+        table: (n_positions, d_model), d_model even.
+
+    Raises:
+        ValueError: wrong rank, or an odd d_model.
+    """
+    array = as_array(table, 2, "table")
+    n_positions, d_model = array.shape
+    if d_model % 2:
+        raise ValueError(f"d_model must be even to form pairs, not {d_model}")
+    dots = array @ array.T  # (n_positions, n_positions)
+    texts = zip(
+        map(parts.join_numbers, array), map(parts.join_numbers, dots), strict=True
+    )
+    rows = [
+        {"position": position, "values": values, "dots": products}
+        for position, (values, products) in enumerate(texts)
+    ]
+    params = [
+        parts.slider("pair", "pair of dimensions", 0, d_model // 2 - 1),
+        parts.slider("chosen", "position", 0, n_positions - 1, n_positions // 2),
+    ]
+    across = altair.Scale(domain=[-0.5, n_positions - 0.5], nice=False)
+    x = altair.X("position:Q", scale=across).axis(grid=False)
+    view = altair.Chart(width=parts.WIDTH, height=parts.HEIGHT)
+    at_chosen = view.transform_filter("datum.position == chosen")
+
+    bound = float(abs(array).max())
+    legend = altair.Legend(
+        title=None,
+        orient="top",
+        symbolType="stroke",
+        labelExpr="'dimension ' + (2 * pair + (datum.value == 'odd' ? 1 : 0))",
+    )
+    curves = (
+        view.transform_calculate(
+            even="toNumber(split(datum.values, ' ')[2 * pair])",
+            odd="toNumber(split(datum.values, ' ')[2 * pair + 1])",
+        )
+        .transform_fold(["even", "odd"], as_=["dimension", "value"])
+        .mark_line()
+        .encode(
+            x=x,
+            y=altair.Y("value:Q").scale(domain=[-bound, bound]),
+            color=altair.Color("dimension:N", legend=legend),
+            strokeDash=altair.StrokeDash("dimension:N", legend=legend),
+        )
+    )
+    marker = at_chosen.mark_rule(strokeWidth=1.5).encode(x=x)
+    bars = (
+        parts.split_numbers(at_chosen, "dots", "dot")
+        .mark_bar(width=max(1, 200 // n_positions))
+        .encode(
+            x=altair.X("k:Q", title="other position", scale=across).axis(grid=False),
+            y=altair.Y("dot:Q", title="dot product").scale(
+                domain=[min(0.0, float(dots.min())), float(dots.max())]
+            ),
+            tooltip=[
+                altair.Tooltip("k:Q", title="position"),
+                altair.Tooltip("dot:Q", title="dot product"),
+            ],
+        )
+    )
+    columns = [
+        "position",
+        ("values", "values of dimensions 0, 1, …"),
+        ("dots", "dot products with positions 0, 1, …"),
+    ]
+    return parts.finish(altair.vconcat(curves + marker, bars), rows, params, columns)

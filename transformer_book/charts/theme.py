@@ -1,0 +1,40 @@
+"""Colors, fonts and styles of the interactive charts, on light and on dark pages."""
+
+from typing import Any
+
+from transformer_lib.plots.palette import DARK, GRAY, HIGHLIGHT, LIGHT
+
+
+def theme_config(dark: bool = False) -> dict[str, Any]:
+    """Return Vega-Lite's settings for the light or the dark page.
+
+    Charts name styles: "tile" and "frame" for cells, "query" for the axis of queries,
+    "memory mark" for lines that carry the memory, and so on for each role.
+    """
+    colors = DARK if dark else LIGHT
+    text = {"labelColor": colors.ink, "titleColor": colors.ink}
+    text |= {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}
+    text["labelLimit"] = 90
+    styles = {f"{role} mark": {"color": color} for role, color in colors.roles.items()}
+    for role, color in colors.roles.items():
+        styles[role] = {"titleColor": color, "titleFontWeight": "bold"}
+    styles["tile"] = {"stroke": GRAY, "strokeWidth": 0.4}
+    styles["frame"] = {"color": HIGHLIGHT, "strokeWidth": 2}
+    return {
+        "background": "transparent" if dark else colors.page,
+        "font": "DejaVu Sans, sans-serif",
+        "axis": {**text, "domainColor": colors.line, "gridColor": colors.line},
+        "legend": text,
+        "mark": {"color": colors.series[0]},
+        "range": {
+            "category": list(colors.series),
+            "ordinal": [colors.shown, colors.hidden],
+            "heatmap": list(colors.weights),
+            "diverging": list(colors.signed),
+        },
+        "rule": {"color": colors.ink},
+        "text": {"color": colors.ink},
+        "title": {"color": colors.ink, "fontSize": 12, "fontWeight": "normal"},
+        "view": {"stroke": None},
+        "style": styles,
+    }

@@ -1,0 +1,74 @@
+"""Drawn diagrams in one visual language: the map of the model, and each chapter's own.
+
+    from transformer_book.diagrams import draw_map
+
+    draw_map("encoder self-attention", "cross-attention")
+
+Source, target, memory, query, key and value have the same colors everywhere.
+"""
+
+from transformer_book.diagrams.alignment import Aligned, show_alignments
+from transformer_book.diagrams.attention import all_queries, lookups, one_query
+from transformer_book.diagrams.batches import (
+    batch_tensors,
+    component_split,
+    filled,
+    joining,
+    pipeline,
+    shifted_rows,
+)
+from transformer_book.diagrams.caching import (
+    beams_move,
+    one_step,
+    repeated_rows,
+    reserved_room,
+    two_caches,
+)
+from transformer_book.diagrams.canvas import Canvas
+from transformer_book.diagrams.classifier import pipeline_diagram, pooling_diagram
+from transformer_book.diagrams.decoder import (
+    decoder_layer,
+    look_across,
+    one_memory,
+    shifting_right,
+)
+from transformer_book.diagrams.embeddings import clocks, lookup, token_plus_position
+from transformer_book.diagrams.encoder import (
+    detour_diagram,
+    layer_diagram,
+    stack_diagram,
+)
+from transformer_book.diagrams.full_model import cost_bars, one_matrix, shape_flow
+from transformer_book.diagrams.generation import (
+    loop_diagram,
+    rows_diagram,
+    tree_diagram,
+)
+from transformer_book.diagrams.model_map import draw_map, model_map
+from transformer_book.diagrams.multi_head import head_split, multi_head_layer
+from transformer_book.diagrams.other_code import (
+    carry_diagram,
+    conventions_diagram,
+    split_diagram,
+)
+from transformer_book.diagrams.quality import (
+    clipping_diagram,
+    comparison_diagram,
+    pairing_diagram,
+)
+from transformer_book.diagrams.reading import (
+    links_diagram,
+    map_size_diagram,
+    two_names_diagram,
+)
+from transformer_book.diagrams.residual import (
+    layer_and_batch_norm,
+    position_wise,
+    residual_stream,
+    two_orders,
+)
+from transformer_book.diagrams.training import (
+    smoothed_label,
+    teacher_forcing,
+    training_cycle,
+)

@@ -1,0 +1,220 @@
+"""Graders of the chapter on masks."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from transformer_book.exercises.grading import Grader, Seen
+from transformer_lib.model.masks import causal_mask, padding_mask
+
+MISTAKES = ("correct", "no mask", "inverted", "off by one", "after softmax")
+
+
+def _all_pairs(length):
+    return torch.ones(length, length, dtype=torch.bool)
+
+
+def _mistakes_with(solution):
+    """Mistakes in any causal mask."""
+    return {
+        "the axis for the heads is missing; the batch axis would be mistaken for it.": (
+            lambda *given: solution(*given)[:, 0]
+        ),
+        "the mask is inverted; True must mean that the query may attend.": (
+            lambda *given: ~solution(*given)
+        ),
+        "the future is not hidden; join both conditions with &.": (
+            partial(solution, causal=_all_pairs)
+        ),
+        "the diagonal is hidden; a query may attend to its own position.": (
+            partial(solution, causal=lambda length: causal_mask(length).tril(-1))
+        ),
+        "each query also sees the next position; keep j <= i only.": (
+            partial(solution, causal=lambda length: _all_pairs(length).tril(1))
+        ),
+        "queries see the future, not the past; rows are queries, columns are keys.": (
+            partial(solution, causal=lambda length: causal_mask(length).T)
+        ),
+    }
+
+
+def _target_mask(ids, pad_id, causal=causal_mask):
+    return padding_mask(ids, pad_id) & causal(ids.size(1))
+
+
+# One row has its padding on the left, where the causal mask doesn't hide it.
+_IDS = [[4, 9, 6, 8, 5], [9, 9, 4, 6, 7], [4, 6, 5, 9, 9]]
+
+check_target_mask = Grader(
+    "ids (batch, length), pad_id -> boolean mask of the decoder's self-attention "
+    "(batch, 1, length, length), True = may attend",
+    cases=lambda: [(torch.tensor(_IDS), 9)],
+    solution=_target_mask,
+    right="Padding and the future are hidden as keys, and every query is left alone.",
+    mistakes={
+        **_mistakes_with(_target_mask),
+        "padding is not hidden; join both masks with &.":
+            lambda ids, pad_id: causal_mask(5).expand(3, 1, 5, 5),
+        "the two masks are joined with | (or); a key must be real and not in the "
+        "future, so join them with &.":
+            lambda ids, pad_id: padding_mask(ids, pad_id) | causal_mask(5),
+        "the rows of padding queries are hidden too; hide keys only, or you get rows "
+        "with no key left.":
+            lambda ids, pad: _target_mask(ids, pad) & padding_mask(ids, pad).mT,
+        "the padding mask hides rows (queries); it has to hide columns (keys).":
+            lambda ids, pad: padding_mask(ids, pad).mT & causal_mask(5),
+    },
+)  # fmt: skip
+
+
+def _window_mask(length, window):
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    return (j <= i) & (i - j < window)
+
+
+check_window_mask = Grader(
+    "length, window -> boolean (length, length): query i may attend to its own "
+    "position and the window - 1 positions before it",
+    cases=lambda: [(6, 3), (4, 1), (3, 5)],
+    solution=_window_mask,
+    right="Each query sees the last `window` positions, its own included.",
+    mistakes={
+        "the mask is inverted; True must mean that the query may attend.":
+            lambda length, window: ~_window_mask(length, window),
+        "the window is one position too wide; it counts the query's own position.":
+            lambda length, window: _window_mask(length, window + 1),
+        "the window is one position too narrow; it counts the query's own position.":
+            lambda length, window: _window_mask(length, window - 1),
+        "the window reaches into the future; keep j <= i as well.":
+            lambda length, window:
+                _window_mask(length, window) | _window_mask(length, window).T,
+        "the window looks ahead instead of back; row = query, column = key.":
+            lambda length, window: _window_mask(length, window).T,
+        "there is no window; this is the plain causal mask.":
+            lambda length, window: causal_mask(length),
+        "these are the positions outside the window; keep the ones inside it.":
+            lambda length, window: causal_mask(length) & ~_window_mask(length, window),
+    },
+)  # fmt: skip
+
+
+def _same_sentence(segments):
+    return segments[:, None, :, None] == segments[:, None, None, :]
+
+
+def _packed_mask(segments, causal=causal_mask):
+    return _same_sentence(segments) & causal(segments.size(1))
+
+
+check_packed_mask = Grader(
+    "segments (batch, length), the number of the sentence that each token belongs to "
+    "-> boolean causal mask (batch, 1, length, length)",
+    cases=lambda: [
+        (torch.tensor([[1, 1, 1, 2, 2, 2, 2], [1, 2, 2, 3, 3, 1, 1]]),),
+    ],
+    solution=_packed_mask,
+    right="Several sentences share a row, and none of them sees another.",
+    mistakes={
+        **_mistakes_with(_packed_mask),
+        "sentences still see each other; compare the segments of query and key.":
+            lambda segments: causal_mask(7).expand(2, 1, 7, 7),
+        "the two conditions are joined with | (or); both must hold, so use &.":
+            lambda segments: _same_sentence(segments) | causal_mask(7),
+        "a sentence also sees sentences with smaller numbers; compare with ==.":
+            lambda s: (s[:, None, :, None] >= s[:, None, None]) & causal_mask(7),
+    },
+)  # fmt: skip
+
+_FLAWS = {
+    "A": "off by one",
+    "B": "after softmax",
+    "C": "correct",
+    "D": "no mask",
+    "E": "inverted",
+}
+
+
+def mystery_attention(name: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """Return an attention function with a hidden flaw, or without one.
+
+    Args:
+        name: "A", "B", "C", "D" or "E".
+
+    Returns:
+        A function of query (q_len, d), memory (k_len, d), whose rows are keys and
+        values, and mask (q_len, k_len), True = may attend. It returns (q_len, d).
+
+    Raises:
+        ValueError: there is no function with that name.
+    """
+    if name not in _FLAWS:
+        raise ValueError(f"name must be one of {', '.join(_FLAWS)}, not {name!r}")
+    flaw = _FLAWS[name]
+
+    def attention(query: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+        scores = query @ memory.T / math.sqrt(query.size(-1))
+        if flaw == "after softmax":
+            return (scores.softmax(dim=-1) * mask) @ memory
+        hidden = {
+            "correct": ~mask,
+            "no mask": torch.zeros_like(mask),
+            "inverted": mask,
+            "off by one": ~(mask | mask.roll(1, dims=-1)),
+        }[flaw]
+        return scores.masked_fill(hidden, -1e9).softmax(dim=-1) @ memory
+
+    return attention
+
+
+def _diagnose(given):
+    """All five diagnoses, "?" where there is none; None if nothing is diagnosed."""
+    if not isinstance(given, dict):
+        return given
+    found = {name: given.get(name) for name in _FLAWS}
+    found = {name: "?" if it in (None, "", ...) else it for name, it in found.items()}
+    return found if {*found.values()} != {"?"} else None
+
+
+def _first(condition):
+    """Name the first function whose diagnosis meets the condition."""
+    return lambda given: next((name for name in _FLAWS if condition(name, given)), None)
+
+
+def _missed(given):
+    return [name for name in _FLAWS if given[name] != _FLAWS[name]]
+
+
+def _find_confused(given):
+    """Two functions mistaken for each other: no mask, and a mask after softmax."""
+    found = {given[name] for name in _missed(given)}
+    return (
+        " and ".join(_missed(given)) if found == {"no mask", "after softmax"} else None
+    )
+
+
+check_diagnosis = Grader(
+    '"A" to "E" -> one of MISTAKES, what the reader found out about each function',
+    cases=lambda: [()],
+    run=_diagnose,
+    solution=_FLAWS,
+    right="You got all five by testing what each function does with its mask.",
+    mistakes={
+        "{} has no diagnosis yet.":
+            Seen(_first(lambda name, given: given[name] == "?"), _FLAWS | {"A": "?"}),
+        "the diagnosis of {} must be one of: " + ", ".join(MISTAKES) + ".":
+            Seen(_first(lambda name, given: given[name] not in MISTAKES),
+                 _FLAWS | {"A": "broken"}),
+        "{}: in both, every key changes every output. Try a memory of ones: if the "
+        "weights sum to 1, every output is 1.":
+            Seen(_find_confused, _FLAWS | {"B": "no mask", "D": "after softmax"}),
+        "{} is not correct: compare its influence with the mask.":
+            Seen(_first(lambda name, given: given[name] == "correct" != _FLAWS[name]),
+                 _FLAWS | {"B": "no mask", "D": "after softmax", "A": "correct"}),
+        "{}: look again at which keys change which outputs.":
+            Seen(lambda given: ", ".join(_missed(given)) or None,
+                 _FLAWS | {"E": "off by one"}),
+    },
+)  # fmt: skip
