@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from book_tools.chromium import find_browser
+from book_tools.browser import find_browser
 from book_tools.sphinx_translator import LATE
 from transformer_lib.pretrained.translator import DEFAULT
 

@@ -22,7 +22,7 @@ import yaml
 from lxml.html import HtmlElement, builder
 from playwright.sync_api import sync_playwright
 
-from book_tools.chromium import HELP, find_browser
+from book_tools.browser import find_browser
 from book_tools.toc import ROOT, pages
 
 SITE = ROOT / "_build" / "html"
@@ -171,8 +171,6 @@ def print_book(book: HtmlElement, site: Path, path: Path) -> None:
     Raises:
         RuntimeError: there is no browser, or a file that the document names is missing.
     """
-    if not (browser_path := find_browser()):
-        raise RuntimeError(HELP)
     missing: list[str] = []
     with (
         tempfile.NamedTemporaryFile("wb", suffix=".html", dir=site) as file,
@@ -181,7 +179,7 @@ def print_book(book: HtmlElement, site: Path, path: Path) -> None:
         file.write(lxml.html.tostring(book, doctype="<!doctype html>"))
         file.flush()
         browser = playwright.chromium.launch(
-            executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"]
         )
         page = browser.new_page(color_scheme="light", reduced_motion="reduce")
         page.on("requestfailed", lambda request: missing.append(request.url))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from book_tools.chromium import find_browser
+from book_tools.browser import find_browser
 from book_tools.page_rules import visit
 from book_tools.toc import ROOT
 

@@ -71,6 +71,7 @@ def visit_part(writer: HTML5Translator, node: part) -> None:
             for name, path in writer.builder.app.translator_late.items()
         },
         "size": writer.builder.app.translator_size,
+        "config": writer.builder.app.translator_config,
         **stored["options"],
     }
     data = "".join(
@@ -98,6 +99,7 @@ def write_model(app: Sphinx) -> None:
         return
     target = Path(app.outdir) / "_static" / FOLDER / f"{DEFAULT}.js"
     weights = find(DEFAULT) / WEIGHTS
+    app.translator_config = (find(DEFAULT) / "config.json").read_text(encoding="utf-8")
     if not target.exists() or target.stat().st_mtime < weights.stat().st_mtime:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_script(DEFAULT, target)

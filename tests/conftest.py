@@ -1,21 +1,43 @@
 """A browser for the tests that look at pages: cut off from the network, and watched."""
 
+import os
+from pathlib import Path
+
+import matplotlib
 import pytest
 from built_site import SITE
 from file_server import serving_folder
 
-from book_tools.chromium import HELP, find_browser
+from book_tools.browser import find_browser
+
+# The fonts that a page meets: those of Matplotlib, the same on every machine.
+FONTS = """<fontconfig><dir>{folder}</dir><cachedir>{cache}</cachedir><selectfont>
+<rejectfont><glob>*</glob></rejectfont><acceptfont><glob>*/{kind}*</glob></acceptfont>
+</selectfont></fontconfig>"""
 
 
 @pytest.fixture(scope="session")
-def browser_type_launch_args(browser_type_launch_args):
-    if not (path := find_browser()):
-        pytest.fail(HELP)
-    return {
-        **browser_type_launch_args,
-        "executable_path": path,
-        "args": ["--no-sandbox", "--disable-gpu"],
-    }
+def launch(browser_type, tmp_path_factory):
+    """Start the browser of this machine with one kind of fonts: DejaVu, STIX, cm."""
+
+    def start(kind="DejaVu"):
+        cache = tmp_path_factory.mktemp("fonts")
+        folder = Path(matplotlib.get_data_path(), "fonts", "ttf")
+        settings = cache / "fonts.conf"
+        settings.write_text(FONTS.format(folder=folder, cache=cache, kind=kind))
+        return browser_type.launch(
+            executable_path=find_browser(),
+            args=["--no-sandbox", "--disable-gpu"],
+            env={**os.environ, "FONTCONFIG_FILE": str(settings)},
+        )
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def browser(launch):
+    with launch() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

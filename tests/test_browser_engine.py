@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from other_browser import find_firefox, run_in_firefox
 from torch import Tensor
 
 from benchmarks.interventions import intervene, target_mask, write
@@ -588,56 +587,3 @@ def test_all_of_multi30k_becomes_the_same_tokens(engine, translator) -> None:
     texts = [text for part in (corpus.train, corpus.valid, corpus.test)
              for pair in part for text in pair]  # fmt: skip
     assert compare_texts(engine(TOKENIZE, texts), translator.tokenizer, texts) == 0
-
-
-# --- another browser -------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not find_firefox(), reason="Firefox is not installed")
-@pytest.mark.parametrize("as_file", [False, True], ids=["http", "file"])
-def test_firefox_computes_the_same(translator, sentences, tmp_path, as_file) -> None:
-    """Passes with every set of edits, both searches on 200 sentences, odd strings."""
-    tokenizer, model = translator.tokenizer, translator.model
-    rows = [tokenizer.encode(text) for text in sentences]
-    rows = rows[:10] if as_file else rows
-    src = tokenizer.encode(CAPTIONS[2])
-    tgt_in = [1, *tokenizer.encode("A woman in a red hat reads.", eos=False)]
-    edits = [{}, *EDITS]
-    script = tmp_path / "model.js"
-    write_script(NAME, script)
-    found = run_in_firefox(
-        [STATIC / "engine.js", STATIC / "tasks.js", script],
-        f"""const E = transformer_engine();
-        const {{ model, tokenizer }} = E.finish(E.load(data));
-        const pass = (x) => {{ {PASS} }}, pieces = (x) => {{ {TOKENIZE} }};
-        {SEARCH}
-        return {{
-          passes: x.edits.map((edits) => pass({{ ...x, edits }})),
-          greedy: x.rows.map(([ids, max_len]) => E.finish(
-            E.greedy_decode(model, ids, {{bos_id: 1, eos_id: 2, max_len}}))),
-          beams: x.rows.map(run),
-          pieces: pieces(x.texts),
-        }};""",
-        {
-            "rows": [[ids, limits(ids).max_len[0]] for ids in rows],
-            "src": src,
-            "tgt_in": tgt_in,
-            "edits": edits,
-            "texts": odd_strings(),
-        },
-        tmp_path,
-        as_file,
-    )
-    for some, there in zip(edits, found["passes"], strict=True):
-        here = library_pass(model, torch.tensor([src]), torch.tensor([tgt_in]), some)
-        compare_passes(there, here)
-    batch, config = pad_batch(rows, 0), limits(*rows)
-    expected = greedy_decode(model, batch, config)
-    assert [each["ids"] for each in found["greedy"]] == [each.ids for each in expected]
-    searched = beam_search(model, batch, config, 4)
-    for ours, theirs in zip(searched, found["beams"], strict=True):
-        assert [h["ids"] for h in theirs] == [h.ids for h in ours]
-        scores = [h.score for h in ours]
-        assert [h["score"] for h in theirs] == pytest.approx(scores, abs=1e-4)
-    assert 10 < compare_texts(found["pieces"], tokenizer, odd_strings()) < 300

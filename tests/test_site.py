@@ -23,6 +23,7 @@ from book_tools import sphinx_book
 from book_tools.page_rules import (
     RULES,
     accessibility,
+    axe,
     charts,
     code,
     code_colors,
@@ -49,6 +50,7 @@ ON_A_THIRD = pytest.mark.parametrize(  # the others with the slow tests
         for number, name in enumerate(CHAPTERS)
     ],
 )
+SCROLLS = ["scrollable-region-focusable"]
 DARK = pytest.mark.browser_context_args(
     viewport={"width": 390, "height": 844}, color_scheme="dark"
 )
@@ -95,6 +97,19 @@ def test_page(name, dark, page):
     assert complaints(page) == []
 
 
+def test_pages_hold_in_other_fonts_on_a_phone(launch):
+    """Every other test meets DejaVu, which is wide; the fonts of a machine vary."""
+    found = {}
+    with launch("STIX") as browser:
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        for name in PAGES:
+            visit(page, address(name))
+            focus = axe(page, {"include": "html"}, runOnly=SCROLLS)
+            if wrong := [*width(page), *focus]:
+                found[name] = wrong
+    assert found == {}
+
+
 def test_the_switch_changes_the_colors_and_is_remembered(page):
     page.goto(address(PAGES[0]))
     seen = set()
@@ -105,6 +120,12 @@ def test_the_switch_changes_the_colors_and_is_remembered(page):
             page.goto(address(PAGES[1]))
             assert is_dark(page)
     assert seen == {False, True}
+
+
+def test_a_fragment_that_is_no_escape_opens_the_page(page):
+    page.goto(f"{address('book/translator')}#%")
+    page.evaluate("location.hash = '#%zz'")
+    page.wait_for_timeout(100)  # whatever it throws is trouble
 
 
 def test_the_first_page_opens_by_itself(page):

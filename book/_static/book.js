@@ -7,13 +7,20 @@ document.addEventListener("DOMContentLoaded", () => {
 
   /* What is wider than its place scrolls sideways, with the keyboard too. */
   const parts = document.querySelectorAll(
-    "article pre, article div.math, article .pst-scrollable-table-container, " +
+    "article pre, article .math, article .pst-scrollable-table-container, " +
       "article .output.text_html, article .vega-view"
   );
   const name = (part) =>
-    part.matches("pre") ? "Code" : part.matches("div.math") ? "Equation" : "Table";
+    part.matches("pre") ? "Code" : part.matches(".math") ? "Equation" : "Table";
+  const isWide = (part) => {
+    if (!part.matches("span.math")) return part.scrollWidth > part.clientWidth;
+    /* A formula in a line is as wide as it likes: it gets a box when it must. */
+    const line = part.closest("p, li, td, th, dd, dt, h1, h2, h3, figcaption, summary");
+    const width = part.firstElementChild?.getBoundingClientRect().width ?? 0;
+    return line !== null && width > line.clientWidth;
+  };
   const update = (part) => {
-    const scrolls = part.scrollWidth > part.clientWidth + 1;
+    const scrolls = isWide(part);
     if (scrolls === part.hasAttribute("data-scrolls")) return;
     part.toggleAttribute("data-scrolls", scrolls);
     if (scrolls) part.tabIndex = 0;
@@ -27,22 +34,43 @@ document.addEventListener("DOMContentLoaded", () => {
       part.removeAttribute("aria-label");
     }
   };
-  const observer = new ResizeObserver((entries) => {
+  const sizes = new ResizeObserver((entries) => {
     for (const entry of entries) {
       const part = entry.target.closest("[data-watched]");
       if (part) update(part); // a chart that is drawn anew leaves its parts behind
     }
   });
+  const watch = (part) => {
+    for (const child of part.children) sizes.observe(child);
+    update(part);
+  };
+  /* MathJax and Vega fill a part later than it is found. */
+  const contents = new MutationObserver((changes) => {
+    for (const { target } of changes) watch(target);
+  });
   for (const part of parts) {
     part.dataset.watched = "";
-    observer.observe(part);
-    if (part.firstElementChild) observer.observe(part.firstElementChild);
+    if (!part.matches("span.math")) sizes.observe(part);
+    contents.observe(part, { childList: true });
+    watch(part);
   }
+  window.addEventListener("resize", () => parts.forEach(update));
+  document.fonts.ready.then(() => parts.forEach(update));
 });
+
+/* The part of the address that names a place; "%" alone is no escape, but a name too. */
+const fragment = () => {
+  const text = location.hash.slice(1);
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
 
 /* A link opens what folds away the place it leads to: a cell, a text or a section. */
 const followHash = () => {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = document.getElementById(fragment());
   let part =
     target?.querySelector(":scope > details.hide") ??
     target?.closest("details") ??

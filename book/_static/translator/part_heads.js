@@ -2,20 +2,23 @@
 // Every head of every layer as a thumbnail; one enlarged, one of its rows as bars.
 
 translator_part("heads", (element, app) => {
-  const { h, shown, matrix, bars, roving, thumbnail } = translator_kit;
+  const { h, shown, matrix, bars, roving, thumbnail, attentions } = translator_kit;
   const KINDS = [
     ["encoder", "self_attn", "Encoder, self-attention", "source", "source"],
     ["decoder", "self_attn", "Decoder, self-attention", "target", "target"],
     ["decoder", "cross_attn", "Decoder, cross-attention", "target", "source"],
   ];
+  const { n_heads } = app.config;
+  const n_attentions = KINDS.flatMap(([stack, kind]) => attentions(stack, kind)).length;
   const start = element.parentElement.dataset;
-  let chosen = { name: start.block || "decoder.layers.1.cross_attn",
+  const cross = attentions("decoder", "cross_attn");
+  let chosen = { name: start.block || cross[cross.length >> 1],
     head: Number(start.head || 0), row: 0 };
   const board = h("div", { class: "tr-board", role: "toolbar",
-    "aria-label": "All heads: 9 rows of 8" });
+    "aria-label": `All heads: ${n_attentions} rows of ${n_heads}` });
   const large = h("div", { class: "tr-large" });
   element.append(board, large);
-  roving(board, ".tr-thumb-button", { width: () => 8 });
+  roving(board, ".tr-thumb-button", { width: () => n_heads });
 
   const title = (name, head) => {
     const [stack, , layer, kind] = name.split(".");

@@ -3,13 +3,14 @@
 // what becomes of its translation, and of the loss of a translation that is given.
 
 translator_part("operate", (element, app) => {
-  const { h, shown, roving, scroller } = translator_kit;
+  const { h, shown, roving, scroller, attentions } = translator_kit;
   const SWITCHES = [
     ["src_positions", "Source positions"],
     ["tgt_positions", "Target positions"],
     ["causal", "Causal mask"],
   ];
-  const MANY = 128, LISTED = 6; // tokens of a translation, and of a list in a sentence
+  const MANY = app.config.max_len; // tokens of a translation
+  const LISTED = 6; // tokens of a list in a sentence
   const nats = (x) => x.toFixed(2).replace(/^-0\.00$/, "0.00");
   const signed = (a, b) => { // the difference of what is shown, not of hidden digits
     const x = nats(b) - nats(a);
@@ -129,7 +130,7 @@ translator_part("operate", (element, app) => {
     })));
   }
 
-  const N_HEADS = 8, CROSS = [0, 1, 2].map((i) => `decoder.layers.${i}.cross_attn`);
+  const N_HEADS = app.config.n_heads, CROSS = attentions("decoder", "cross_attn");
   const n_removed = (name) => ((app.state.edits.without || {})[name] || []).length;
   const is_cut = (name) => n_removed(name) >= N_HEADS;
   const cut = (names, off) => edit({ without: { ...app.state.edits.without,

@@ -249,23 +249,32 @@
     temperature: [0.1, 3], top_p: [0.05, 1], seed: [0, 2 ** 31],
   };
 
+  let config; // the model's sizes, by the names of TransformerConfig
+
+  // The names of all attentions, layer by layer: attentions("decoder", "cross_attn")
+  function attentions(stack, ...kinds) {
+    return Array.from({ length: config[`n_${stack}_layers`] }, (_, layer) =>
+      kinds.map((kind) => `${stack}.layers.${layer}.${kind}`)).flat();
+  }
+
   const KNOWN_EDITS = new Set(["src_positions", "tgt_positions", "causal"]);
-  const ATTENTION = /^(encoder\.layers\.[0-2]\.self|decoder\.layers\.[0-2]\.(self|cross))_attn$/;
   const ids = (list, end) => Array.isArray(list)
     && list.every((id) => Number.isInteger(id) && id >= 0 && id < end);
 
   function is_edits(edits) {
     return Object.entries(edits).every(([name, value]) => {
-      if (name === "hide") return ids(value, 128);
+      if (name === "hide") return ids(value, config.max_len);
       if (name !== "without") return typeof value === "boolean" && KNOWN_EDITS.has(name);
+      const known = [...attentions("encoder", "self_attn"),
+        ...attentions("decoder", "self_attn", "cross_attn")];
       return value && Object.entries(value).every(([attention, heads]) =>
-        ATTENTION.test(attention) && ids(heads, 8));
+        known.includes(attention) && ids(heads, config.n_heads));
     });
   }
 
   // Whether a value out of an address is one that the state may have
   function is_like(known, value, limits) {
-    if (Array.isArray(known)) return ids(value, 8000);
+    if (Array.isArray(known)) return ids(value, config.tgt_vocab_size);
     if (typeof known !== typeof value || value === null) return false;
     if (typeof value === "number") return limits[0] <= value && value <= limits[1];
     if (limits) return limits.includes(value);
@@ -275,6 +284,7 @@
 
   class App {
     constructor(elements) {
+      this.config = config;
       this.elements = elements;
       this.handlers = {};
       this.engine = null; // until the model is loaded
@@ -374,7 +384,7 @@
     get n_edits() {
       const { without = {}, hide = [], ...off } = this.state.edits;
       const heads = Object.values(without).reduce( // a layer that is cut counts once
-        (sum, some) => sum + (some.length === 8 ? 1 : some.length), 0);
+        (sum, some) => sum + (some.length === config.n_heads ? 1 : some.length), 0);
       return heads + hide.length + Object.values(off).filter((x) => x === false).length;
     }
 
@@ -400,10 +410,10 @@
       const { edits, forced, method } = this.state, { without = {}, hide = [] } = edits;
       const several = (n, one, more) => n && `${n} ${n === 1 ? one : more}`;
       const sizes = Object.values(without).map((heads) => heads.length);
-      const single = sizes.filter((n) => n < 8).reduce((sum, n) => sum + n, 0);
+      const single = sizes.filter((n) => n < config.n_heads).reduce((sum, n) => sum + n, 0);
       return [
         several(single, "head removed", "heads removed"),
-        several(sizes.filter((n) => n === 8).length, "block of heads removed",
+        several(sizes.filter((n) => n === config.n_heads).length, "block of heads removed",
           "blocks of heads removed"),
         several(hide.length, "source token hidden", "source tokens hidden"),
         edits.src_positions === false && "source positions off",
@@ -487,7 +497,7 @@
       try {
         const read = await this.ask("tokens", { text });
         if (late()) return;
-        if (read.too_long) throw new Error("the sentence has more than 128 tokens");
+        if (read.too_long) throw new Error(`the sentence has more than ${config.max_len} tokens`);
         const { src } = read;
         const written = await this.ask(
           "write", { src, edits, prefix: forced, ...how }, (event) => {
@@ -548,11 +558,14 @@
     }
   }
 
-  window.translator_kit = { h, shown, percent, roving, scroller, matrix, bars, thumbnail };
+  window.translator_kit = {
+    h, shown, percent, roving, scroller, matrix, bars, thumbnail, attentions,
+  };
 
   document.addEventListener("DOMContentLoaded", () => {
     const elements = [...document.querySelectorAll(".translator")];
     if (!elements.length) return;
+    config = JSON.parse(elements[0].dataset.config);
     const app = new App(elements);
     window.translator_app = app;
     app.restore();
