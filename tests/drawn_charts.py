@@ -12,45 +12,53 @@ from functools import cache
 from typing import Any
 
 import torch
-import vl_convert
 from torch import Tensor
 
-from transformer_book.charts import Branch, SentenceMaps
+from transformer_book import charts
 from transformer_book.charts.theme import theme_config
-from transformer_lib import (
-    PRESETS,
-    Transformer,
-    charts,
-    sinusoid_table,
-    split_words,
-)
+from transformer_book.pictures import converter
+from transformer_lib import PRESETS, Transformer, sinusoid_table
 from transformer_lib.evaluation.scores import Score
 
-EN = [*split_words("the animal didn't cross the street because it was tired."), "<eos>"]
-DE = ["<bos>", *split_words("das Tier überquerte die Straße nicht, weil es müde war.")]
+EN = [
+    *[
+        "the",
+        "animal",
+        "didn't",
+        "cross",
+        "the",
+        "street",
+        "because",
+        "it",
+        "was",
+        "tired",
+        ".",
+    ],
+    "<eos>",
+]
+DE = [
+    "<bos>",
+    *[
+        "das",
+        "Tier",
+        "überquerte",
+        "die",
+        "Straße",
+        "nicht",
+        ",",
+        "weil",
+        "es",
+        "müde",
+        "war",
+        ".",
+    ],
+]
 SRC = torch.tensor([[3, 5, 7, 9, 2]])
 TGT = torch.tensor([[1, 4, 6, 8]])
 TOKENS = ["a", "b", "c", "d", "<eos>"], ["<bos>", "x", "y", "z"]
 VOCABULARY = [f"t{number}" for number in range(11)]
 LENGTHS = [(3, 5), (7, 2), (4, 4), (6, 11), (5, 3)]
 PLANS = {"file": [[0, 1], [2, 3, 4]], "other": [[4, 0, 2], [3, 1]]}
-STEPS = [
-    [Branch(("a",), -0.5, "kept"), Branch(("b",), -0.9, "kept"),
-     Branch(("<eos>",), -3.0, "pruned")],
-    [Branch(("b", "<eos>"), -1.1, "finished"), Branch(("a", "c"), -1.2, "kept"),
-     Branch(("b", "c"), -1.4, "kept"), Branch(("a", "d"), -1.5, "pruned")],
-    [Branch(("b", "c", "<eos>"), -1.6, "finished")],
-]  # fmt: skip
-HEADS = {
-    "trained": {
-        "previous": {"encoder 0.0": 0.7, "cross 0.0": 0.1},
-        "alignment": {"cross 0.0": 0.55},
-    },
-    "untrained": {
-        "previous": {"encoder 0.0": 0.2, "cross 0.0": 0.1},
-        "alignment": {"cross 0.0": 0.15},
-    },
-}
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:
@@ -64,30 +72,6 @@ def make_model(**changes: Any) -> Transformer:
     sizes |= {"d_ff": 10, "n_encoder_layers": 2, "n_decoder_layers": 3}
     torch.manual_seed(0)
     return Transformer(replace(PRESETS["paper-base"], **sizes, **changes)).eval()
-
-
-def sentence_maps(source: list, read: list, links: set, seed: int) -> SentenceMaps:
-    """Random maps of 3 heads, in 2 encoder layers and 1 decoder layer."""
-    s, t = len(source), len(read)
-    shapes = {f"encoder.layers.{number}.self_attn": (s, s) for number in range(2)}
-    shapes |= {"decoder.layers.0.self_attn": (t, t)}
-    shapes |= {"decoder.layers.0.cross_attn": (t, s)}
-    maps = {
-        name: draw(1, 3, *shape, seed=seed + i).softmax(dim=-1)
-        for i, (name, shape) in enumerate(shapes.items())
-    }
-    return SentenceMaps(source, read, [*read[1:], "<eos>"], maps, links)
-
-
-def two_models() -> dict[str, list[SentenceMaps]]:
-    """The same two sentences, seen by two models."""
-    return {
-        name: [
-            sentence_maps(["a", "b", "<eos>"], ["<bos>", "x"], {(1, 0)}, seed),
-            sentence_maps(EN, DE, {(0, 0), (1, 1), (3, 2)}, seed),
-        ]
-        for name, seed in {"trained": 0, "untrained": 10}.items()
-    }
 
 
 def score(name: str, value: float, n: int = 7) -> Score:
@@ -119,14 +103,12 @@ CHARTS: dict[str, Callable] = {
         EN,
     ),
     "batch_explorer": lambda: charts.batch_explorer(PLANS, LENGTHS, n_batches=2),
-    "beam_tree": lambda: charts.beam_tree(STEPS),
     "cache_explorer": lambda: charts.cache_explorer(make_model(), SRC, TGT, TOKENS),
     "depth_explorer": lambda: charts.depth_explorer(MEASURES),
     "difference_explorer": lambda: charts.difference_explorer(DIFFERENCES, 1e-10),
     "divisor_explorer": lambda: charts.divisor_explorer(
         2 * draw(7, 3), 2 * draw(7, 3, seed=1), EN[:7]
     ),
-    "head_type_explorer": lambda: charts.head_type_explorer(HEADS),
     "mask_explorer": lambda: charts.mask_explorer(EN, DE),
     "model_explorer": lambda: charts.model_explorer(
         make_model(), SRC, TGT, TOKENS, VOCABULARY
@@ -134,7 +116,6 @@ CHARTS: dict[str, Callable] = {
     "position_explorer": lambda: charts.position_explorer(sinusoid_table(64, 32)),
     "schedule_explorer": lambda: charts.schedule_explorer(),
     "score_explorer": lambda: charts.score_explorer(TABLES),
-    "sentence_explorer": lambda: charts.sentence_explorer(two_models()),
     "similarity_explorer": lambda: charts.similarity_explorer(
         {"embedding": draw(12, 5), "layer 1": draw(12, 5, seed=1)}, EN
     ),
@@ -164,7 +145,7 @@ def drawn(chart: Any, dark: bool = False, **choices: Any) -> str:
         else param
         for param in spec["params"]
     ]
-    svg = vl_convert.vegalite_to_svg(
+    svg = converter().vegalite_to_svg(
         {**spec, "params": params, "config": theme_config(dark)}
     )
     return html.unescape(svg)

@@ -21,7 +21,7 @@ from book_tools.browser_model import (
     write_script,
 )
 from book_tools.toc import ROOT
-from transformer_book.charts.translator import (
+from transformer_book.charts.trace import (
     multiplications,
     step_multiplications,
     trace_translation,

@@ -59,11 +59,3 @@ def test_its_cross_attention_reads_as_an_alignment() -> None:
         row = weights[head, target.index(after)]
         assert source[row.argmax()] == word
         assert row.max() > 0.6
-
-
-@pytest.mark.parametrize(
-    ("text", "message"), [("im regen", "not 'regen'"), ("  ", "no words")]
-)
-def test_a_text_it_cannot_read_is_refused(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        pencil.ids(text)

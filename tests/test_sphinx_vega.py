@@ -14,8 +14,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
 from book_tools import sphinx_vega
-from transformer_book.charts.parts import mime_bundle
-from transformer_lib import charts
+from transformer_book import charts
+from transformer_book.charts import mime_bundle
 
 SOURCE = ["die", "Katze", "die"]
 TARGET = ["<bos>", "cat"]

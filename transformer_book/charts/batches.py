@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 import altair
 
 from transformer_book.charts import parts
-from transformer_lib.data.batches import check_order
-from transformer_lib.model.checks import check_integers, check_kind
 
 WIDTH, HEIGHT = 230, 170  # pixels of a panel; fits a phone
 
@@ -17,7 +15,7 @@ def batch_explorer(
     plans: Mapping[str, Plan],
     lengths: Sequence[tuple[int, int]],
     n_batches: int = 8,
-) -> altair.VConcatChart:
+) -> parts.VConcatChart:
     """Choose a side and a batch; see its rows and the padding behind them.
 
     Each plan has a panel. The axes are the same for all, so areas can be compared.
@@ -26,22 +24,11 @@ def batch_explorer(
         plans: name -> row numbers of each batch, as `batches.batch_plan` returns them.
         lengths: source and target length of each pair, in tokens.
         n_batches: so many batches of each plan can be chosen, evenly spread over it.
-
-    Raises:
-        ValueError: no plan, or a plan has fewer than n_batches batches.
     """
-    check_kind(Mapping, plans=plans)
-    if not plans:
-        raise ValueError("at least 1 plan is needed, but got 0")
-    check_integers(n_batches=n_batches)
-    check_kind((list, tuple), lengths=lengths)
     rows = []
     for name, plan in plans.items():
-        if not 1 <= n_batches <= len(plan):
-            raise ValueError(f"{n_batches} batches, but plan {name!r} has {len(plan)}")
         for number in range(n_batches):
             index = (2 * number + 1) * len(plan) // (2 * n_batches)
-            check_order(plan[index], lengths)
             for side, pair in enumerate(("source", "target")):
                 sizes = [lengths[row][side] for row in plan[index]]
                 filled = len(sizes) * max(sizes)
@@ -51,7 +38,8 @@ def batch_explorer(
                 rows.append({**row, "longest": max(sizes), "padding": padding})
     n_columns = max(row["longest"] for row in rows)
     n_rows = max(len(row["lengths"].split()) for row in rows)
-    chart = altair.vconcat(*(_panel(name, n_columns, n_rows) for name in plans))
+    panels = [_panel(name, n_columns, n_rows) for name in plans]
+    chart = parts.VConcatChart(vconcat=panels)
     params = [
         parts.select("side", ["source", "target"]),
         parts.slider("batch", "batch", 1, n_batches, 1 + n_batches // 2),
@@ -73,25 +61,20 @@ def _panel(name: str, n_columns: int, n_rows: int) -> altair.LayerChart:
         .mark_text(align="left", baseline="bottom", fontSize=12)
         .encode(x=altair.value(0), y=altair.value(-6), text="heading:N")
     )
-    return altair.layer(_cells(base, n_columns, n_rows), title)
-
-
-def _cells(base: altair.Chart, n_columns: int, n_rows: int) -> altair.Chart:
-    """Draw each row as its tokens and, behind them, its padding."""
-    chart = parts.split_field(base, "lengths", " ", "number", "k").transform_calculate(
+    cells = parts.split_field(base, "lengths", " ", "number", "k").transform_calculate(
         row="datum.k + 1",
         top="datum.k + 0.5",
         bottom="datum.k + 1.5",
         kinds="['token', 'padding']",
     )
-    chart = chart.transform_flatten(["kinds"]).transform_calculate(
+    cells = cells.transform_flatten(["kinds"]).transform_calculate(
         left="datum.kinds == 'token' ? 0 : toNumber(datum.number)",
         right="datum.kinds == 'token' ? toNumber(datum.number) : datum.longest",
         count="datum.right - datum.left",
     )
     across = altair.Scale(domain=[0, n_columns], nice=False)
     down = altair.Scale(domain=[n_rows + 0.5, 0.5], nice=False)
-    return chart.mark_rect(style="tile").encode(
+    cells = cells.mark_rect(style="tile").encode(
         x=altair.X("left:Q", title="position", scale=across).axis(grid=False),
         x2="right:Q",
         y=altair.Y("top:Q", title="row of the batch", scale=down).axis(grid=False),
@@ -105,3 +88,4 @@ def _cells(base: altair.Chart, n_columns: int, n_rows: int) -> altair.Chart:
             altair.Tooltip("count:Q", title="positions"),
         ],
     )
+    return altair.layer(cells, title)

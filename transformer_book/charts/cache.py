@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from transformer_book.charts import parts
-from transformer_lib.generation.incremental import IncrementalDecoder
-from transformer_lib.interpret.recording import record_attention
-from transformer_lib.model.transformer import Transformer
+from transformer_lib import Transformer, record_attention
+from transformer_lib.generation import IncrementalDecoder, without_dropout
 
 WIDTH, ROW, BARS, LABEL = 176, 15, 44, 62  # pixels
 BLOCKS = {"self_attn": "self-attention", "cross_attn": "cross-attention"}
@@ -41,24 +40,16 @@ def record_cache(model: Transformer, src: Tensor, tgt_in: Tensor) -> list[Entrie
     """Decode with a cache, one token a step, and copy what is in it.
 
     Args:
-        model: in evaluation mode.
+        model: decodes without dropout.
         src: (1, src_len), ids.
         tgt_in: (1, n_steps), ids of the tokens that are read.
 
     Returns:
         Two entries for each layer: self-attention, then cross-attention.
-
-    Raises:
-        ValueError: more than one sentence, or a model that drops out.
     """
-    for name, ids in (("src", src), ("tgt_in", tgt_in)):
-        if ids.dim() != 2 or len(ids) != 1:
-            raise ValueError(f"{name} must hold 1 sentence, not {tuple(ids.shape)}")
-    if model.training:
-        raise ValueError("the model is in training mode; call model.eval() first")
     maps: dict[str, list[Tensor]] = {}
     decoder = IncrementalDecoder(model)
-    with torch.no_grad():
+    with torch.no_grad(), without_dropout(model):
         decoder.prefill(src)
         for token in tgt_in.split(1, dim=1):
             with record_attention(model.decoder) as weights:
@@ -113,19 +104,19 @@ def cache_explorer(
     src: Tensor,
     tgt_in: Tensor,
     tokens: tuple[Sequence[str], Sequence[str]],
-) -> altair.VConcatChart:
+) -> parts.VConcatChart:
     """Step through decoding: what is kept, what is new, and what the query reads.
 
     Args:
-        model: in evaluation mode.
+        model: decodes without dropout.
         src: (1, src_len), ids.
         tgt_in: (1, n_steps), ids of the tokens that are read.
         tokens: src_len and n_steps names.
 
     Raises:
-        ValueError: another count of names, or what `record_cache` refuses.
+        ValueError: another count of names.
     """
-    parts.check_names(tokens, src, tgt_in)
+    parts.require_names((src.size(1), tgt_in.size(1)), *tokens)
     rows, limit = [], 0.0
     for entries in record_cache(model, src, tgt_in):
         limit = max(limit, entries.keys_values.abs().max().item())
@@ -157,11 +148,11 @@ def cache_explorer(
         f"['cross-attention: ' + (step > 1 ? '{len(tokens[0])} kept, none new' : "
         f"'0 kept, {len(tokens[0])} new')]"
     )
-    chart = altair.vconcat(
+    panels = [
         _panel("self-attention", n_steps, limit, upper),
         _panel("cross-attention", len(tokens[0]), limit, lower),
-        spacing=18,
-    )
+    ]
+    chart = parts.VConcatChart(vconcat=panels, spacing=18)
     columns = ["layer", "block", "head", "position", "token", ("keys", "key")]
     columns += [("values", "value"), ("weights", "weight it gets, step by step")]
     return parts.finish(chart, rows, params, columns)
@@ -214,6 +205,5 @@ def _panel(block: str, length: int, limit: float, title: str) -> altair.HConcatC
         )
     )
     heading = altair.Title(altair.ExprRef(title), anchor="start", offset=8)
-    return altair.hconcat(
-        altair.layer(heat, parts.frames(cells, newest)), bars, spacing=6, title=heading
-    )
+    frames = cells.transform_filter(newest).mark_rect(filled=False, style="frame")
+    return altair.hconcat(altair.layer(heat, frames), bars, spacing=6, title=heading)

@@ -6,44 +6,33 @@ import altair
 from numpy.typing import ArrayLike
 
 from transformer_book.charts import parts
-from transformer_lib.plots.checks import as_array, check_named
 
 Curves = Mapping[str, ArrayLike]  # name of a stack -> (n_layers,)
 
 
 def depth_explorer(
     measures: Mapping[str, Mapping[int, Curves]],
-) -> altair.VConcatChart:
+) -> parts.VConcatChart:
     """Choose how deep the stacks are; compare them layer by layer, a panel a measure.
 
     Args:
         measures: what is measured -> number of layers -> name of a stack -> its
             values (n_layers,), from the first layer to the last. The vertical axis of
             a panel stays the same for all depths, so that they can be compared.
-
-    Raises:
-        ValueError: a curve has another number of values than layers.
     """
-    check_named("measures", measures)
     rows, tops = [], {}
     for measure, stacks in measures.items():
-        check_named(measure, stacks)
         for n_layers, curves in stacks.items():
-            check_named(f"{measure} of {n_layers} layers", curves)
             for name, values in curves.items():
-                array = as_array(values, 1, f"{measure} of {name!r}")
-                if len(array) != n_layers:
-                    raise ValueError(
-                        f"{n_layers} layers, but {measure} of {name!r} has "
-                        f"{len(array)} values"
-                    )
-                tops[measure] = max(tops.get(measure, 0.0), float(array.max()))
+                array = parts.as_tensor(values)
+                tops[measure] = max(tops.get(measure, 0.0), array.max().item())
                 row = {"measure": measure, "layers": f"{n_layers}", "stack": name}
                 rows.append({**row, "values": parts.join_numbers(array)})
 
     stacks = list(dict.fromkeys(row["stack"] for row in rows))
     depths = list(dict.fromkeys(row["layers"] for row in rows))
-    chart = altair.vconcat(*(_panel(m, top, stacks) for m, top in tops.items()))
+    panels = [_panel(measure, top, stacks) for measure, top in tops.items()]
+    chart = parts.VConcatChart(vconcat=panels)
     params = [parts.select("layers", depths, depths[-1])]
     values = ("values", "values of layers 1, 2, …")
     return parts.finish(chart, rows, params, ["measure", "layers", "stack", values])

@@ -8,17 +8,13 @@ import altair
 import torch
 
 from transformer_book.charts import parts
-from transformer_book.charts.attention import BLOCKS, SIDES_TITLE
-from transformer_lib.model.checks import (
-    check_flags,
-    check_integers,
-    check_kind,
-    check_sizes,
-    check_texts,
-)
-from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib import causal_mask, padding_mask
 
-MOST_TOKENS = 64  # every combination of masks and lengths is kept
+BLOCKS = {  # attention block -> where its queries and its keys come from
+    "encoder self-attention": ("source", "source"),
+    "decoder self-attention": ("target", "target"),
+    "cross-attention": ("target", "source"),
+}
 REASONS = {  # how a cell is stored -> what it says
     "a": "may attend",
     "p": "hidden: padding key",
@@ -29,7 +25,7 @@ REASONS = {  # how a cell is stored -> what it says
 
 def mask_explorer(
     src_tokens: Sequence[str], tgt_tokens: Sequence[str], pad_token: str = "<pad>"
-) -> altair.LayerChart:
+) -> parts.LayerChart:
     """Choose an attention block, its masks and the lengths; see who attends to whom.
 
     Every combination is computed here by `padding_mask` and `causal_mask`; the chart
@@ -39,19 +35,9 @@ def mask_explorer(
         src_tokens: the source sentence at its full length.
         tgt_tokens: the target sentence at its full length.
         pad_token: replaces the tokens beyond the chosen length.
-
-    Raises:
-        ValueError: a sentence is empty.
     """
-    for name, tokens in (("src_tokens", src_tokens), ("tgt_tokens", tgt_tokens)):
-        check_texts(name, tokens)
-        if len(tokens) > MOST_TOKENS:
-            raise ValueError(f"{name} must be at most {MOST_TOKENS}, not {len(tokens)}")
-    check_kind(str, pad_token=pad_token)
     sentences = {"source": list(src_tokens), "target": list(tgt_tokens)}
     n_src, n_tgt = len(src_tokens), len(tgt_tokens)
-    if not n_src or not n_tgt:
-        raise ValueError(f"{n_src} source and {n_tgt} target tokens: at least 1 each")
     rows = []
     for block, (q_side, k_side) in BLOCKS.items():
         q_len, k_len = len(sentences[q_side]), len(sentences[k_side])
@@ -67,13 +53,18 @@ def mask_explorer(
         pad = json.dumps(pad_token)
         return f"{index} < {real} ? sentences[{side}][{index}] : {pad}"
 
+    def checkbox(name: str, label: str) -> altair.Parameter:
+        return altair.param(
+            name=name, value=True, bind=altair.binding_checkbox(name=label)
+        )
+
     params = [
         parts.fixed("sentences", sentences),
         parts.fixed("sides", BLOCKS),
         parts.fixed("reasons", REASONS),
         parts.select("block", list(BLOCKS), "decoder self-attention"),
-        parts.checkbox("hide_padding", "padding mask"),
-        parts.checkbox("hide_future", "causal mask (decoder only)"),
+        checkbox("hide_padding", "padding mask"),
+        checkbox("hide_future", "causal mask (decoder only)"),
         parts.slider("source", "source tokens", 0, n_src, max(n_src - 2, 1)),
         parts.slider("target", "target tokens", 0, n_tgt, max(n_tgt - 2, 1)),
         altair.param(name="q_side", expr="sides[block][0]"),
@@ -86,11 +77,15 @@ def mask_explorer(
     )
     color = altair.Color("state:O", title=None).scale(domain=["may attend", "hidden"])
     step = parts.step_size(max(src_tokens, tgt_tokens, key=len))
-    chart = altair.layer(
-        cells.mark_rect(style="tile").encode(color=color.legend(orient="bottom")),
-        cells.mark_text(fontSize=12).encode(text="sign:N"),
+    chart = parts.LayerChart(
+        layer=[
+            cells.mark_rect(style="tile").encode(color=color.legend(orient="bottom")),
+            cells.mark_text(fontSize=12).encode(text="sign:N"),
+        ],
         name="masks",
-        title=altair.Title(SIDES_TITLE),
+        title=altair.Title(
+            altair.ExprRef("'queries: ' + q_side + ', keys: ' + k_side")
+        ),
         width=step,
         height=step,
     ).transform_filter(
@@ -122,11 +117,6 @@ def mask_cells(q_len: int, k_len: int, n_real: int, causal: bool) -> list[str]:
         n_real: number of keys that are not padding.
         causal: hide the future too; needs q_len == k_len.
     """
-    check_sizes(q_len=q_len, k_len=k_len)
-    check_integers(n_real=n_real)
-    check_flags(causal=causal)
-    if causal and q_len != k_len:
-        raise ValueError(f"causal needs q_len {q_len} to equal k_len {k_len}")
     ids = (torch.arange(k_len) < n_real).long()[None]  # 1 = a token, 0 = padding
     real = padding_mask(ids, pad_id=0)[0, 0]  # (1, k_len)
     past = causal_mask(k_len) if causal else torch.ones(1, 1, dtype=torch.bool)

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from transformer_book.charts import parts
 from transformer_book.charts.model_flow import Box, model_boxes, record_flow
-from transformer_lib.model.checks import check_kind, check_texts
-from transformer_lib.model.transformer import Transformer
+from transformer_lib import Transformer
 from transformer_lib.plots.palette import GRAY, HIGHLIGHT, LIGHT
 
 CENTER = {"source": 26, "target": 74}  # of each column of boxes, in percent
@@ -35,31 +34,24 @@ def model_explorer(
     tgt_in: Tensor,
     tokens: tuple[Sequence[str], Sequence[str]],
     vocabulary: Sequence[str],
-) -> altair.VConcatChart:
+) -> parts.VConcatChart:
     """Draw the model; a click on a box shows its shapes, and its numbers as a heat map.
 
     Args:
-        model: post-norm, in evaluation mode.
+        model: post-norm.
         src: (1, src_len), ids.
         tgt_in: (1, tgt_len), ids.
         tokens: src_len and tgt_len names.
         vocabulary: tgt_vocab_size names.
 
     Raises:
-        ValueError: another count of names, or what `record_flow` refuses.
+        ValueError: another count of names, or a pre-norm model.
     """
-    check_kind((tuple, list), tokens=tokens)
-    if len(tokens) != 2:
-        raise ValueError(f"tokens must be 2 lists, not {len(tokens)}")
-    for name, given in zip(("source", "target"), tokens, strict=True):
-        check_texts(f"tokens of the {name}", given)
-    check_texts("vocabulary", vocabulary)
+    parts.require_names((src.size(1), tgt_in.size(1)), *tokens)
+    parts.require_names((tgt_in.size(1), model.config.tgt_vocab_size),
+                        tokens[1], vocabulary)  # fmt: skip
     flow = record_flow(model, src, tgt_in)
     names = {"source": tokens[0], "target": tokens[1], "token": vocabulary}
-    sizes = (src.size(1), tgt_in.size(1), model.config.tgt_vocab_size)
-    for (kind, given), size in zip(names.items(), sizes, strict=True):
-        if len(given) != size:
-            raise ValueError(f"{size} {kind} ids, but {len(given)} names for them")
     boxes = model_boxes(len(model.encoder.layers), len(model.decoder.layers))
     rows, cards, axes = [], [], {}
     for box in boxes:
@@ -88,7 +80,8 @@ def model_explorer(
         parts.fixed("names", {kind: list(given) for kind, given in names.items()}),
         parts.select("numbers", ["output", "first input", "second input", *kinds]),
     ]
-    chart = altair.vconcat(_drawing(boxes), _heat_map(), spacing=24)
+    panels = [_drawing(boxes), _heat_map()]
+    chart = parts.VConcatChart(vconcat=panels, spacing=24)
     columns = [("of", "what"), ("values", "numbers, token by token")]
     return parts.finish(chart, rows, params, columns)
 
@@ -113,16 +106,15 @@ def _drawing(boxes: list[Box]) -> altair.LayerChart:
     def of(rows: list[dict]) -> altair.Chart:
         return view.properties(data=altair.Data(values=rows))
 
+    names = altair.binding_select(
+        options=list(range(len(boxes))), labels=[box.name for box in boxes], name="box"
+    )
     chosen = altair.selection_point(
         name="box",
         fields=["q"],
         on="click[event.item && event.item.datum.label]",
         value=1,
-        bind=altair.binding_select(
-            options=list(range(len(boxes))),
-            labels=[box.name for box in boxes],
-            name="box",
-        ),
+        bind=names,
     )
     paths, heads = _wires(boxes)
     rectangles = of(

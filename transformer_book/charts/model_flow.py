@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer_lib.interpret.recording import record_attention
-from transformer_lib.model.checks import check_tensors
-from transformer_lib.model.transformer import Transformer
+from transformer_lib import Transformer, record_attention
+from transformer_lib.generation import without_dropout
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,11 @@ def model_boxes(n_encoder_layers: int, n_decoder_layers: int) -> list[Box]:
             f"{side} embeddings", "embeddings", f"{short}_embeddings", side, {"ids": x}
         )
         for number in range(n_layers):
-            steps = [("self-attention", "self_attn", "query, key, value")]
-            steps += [("cross-attention", "cross_attn", "query")] * bool(memory)
-            steps += [("feed-forward", "feed_forward", "x")]
-            for label, part, role in steps:
+            steps = {"self-attention": ("self_attn", "query, key, value")}
+            if memory:
+                steps["cross-attention"] = ("cross_attn", "query")
+            steps["feed-forward"] = ("feed_forward", "x")
+            for label, (part, role) in steps.items():
                 inputs = {role: x}
                 if label == "cross-attention":
                     inputs["key, value (memory)"] = memory
@@ -73,7 +73,7 @@ def record_flow(model: Transformer, src: Tensor, tgt_in: Tensor) -> dict[str, Te
     """Run the model once and keep what every box puts out.
 
     Args:
-        model: post-norm, in evaluation mode, with layers on both sides.
+        model: post-norm; it runs without dropout.
         src: (1, src_len), ids.
         tgt_in: (1, tgt_len), ids.
 
@@ -82,18 +82,10 @@ def record_flow(model: Transformer, src: Tensor, tgt_in: Tensor) -> dict[str, Te
         an attention also "name, weights" -> (1, n_heads, q_len, k_len).
 
     Raises:
-        ValueError: more than one sentence, a pre-norm model, or training mode.
+        ValueError: a pre-norm model, which is wired in another way.
     """
-    for name, ids in (("src", src), ("tgt_in", tgt_in)):
-        check_tensors(**{name: ids})
-        if ids.dim() != 2 or len(ids) != 1:
-            raise ValueError(
-                f"{name} must hold 1 sentence, (1, length), not {tuple(ids.shape)}"
-            )
     if model.config.norm_first:
         raise ValueError("the drawing has post-norm layers, but norm_first is True")
-    if model.training:
-        raise ValueError("dropout would change the numbers: call model.eval() first")
     flow = {"source ids": src, "target ids": tgt_in}
     boxes = model_boxes(len(model.encoder.layers), len(model.decoder.layers))
     names = {box.part: box.name for box in boxes if box.part}
@@ -106,7 +98,7 @@ def record_flow(model: Transformer, src: Tensor, tgt_in: Tensor) -> dict[str, Te
         for part, name in names.items()
     ]
     try:
-        with record_attention(model) as maps:
+        with without_dropout(model), record_attention(model) as maps:
             flow["softmax"] = model(src, tgt_in).softmax(dim=-1)
     finally:
         for handle in handles:

@@ -1,49 +1,64 @@
 """What the charts share: inputs, cells, tooltips, and how a chart is shown."""
 
-import base64
-import io
 import json
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import altair
-import matplotlib
-from PIL import Image
+import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from transformer_book.charts.theme import theme_config
-from transformer_lib.model.checks import check_ids, check_kind, check_texts
+from transformer_book.pictures import converter, small_png
 from transformer_lib.plots.palette import LIGHT
 
-MAX_ALT = 150  # characters
 WIDTH, HEIGHT = 240, 130  # pixels of a panel with axes; fits a phone
+# What would end or begin a script where a chart stands in a page's source.
+TAG = re.compile(r"<(?=[/!]|script)", re.IGNORECASE)
+WORD_JOINER = "\u2060"  # takes no room; after "<", it makes any text harmless
 
-Chart = altair.TopLevelMixin
-C = TypeVar("C", bound=Chart)
+
+class _Safe(altair.TopLevelMixin):
+    """A chart whose specification can stand in any page, and repeats to the byte."""
+
+    def to_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return the specification, without tags in its texts, its numbers rounded."""
+        return _stored(super().to_dict(*args, **kwargs))
 
 
-def show(chart: Chart, alt: str) -> None:
+class Chart(_Safe, altair.Chart):
+    """A chart of one view."""
+
+
+class LayerChart(_Safe, altair.LayerChart):
+    """Views on top of each other."""
+
+
+class VConcatChart(_Safe, altair.VConcatChart):
+    """Views below each other."""
+
+
+C = TypeVar("C", Chart, LayerChart, VConcatChart)
+
+
+def show(chart: Chart | LayerChart | VConcatChart, alt: str) -> None:
     """Display a chart: live where charts can be drawn, else its picture or its alt.
 
     Args:
         chart: what one of the chart functions returns.
-        alt: kind of chart, what is compared, what to see; at most 150 characters.
+        alt: kind of chart, what is compared, what to see.
 
     Raises:
-        ValueError: alt is empty or too long.
-        ImportError: IPython is not installed.
+        ValueError: alt is empty.
     """
-    if not 0 < len(alt.strip()) <= MAX_ALT:
-        raise ValueError(f"alt must have 1 to {MAX_ALT} characters, not {len(alt)}")
-    try:
-        from IPython.display import display
-    except ImportError as error:
-        raise ImportError(
-            "show displays a chart in a notebook and needs IPython: "
-            "pip install ipython, or save the chart with chart.save('chart.html')"
-        ) from error
+    from IPython.display import display
+
+    if not alt.strip():
+        raise ValueError("alt must say what the chart shows, but it is empty")
     if "google.colab" in sys.modules:
         with altair.renderers.enable("colab"):
             display(chart.properties(config=theme_config(), description=alt))
@@ -51,20 +66,30 @@ def show(chart: Chart, alt: str) -> None:
         display(mime_bundle(chart, alt), raw=True)
 
 
-def mime_bundle(chart: Chart, alt: str) -> dict[str, Any]:
-    """Return the chart as a Vega-Lite specification, a PNG, and its alt text."""
-    spec = _rounded({**chart.to_dict(), "config": theme_config(), "description": alt})
+def mime_bundle(
+    chart: Chart | LayerChart | VConcatChart, alt: str
+) -> dict[str, Any]:  # fmt: skip
+    """Return the chart as a Vega-Lite specification, its alt text, perhaps a PNG."""
+    spec = {**chart.to_dict(), "config": theme_config(), "description": alt}
     major = altair.SCHEMA_VERSION.lstrip("v").split(".")[0]
     bundle = {f"application/vnd.vegalite.v{major}+json": spec, "text/plain": alt}
-    try:
-        import vl_convert
-    except ImportError:  # no picture: the chart is drawn live only
-        return bundle
-    vl_convert.register_font_directory(f"{matplotlib.get_data_path()}/fonts/ttf")
-    drawn = Image.open(io.BytesIO(vl_convert.vegalite_to_png(spec, scale=1.5)))
-    png = io.BytesIO()
-    drawn.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(png, "PNG")
-    return {**bundle, "image/png": base64.b64encode(png.getvalue()).decode()}
+    if vega := converter():
+        bundle["image/png"] = small_png(vega.vegalite_to_png(spec, scale=1.5), 256)
+    return bundle
+
+
+def _stored(spec: Any) -> Any:
+    if isinstance(spec, Mapping):
+        return {key: _stored(value) for key, value in spec.items()}
+    if isinstance(spec, list | tuple):
+        return [_stored(value) for value in spec]
+    if isinstance(spec, str):
+        return TAG.sub(f"<{WORD_JOINER}", spec)
+    if isinstance(spec, float):
+        if not math.isfinite(spec):
+            raise ValueError(f"a chart can't draw {spec}")
+        return round(spec, 4)
+    return spec
 
 
 def finish(
@@ -76,19 +101,12 @@ def finish(
     """Give a chart its data, its inputs, and the columns of the page's data table.
 
     Args:
-        chart: an Altair chart without data.
+        chart: without data.
         rows: the data: field -> value.
         params: what the reader can change, and what expressions refer to.
         columns: the fields that the table shows, in order: "field", or
             ("field", "heading") where the heading says more.
-
-    Raises:
-        ValueError: a number of the data is NaN or infinite; in which row.
     """
-    for row in rows:
-        for field, value in row.items():
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"{field} is {value} in {_brief(row)}: draw numbers")
     headings = [[each, each] if isinstance(each, str) else [*each] for each in columns]
     chart = chart.properties(
         data=altair.Data(values=list(rows)), usermeta={"columns": headings}
@@ -96,31 +114,29 @@ def finish(
     return chart.add_params(*params)
 
 
-def _brief(row: Mapping[str, Any]) -> str:
-    """Name a row by its texts and whole numbers."""
-    telling = {name: value for name, value in row.items() if type(value) in (str, int)}
-    return ", ".join(f"{name} {value!s:.30}" for name, value in telling.items())
-
-
-def check_names(tokens: tuple[Sequence[str], Sequence[str]], *sides: Tensor) -> None:
-    """Refuse names that do not belong to ids of a source and a target.
-
-    Args:
-        tokens: names of the source's and of the target's tokens.
-        sides: ids of both, (1, length) each.
+def as_tensor(values: ArrayLike | Tensor) -> Tensor:
+    """Return numbers in double precision, without a gradient.
 
     Raises:
-        TypeError: they are no two lists of texts, or ids are no tensors.
-        ValueError: another count of names than of ids.
+        ValueError: one is NaN or infinite, which a chart would leave out silently.
     """
-    check_kind((tuple, list), tokens=tokens)
-    if len(tokens) != len(sides):
-        raise ValueError(f"tokens must be {len(sides)} lists, not {len(tokens)}")
-    for name, ids, names in zip(("source", "target"), sides, tokens, strict=True):
-        check_ids(ids)
-        check_texts(f"tokens of the {name}", names)
-        if len(names) != ids.size(1):
-            raise ValueError(f"{ids.size(1)} {name} ids, but {len(names)} names")
+    values = torch.as_tensor(values).detach().double()
+    if not values.isfinite().all():
+        raise ValueError("a chart can't draw NaN or infinity, but got some")
+    return values
+
+
+def require_names(
+    shape: Sequence[int], rows: Sequence[str], columns: Sequence[str]
+) -> None:  # fmt: skip
+    """Refuse names that would stand beside other rows and columns than their own.
+
+    Raises:
+        ValueError: shape does not end in (len(rows), len(columns)).
+    """
+    named = (len(rows), len(columns))
+    if tuple(shape[-2:]) != named:
+        raise ValueError(f"{named} names do not fit a map of {tuple(shape)}")
 
 
 def quoted(text: str) -> str:
@@ -129,7 +145,9 @@ def quoted(text: str) -> str:
     return f"'{inside}'"
 
 
-def split_field(chart: C, field: str, separator: str, part: str, index: str) -> C:
+def split_field(
+    chart: altair.Chart, field: str, separator: str, part: str, index: str
+) -> altair.Chart:
     """Make a row of each part of a text field; index counts the parts.
 
     The field itself stays as it is, because Vega computes it anew at every choice.
@@ -141,25 +159,15 @@ def split_field(chart: C, field: str, separator: str, part: str, index: str) -> 
     )
 
 
-def split_numbers(chart: C, field: str, value: str) -> C:
+def split_numbers(chart: altair.Chart, field: str, value: str) -> altair.Chart:
     """Make a row of each number of a text field; k counts them."""
     chart = split_field(chart, field, " ", "number", "k")
     return chart.transform_calculate(**{value: "toNumber(datum.number)"})
 
 
-def join_numbers(values: Sequence[float]) -> str:
-    """Write numbers with three decimals at most, so that stored charts repeat.
-
-    Raises:
-        ValueError: one is NaN or infinite.
-    """
-    values = [float(value) for value in values]
-    for place, value in enumerate(values):
-        if not math.isfinite(value):
-            raise ValueError(
-                f"number {place} of {len(values)} is {value}: draw numbers"
-            )
-    return " ".join(f"{round(float(value), 3) + 0.0:g}" for value in values)
+def join_numbers(values: Tensor) -> str:
+    """Write numbers with three decimals at most, so that stored charts repeat."""
+    return " ".join(f"{round(value, 3) + 0.0:g}" for value in values.tolist())
 
 
 def key_columns(label: str, title: str = "key", **axis: Any) -> altair.X:
@@ -208,11 +216,6 @@ def signed_shade(title: str, low: Any, high: Any, **legend: Any) -> altair.Color
     return color.legend(orient="bottom", gradientLength=160, **legend)
 
 
-def frames(chart: altair.Chart, chosen: str) -> altair.Chart:
-    """Draw frames around the cells that an expression picks."""
-    return chart.transform_filter(chosen).mark_rect(filled=False, style="frame")
-
-
 def tooltip(*fields: str, **formats: str) -> list[altair.Tooltip]:
     """Name fields by their values: texts as they are, numbers in the given format."""
     texts = [altair.Tooltip(f"{field}:N") for field in fields]
@@ -236,22 +239,17 @@ def select(
 
 
 def slider(
-    name: str, label: str, low: float, high: float, value: float = 0, step: float = 1
+    name: str, label: str, low: float, high: float, value: float = 0
 ) -> altair.Parameter:
-    """A number between low and high, a whole one unless step says otherwise."""
-    bind = altair.binding_range(min=low, max=high, step=step, name=label)
+    """A whole number between low and high."""
+    bind = altair.binding_range(min=low, max=high, step=1, name=label)
     return altair.param(name=name, value=value, bind=bind)
 
 
-def checkbox(name: str, label: str) -> altair.Parameter:
-    """A choice between on and off, at first on."""
-    return altair.param(name=name, value=True, bind=altair.binding_checkbox(name=label))
-
-
-def _rounded(spec: Any) -> Any:
-    """Round every number of a specification, so that stored charts repeat."""
-    if isinstance(spec, Mapping):
-        return {key: _rounded(value) for key, value in spec.items()}
-    if isinstance(spec, list | tuple):
-        return [_rounded(value) for value in spec]
-    return round(spec, 4) if isinstance(spec, float) else spec
+def token_list(name: str, tokens: Sequence[str], *first: str) -> altair.BindRadioSelect:
+    """A list of numbered tokens; before them, perhaps, a choice of none."""
+    return altair.binding_select(
+        options=[*[None] * len(first), *range(len(tokens))],
+        labels=[*first, *(f"{i}: {token}" for i, token in enumerate(tokens))],
+        name=name,
+    )

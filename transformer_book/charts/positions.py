@@ -4,30 +4,22 @@ import altair
 from numpy.typing import ArrayLike
 
 from transformer_book.charts import parts
-from transformer_lib.plots.checks import as_array
 
 
-def position_explorer(table: ArrayLike) -> altair.VConcatChart:
+def position_explorer(table: ArrayLike) -> parts.VConcatChart:
     """See positional encodings as curves, and compare a position with all others.
 
     Args:
         table: (n_positions, d_model), d_model even.
-
-    Raises:
-        ValueError: wrong rank, or an odd d_model.
     """
-    array = as_array(table, 2, "table")
+    array = parts.as_tensor(table)
     n_positions, d_model = array.shape
-    if d_model % 2:
-        raise ValueError(f"d_model must be even to form pairs, not {d_model}")
     dots = array @ array.T  # (n_positions, n_positions)
-    texts = zip(
-        map(parts.join_numbers, array), map(parts.join_numbers, dots), strict=True
-    )
     rows = [
-        {"position": position, "values": values, "dots": products}
-        for position, (values, products) in enumerate(texts)
-    ]
+        {"position": position, "values": parts.join_numbers(array[position]),
+         "dots": parts.join_numbers(dots[position])}
+        for position in range(n_positions)
+    ]  # fmt: skip
     params = [
         parts.slider("pair", "pair of dimensions", 0, d_model // 2 - 1),
         parts.slider("chosen", "position", 0, n_positions - 1, n_positions // 2),
@@ -37,7 +29,7 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
     view = altair.Chart(width=parts.WIDTH, height=parts.HEIGHT)
     at_chosen = view.transform_filter("datum.position == chosen")
 
-    bound = float(abs(array).max())
+    bound = array.abs().max().item()
     legend = altair.Legend(
         title=None,
         orient="top",
@@ -65,7 +57,7 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
         .encode(
             x=altair.X("k:Q", title="other position", scale=across).axis(grid=False),
             y=altair.Y("dot:Q", title="dot product").scale(
-                domain=[min(0.0, float(dots.min())), float(dots.max())]
+                domain=[min(0.0, dots.min().item()), dots.max().item()]
             ),
             tooltip=[
                 altair.Tooltip("k:Q", title="position"),
@@ -78,4 +70,5 @@ def position_explorer(table: ArrayLike) -> altair.VConcatChart:
         ("values", "values of dimensions 0, 1, …"),
         ("dots", "dot products with positions 0, 1, …"),
     ]
-    return parts.finish(altair.vconcat(curves + marker, bars), rows, params, columns)
+    panels = [altair.layer(curves, marker), bars]
+    return parts.finish(parts.VConcatChart(vconcat=panels), rows, params, columns)

@@ -6,30 +6,20 @@ from collections.abc import Mapping
 import altair
 
 from transformer_book.charts import parts
-from transformer_lib.model.checks import check_finite
-from transformer_lib.plots.checks import check_named
 
 SMALLEST = 1e-15  # below this, double precision sees only its own rounding
 
 
 def difference_explorer(
     differences: Mapping[int, Mapping[str, float]], limit: float
-) -> altair.LayerChart:
+) -> parts.LayerChart:
     """Draw how far each change moves the output, for a width to choose.
 
     Args:
         differences: d_model -> name of a change -> how far it moved the output, as a
             fraction of the output's own size.
         limit: differences below it count as none; a line marks it.
-
-    Raises:
-        ValueError: there is no difference, or one is negative or not finite.
     """
-    check_named("differences", differences)
-    for width, values in differences.items():
-        check_named(f"differences of d_model {width}", values)
-        check_finite(0.0, math.inf, **{str(name): x for name, x in values.items()})
-    check_finite(SMALLEST, 1.0, limit=limit)
     rows = [
         {"d_model": str(width), "change": name, "power": round(_power(value), 1)}
         for width, values in differences.items()
@@ -52,7 +42,7 @@ def difference_explorer(
     line = line.mark_rule(strokeDash=[4, 4]).encode(x=altair.X("power:Q"))
     params = [parts.select("d_model", widths, widths[-1])]
     columns = ["d_model", "change", ("power", "power of ten")]
-    chart = altair.layer(line, dots, width=160, height=24 * len(names))
+    chart = parts.LayerChart(layer=[line, dots], width=160, height=24 * len(names))
     return parts.finish(chart, rows, params, columns)
 
 

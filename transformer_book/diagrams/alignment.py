@@ -11,7 +11,6 @@ from html import escape
 from torch import Tensor
 
 from transformer_book.diagrams.canvas import (
-    MIME,
     Canvas,
     color,
     display_bundle,
@@ -39,18 +38,6 @@ class Aligned:
     target: Sequence[str]
     weights: Tensor
 
-    def __post_init__(self) -> None:
-        expected = (len(self.target), len(self.source))
-        if tuple(self.weights.shape) != expected:
-            raise ValueError(
-                f"weights must have the shape {expected}, one row for each target "
-                f"token, not {tuple(self.weights.shape)}"
-            )
-        if len(self.gloss) != len(self.source):
-            raise ValueError(
-                f"{len(self.source)} source tokens, but {len(self.gloss)} glosses"
-            )
-
 
 def show_alignments(sentences: Sequence[Aligned], alt: str) -> None:
     """Display the sentences, one at a time, for the reader to choose from.
@@ -59,10 +46,8 @@ def show_alignments(sentences: Sequence[Aligned], alt: str) -> None:
         sentences: at least one.
         alt: the picture in words.
     """
-    still = _Drawing(sentences[0])
-    bundle = mime_bundle(still.canvas.svg(alt), alt)
-    bundle[MIME] = alignment_page(sentences, alt)
-    display_bundle(bundle)
+    first = _Drawing(sentences[0]).canvas.svg(alt)
+    display_bundle(mime_bundle(first, alt, page=alignment_page(sentences, alt)))
 
 
 def alignment_page(sentences: Sequence[Aligned], alt: str) -> str:

@@ -4,8 +4,6 @@ Every color is a CSS variable with the light page's color behind it, so a diagra
 follows the dark pages of the book and stays right wherever there is no style sheet.
 """
 
-import base64
-import io
 import math
 import re
 import sys
@@ -14,8 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Literal
 
-import matplotlib
-
+from transformer_book.pictures import converter, small_png
 from transformer_lib.plots.palette import HIGHLIGHT, LIGHT
 
 # Frontends that don't know this type, such as JupyterLab, show the PNG beside it; the
@@ -35,17 +32,10 @@ COLORS = {
 }
 FONT = "'DejaVu Sans', Verdana, sans-serif"
 MONO = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
-_PER_CHARACTER = 0.6  # width of a letter, about, as a share of the font's size
 
 
 def color(name: str) -> str:
-    """Return the CSS value of a color: "ink", "line", a role such as "query", ...
-
-    Raises:
-        ValueError: there is no color of this name.
-    """
-    if name not in COLORS:
-        raise ValueError(f"color must be one of {', '.join(COLORS)}, not {name!r}")
+    """Return the CSS value of a color: "ink", "line", a role such as "query", ..."""
     return f"var(--diagram-{name},{COLORS[name]})"
 
 
@@ -55,6 +45,8 @@ class Canvas:
 
     Lengths are pixels of the full-size drawing, from the upper left corner. On a phone
     a canvas 520 wide shrinks to two thirds, so text should have a size of 14 or more.
+
+    What has `lit=False` is faded, as something that is not the subject now.
 
     Attributes:
         width: of the drawing, in pixels.
@@ -79,6 +71,7 @@ class Canvas:
         fill: float = 0.12,
         dashed: bool = False,
         size: float = 15,
+        solid: bool = False,
     ) -> None:
         """Draw a rounded box in a role's color, with a label and a line below it.
 
@@ -90,23 +83,57 @@ class Canvas:
             label: written in its middle.
             role: a color's name.
             sub: a smaller second line.
-            lit: False fades the box, as something that is not the subject now.
+            lit: see the class.
             fill: opacity of the color inside; 0 for an empty frame.
             dashed: dash the frame.
             size: of the label's font.
+            solid: hide what has been drawn behind the box.
         """
+        if solid:
+            self.box(x, y, width, height, role="page", fill=1)
+        style = f"{_ink(role, fill)};stroke-width:{1.6 if lit else 1:g}"
+        place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
         dash = ' stroke-dasharray="5 4"' if dashed else ""
-        self._add(
-            f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}" '
-            f'rx="5"{dash} style="fill:{color(role)};fill-opacity:{_n(fill)};'
-            f'stroke:{color(role)};stroke-width:{"1.6" if lit else "1"}"/>',
-            lit,
-        )
-        middle = y + height / 2
+        self._add(f'<rect {place} rx="5"{dash} style="{style}"/>', lit)
+        middle, center = x + width / 2, y + height / 2
         if label:
-            self.text(x + width / 2, middle - 8 * bool(sub), label, size=size, lit=lit)
+            self.text(middle, center - 8 * bool(sub), label, size=size, lit=lit)
         if sub:
-            self.text(x + width / 2, middle + 10, sub, size=size - 2.5, lit=lit)
+            self.text(middle, center + 10, sub, size=size - 2.5, lit=lit)
+
+    def row(
+        self,
+        x: float,
+        y: float,
+        words: Iterable[str],
+        role: str = "ink",
+        *,
+        width: float = 0,
+        height: float = 28,
+        gap: float = 8,
+        size: float = 14,
+        **style: float | bool,
+    ) -> list[float]:
+        """Draw a row of boxes, one for each word; return the middle of each.
+
+        Args:
+            x: left edge of the first.
+            y: upper edge.
+            words: their labels.
+            role: a color's name.
+            width: of each box; 0 for as wide as its word.
+            height: of each box.
+            gap: between two boxes.
+            size: of the font.
+            style: more settings of `box`.
+        """
+        middles = []
+        for word in words:
+            wide = width or 0.59 * size * len(word) + 12
+            self.box(x, y, wide, height, word, role, size=size, **style)
+            middles.append(x + wide / 2)
+            x += wide + gap
+        return middles
 
     def text(
         self,
@@ -121,25 +148,22 @@ class Canvas:
         italic: bool = False,
         mono: bool = False,
         lit: bool = True,
+        turn: float = 0,
     ) -> None:
-        """Write one line of text, its middle at height y."""
+        """Write one line of text, its middle at height y; turn it by degrees."""
         style = f"fill:{color(role)};font-size:{_n(size)}px"
         style += ";font-weight:bold" * bold + ";font-style:italic" * italic
-        if mono:
-            style += f";font-family:{MONO}"
-        self._add(
-            f'<text x="{_n(x)}" y="{_n(y + 0.36 * size)}" text-anchor="{anchor}" '
-            f'style="{style}">{escape(text)}</text>',
-            lit,
-        )
+        style += f";font-family:{MONO}" * mono
+        foot = y + 0.36 * size * (not turn)
+        place = f'x="{_n(x)}" y="{_n(foot)}" text-anchor="{anchor}"'
+        if turn:
+            place += f' transform="rotate({_n(turn)} {_n(x)} {_n(y)})"'
+        self._add(f'<text {place} style="{style}">{escape(text)}</text>', lit)
 
     def arrow(
         self,
         *points: Point,
         role: str = "ink",
-        label: str = "",
-        at: Point | None = None,
-        anchor: Anchor = "middle",
         dashed: bool = False,
         head: bool = True,
         width: float = 1.6,
@@ -150,56 +174,45 @@ class Canvas:
         Args:
             points: at least two.
             role: a color's name.
-            label: written at the point `at`, or beside the middle of the first part.
-            at: see label.
-            anchor: of the label.
             dashed: dash the line.
             head: False for a plain line.
             width: of the line.
-            lit: False fades it.
+            lit: see the class.
         """
-        if len(points) < 2:
-            raise ValueError(f"an arrow needs at least 2 points, not {len(points)}")
-        *_, before, tip = points
-        angle = math.atan2(tip[1] - before[1], tip[0] - before[0])
-        end = (tip[0] - 6 * math.cos(angle), tip[1] - 6 * math.sin(angle))
-        path = [*points[:-1], end if head else tip]
-        line = " ".join(f"{_n(x)},{_n(y)}" for x, y in path)
+        *way, before, (x, y) = points
+        angle = math.atan2(y - before[1], x - before[0])
+
+        def from_tip(distance: float, turn: float) -> Point:
+            return (
+                x + distance * math.cos(angle + turn),
+                y + distance * math.sin(angle + turn),
+            )
+
+        end = from_tip(-6, 0) if head else (x, y)
         dash = ' stroke-dasharray="4 4"' if dashed else ""
-        self._add(
-            f'<polyline points="{line}"{dash} '
-            f'style="fill:none;stroke:{color(role)};stroke-width:{_n(width)}"/>',
-            lit,
-        )
+        style = f"fill:none;stroke:{color(role)};stroke-width:{_n(width)}"
+        line = _points(*way, before, end)
+        self._add(f'<polyline points="{line}"{dash} style="{style}"/>', lit)
         if head:
-            corners = [tip]
-            for turn in (2.7, -2.7):
-                corners.append(
-                    (
-                        tip[0] + 9 * math.cos(angle + turn),
-                        tip[1] + 9 * math.sin(angle + turn),
-                    )
-                )
-            shape = " ".join(f"{_n(x)},{_n(y)}" for x, y in corners)
-            self._add(f'<polygon points="{shape}" style="fill:{color(role)}"/>', lit)
-        if label:
-            (ax, ay), (bx, by) = points[:2]
-            x, y = at or ((ax + bx) / 2, (ay + by) / 2 - 10)
-            self.text(x, y, label, role, size=13, anchor=anchor, lit=lit)
+            corners = _points((x, y), from_tip(9, 2.7), from_tip(9, -2.7))
+            style = f"fill:{color(role)}"
+            self._add(f'<polygon points="{corners}" style="{style}"/>', lit)
 
     def circle(
         self, x: float, y: float, radius: float, label: str = "", role: str = "ink",
-        *, fill: float = 0.12, lit: bool = True, size: float = 14,
+        *, fill: float = 0.12, size: float = 14,
     ) -> None:  # fmt: skip
-        """Draw a circle with a label in it, such as a plus sign."""
-        self._add(
-            f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}" '
-            f'style="fill:{color(role)};fill-opacity:{_n(fill)};'
-            f'stroke:{color(role)};stroke-width:1.4"/>',
-            lit,
-        )
+        """Draw a circle with a label in it."""
+        place = f'cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}"'
+        style = f"{_ink(role, fill)};stroke-width:1.4"
+        self._add(f'<circle {place} style="{style}"/>')
         if label:
-            self.text(x, y, label, size=size, lit=lit)
+            self.text(x, y, label, size=size)
+
+    def plus(self, x: float, y: float) -> None:
+        """Draw a plus sign in a circle that hides what is behind it."""
+        self.circle(x, y, 11, role="page", fill=1)
+        self.circle(x, y, 11, "+", "source", size=17)
 
     def grid(
         self,
@@ -209,13 +222,12 @@ class Canvas:
         role: str | Sequence[Sequence[str]] = "ink",
         *,
         cell: tuple[float, float] = (34, 24),
-        shades: Sequence[Sequence[float]] | None = None,
+        shades: float | Sequence[Sequence[float]] = 0.12,
         rows: Iterable[str] = (),
-        columns: Iterable[str] = (),
         size: float = 13,
         lit: bool = True,
     ) -> None:
-        """Draw a matrix: a cell for each value, with names of rows and columns.
+        """Draw a matrix: a cell for each value, with names of the rows.
 
         Args:
             x: left edge of the first cell.
@@ -223,55 +235,44 @@ class Canvas:
             values: rows of numbers or words; numbers get at most two decimals.
             role: the color of all cells, or of each.
             cell: width and height of a cell.
-            shades: opacity of each cell's color, from 0 to 1.
+            shades: opacity of the color, from 0 to 1; one for all cells, or for each.
             rows: names on the left.
-            columns: names above.
             size: of the font.
-            lit: False fades all of it.
+            lit: see the class.
         """
         width, height = cell
         for i, row in enumerate(values):
             for j, value in enumerate(row):
                 left, top = x + j * width, y + i * height
                 name = role if isinstance(role, str) else role[i][j]
-                shade = 0.12 if shades is None else shades[i][j]
-                self._add(
-                    f'<rect x="{_n(left)}" y="{_n(top)}" width="{_n(width)}" '
-                    f'height="{_n(height)}" style="fill:{color(name)};'
-                    f'fill-opacity:{_n(shade)};stroke:{color("line")}"/>',
-                    lit,
-                )
-                middle = (left + width / 2, top + height / 2)
+                shade = shades[i][j] if isinstance(shades, Sequence) else shades
+                place = f'x="{_n(left)}" y="{_n(top)}" '
+                place += f'width="{_n(width)}" height="{_n(height)}"'
+                style = f"fill:{color(name)};fill-opacity:{_n(shade)}"
+                style += f";stroke:{color('line')}"
+                self._add(f'<rect {place} style="{style}"/>', lit)
                 word = value if isinstance(value, str) else _n(value)
                 if word:
-                    self.text(*middle, word, size=size, lit=lit)
+                    self.text(left + width / 2, top + height / 2, word, size=size)
         for i, word in enumerate(rows):
-            place = (x - 8, y + (i + 0.5) * height)
-            self.text(*place, word, size=size, anchor="end", lit=lit)
-        for j, word in enumerate(columns):
-            self.text(x + (j + 0.5) * width, y - 11, word, size=size, lit=lit)
+            self.text(x - 8, y + (i + 0.5) * height, word, size=size, anchor="end")
 
-    def tokens(
-        self, x: float, y: float, words: Sequence[str], role: str = "ink",
-        *, size: float = 14, gap: float = 6, height: float = 24, lit: bool = True,
-    ) -> list[float]:  # fmt: skip
-        """Draw a row of tokens as chips; return the middle of each."""
-        middles = []
-        for word in words:
-            width = _PER_CHARACTER * size * len(word) + 12
-            self.box(x, y, width, height, word, role, size=size, lit=lit)
-            middles.append(x + width / 2)
-            x += width + gap
-        return middles
+    def blank(
+        self, x: float, y: float, rows: int, columns: int, role: str = "ink",
+        *, cell: float = 24, shades: float | Sequence[Sequence[float]] = 0.12,
+    ) -> None:  # fmt: skip
+        """Draw a matrix of square cells without numbers."""
+        values = [[""] * columns] * rows
+        self.grid(x, y, values, role, cell=(cell, cell), shades=shades)
 
     def svg(self, alt: str) -> str:
         """Return the drawing as an SVG element that can stand in a page."""
+        width, height = _n(self.width), _n(self.height)
         style = f"max-width:100%;height:auto;font-family:{FONT}"
-        box = f"{_n(self.width)} {_n(self.height)}"
-        size = f'width="{_n(self.width)}" height="{_n(self.height)}"'
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {box}" {size} '
-            f'role="img" aria-label="{escape(alt)}" class="diagram" style="{style}">'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            f'width="{width}" height="{height}" role="img" '
+            f'aria-label="{escape(alt)}" class="diagram" style="{style}">'
             f'<rect width="100%" height="100%" style="fill:{color("page")}"/>\n'
             + "\n".join(self.parts)
             + "\n</svg>"
@@ -301,26 +302,43 @@ def display_bundle(bundle: dict[str, str]) -> None:
         from IPython.display import display
     except ImportError:
         return
-    if "google.colab" in sys.modules:  # shows any HTML, in a frame of its own
-        bundle = {**bundle, "text/html": bundle[MIME]}
     if get_ipython() is not None:
         display(bundle, raw=True)
 
 
-def mime_bundle(svg: str, alt: str) -> dict[str, str]:
-    """Return an SVG for the book, its alt text, and a PNG where one can be made."""
-    bundle = {MIME: svg, "text/plain": alt}
-    try:
-        import vl_convert
-        from PIL import Image
-    except ImportError:
-        return bundle
-    vl_convert.register_font_directory(f"{matplotlib.get_data_path()}/fonts/ttf")
+def mime_bundle(svg: str, alt: str, page: str = "") -> dict[str, str]:
+    """Return what a notebook stores: the drawing, its alt text, and a still of it.
+
+    Args:
+        svg: the drawing.
+        alt: the drawing in words.
+        page: what stands in the pages in its place.
+    """
+    live = page or svg
+    return {MIME: live, "text/plain": alt, **still(svg, live)}
+
+
+def still(svg: str, live: str = "") -> dict[str, str]:
+    """Return a PNG of an SVG where one can be made; in Colab, which shows any HTML, it.
+
+    Args:
+        svg: the drawing.
+        live: what Colab shows in its place.
+    """
+    if "google.colab" in sys.modules:
+        return {"text/html": live or svg}
+    if not (vega := converter()):
+        return {}
     plain = re.sub(r"var\(--[\w-]+,([^)]*)\)", r"\1", svg).replace("100%", "9999")
-    drawn = Image.open(io.BytesIO(vl_convert.svg_to_png(plain, scale=1.5)))
-    png = io.BytesIO()
-    drawn.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(png, "PNG")
-    return {**bundle, "image/png": base64.b64encode(png.getvalue()).decode()}
+    return {"image/png": small_png(vega.svg_to_png(plain, scale=1.5), 64)}
+
+
+def _ink(role: str, fill: float) -> str:
+    return f"fill:{color(role)};fill-opacity:{_n(fill)};stroke:{color(role)}"
+
+
+def _points(*points: Point) -> str:
+    return " ".join(f"{_n(x)},{_n(y)}" for x, y in points)
 
 
 def _n(number: float) -> str:

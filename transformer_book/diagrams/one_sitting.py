@@ -144,20 +144,21 @@ class Candidate:
     Attributes:
         token: the new token.
         log_prob: of all tokens so far.
-        parent: row of the beam that it continues.
+        parent: row of the candidate of the step before that it continues.
+        kept: whether it stays in the beam.
     """
 
     token: str
     log_prob: float
     parent: int
+    kept: bool
 
 
-def beam_tree(steps: Sequence[Sequence[Candidate]], n_beams: int) -> Canvas:
+def beam_tree(steps: Sequence[Sequence[Candidate]]) -> Canvas:
     """Draw the first steps of a beam search: candidates, and which of them are kept.
 
     Args:
-        steps: the candidates of each step, best first; the first n_beams are kept.
-        n_beams: candidates kept at each step.
+        steps: the candidates of each step, best first.
     """
     height = 46
     column = 520 / len(steps)
@@ -167,7 +168,7 @@ def beam_tree(steps: Sequence[Sequence[Candidate]], n_beams: int) -> Canvas:
         left = column * number + 22
         canvas.text(left + (column - 30) / 2, 14, f"step {number + 1}")
         for row, candidate in enumerate(step):
-            y, kept = 30 + height * row, row < n_beams
+            y, kept = 30 + height * row, candidate.kept
             if number:
                 start = 30 + height * candidate.parent + 19
                 canvas.arrow(

@@ -1,0 +1,284 @@
+"""What the library computes for the translator in the page, before its model is there.
+
+trace = trace_translation(load("multi30k-de-en"), "Im Schnee spielt ein Hund.")
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_lib import (
+    GenerationConfig,
+    Transformer,
+    TransformerConfig,
+    Translator,
+    greedy_decode,
+    record_attention,
+    record_hidden_states,
+)
+from transformer_lib.generation import (
+    IncrementalDecoder,
+    LogitsProcessor,
+    without_dropout,
+)
+from transformer_lib.generation.beam_search import (
+    BeamHypotheses,
+    BeamOptions,
+    begin,
+    best_candidates,
+)
+from transformer_lib.interpret.interventions import edit_weights, without_head
+
+N_NEXT, N_ANSWERS = 10, 3  # likeliest tokens that are listed: at the end, in a layer
+
+
+@torch.inference_mode()
+def trace_translation(
+    translator: Translator, sentence: str, n_beams: int = 4
+) -> dict[str, Any]:
+    """Translate a sentence and keep all that the parts of the page show.
+
+    Args:
+        translator: model and tokenizer.
+        sentence: in the source language.
+        n_beams: of the beam search that is kept step by step.
+
+    Returns:
+        Plain data: ids and their labels, weights of every head rounded to thousandths,
+        what each layer would answer, the likeliest next tokens, and the search.
+    """
+    model, tokenizer = translator.model, translator.tokenizer
+    src = tokenizer.encode(sentence.strip())
+    config = GenerationConfig(
+        bos_id=tokenizer.bos_id,
+        eos_id=tokenizer.eos_id,
+        max_len=min(len(src) + 50, model.config.max_len),
+    )
+    with without_dropout(model):
+        written = greedy_decode(model, torch.tensor([src]), config)[0]
+        sides = src, [tokenizer.bos_id, *written.ids[:-1]], written.ids
+        return {
+            "source": sentence,
+            "read": {"src": src, "src_labels": tokenizer.tokens(src)},
+            "src": src,
+            "tgt": written.ids,
+            "src_labels": tokenizer.tokens(src),
+            "tgt_labels": tokenizer.tokens(written.ids),
+            "text": tokenizer.decode(written.ids),
+            "cuts": _cuts(model, *map(torch.tensor, sides)),
+            "written": {"ids": written.ids, "log_prob": _short(written.log_prob)},
+            **_look(translator, *map(torch.tensor, sides)),
+            "search": _search(translator, src, config, n_beams),
+        }
+
+
+def _look(
+    translator: Translator, src: Tensor, tgt_in: Tensor, tgt: Tensor
+) -> dict[str, Any]:
+    """Read the translation once, and keep weights, layers' answers, probabilities."""
+    model = translator.model
+    with record_attention(model) as maps, record_hidden_states(model.decoder) as states:
+        logits = model(src[None], tgt_in[None])[0]
+    log_probs = logits.log_softmax(dim=-1)  # (tgt_len, vocab_size)
+    norm = model.decoder.norm or torch.nn.Identity()
+    stages = [model.tgt_embeddings(tgt_in[None]), *states.values()]
+    cross = maps[f"decoder.layers.{len(model.decoder.layers) // 2}.cross_attn"]
+    return {
+        "maps": {
+            name: [_numbers(head.flatten()) for head in weights[0]]
+            for name, weights in maps.items()
+        },
+        "alignment": _numbers(cross[0].mean(dim=0).flatten()),
+        "log_probs": _numbers(log_probs.gather(1, tgt[:, None])[:, 0]),
+        "next": _likeliest(log_probs, translator, N_NEXT),
+        "layers": [
+            _likeliest(model.lm_head(norm(x))[0].log_softmax(-1), translator, N_ANSWERS)
+            for x in stages  # (1, tgt_len, d_model) each
+        ],
+    }
+
+
+def _cuts(
+    model: Transformer, src: Tensor, tgt_in: Tensor, tgt: Tensor
+) -> dict[str, float]:
+    """Return the loss of the translation with less and less cross-attention."""
+    last = len(model.decoder.layers) - 1
+    cross = [f"decoder.layers.{i}.cross_attn" for i in range(last + 1)]
+    every = without_head(*range(model.config.n_heads))
+    losses = {}
+    for name, edits in {
+        "as trained": {},
+        "without one head": {cross[last // 2]: without_head(0)},
+        f"layer {last} cut": {cross[last]: every},
+        "all cut": dict.fromkeys(cross, every),
+    }.items():
+        with edit_weights(model, edits):
+            logits = model(src[None], tgt_in[None])[0]
+        losses[name] = _short(torch.nn.functional.cross_entropy(logits, tgt).item())
+    return losses
+
+
+def _search(
+    translator: Translator, src: list[int], config: GenerationConfig, n_beams: int
+) -> dict[str, Any]:
+    """Take the steps of `beam_search` for one sentence and keep each of them."""
+    model, tokenizer = translator.model, translator.tokenizer
+    source, sizes = torch.tensor([src]), model.config
+    processor = LogitsProcessor(model, source, config)
+    decoder = IncrementalDecoder(model)
+    decoder.prefill(source, n_beams)
+    (search,) = begin(processor, BeamOptions(n_beams, 1.0, False))
+    ids, copied, steps = processor.start(n_beams).flatten(0, 1), 0, []
+    done = multiplications(sizes, len(src), 0, 0)["encoder"]
+    while not search.done:
+        logits = decoder.step(ids)[None]
+        position = decoder.length
+        done += step_multiplications(sizes, len(src), position, n_beams)
+        log_probs = processor.log_probs(logits, position)
+        candidates = _advance(search, log_probs, position, translator)
+        parents, cache = search.parents(), decoder.cache
+        # Only what has been read counts, not the room that is not in use.
+        n_bytes = sum(cache[attention].nbytes for attention in cache.rooms)
+        source_bytes = sum(kept.nbytes for kept in cache.source.kept.values())
+        counts = {"length": cache.length, "n_bytes": n_bytes}
+        counts |= {"source_bytes": source_bytes, "copied": copied}
+        labels = [tokenizer.tokens(beam.ids[1:]) for beam in search.beams]
+        beams = [
+            {"parent": parent, "labels": each}
+            for parent, each in zip(parents, labels, strict=True)
+        ]
+        steps.append(
+            {
+                "position": position,
+                "candidates": candidates,
+                "beams": beams,
+                "parents": parents,
+                "cache": {**counts, "multiplications": done},
+                "recomputed": multiplications(sizes, len(src), position, n_beams),
+            }
+        )
+        if not search.done:
+            moved = sum(i != parent for i, parent in enumerate(parents))
+            copied += n_bytes * moved // n_beams
+            decoder.reorder(torch.tensor([parents]))
+            ids = torch.tensor(search.newest()).view(-1, 1)
+    hypotheses = [
+        {
+            "ids": found.ids,
+            "labels": tokenizer.tokens(found.ids),
+            "text": tokenizer.decode(found.ids),
+            "log_prob": _short(found.log_prob),
+            "score": _short(found.score),
+            "finished": found.finished,
+        }
+        for found in search.hypotheses
+    ]
+    return {
+        "n_beams": n_beams,
+        "length_penalty": 1,
+        "steps": steps,
+        "hypotheses": hypotheses,
+    }
+
+
+def _advance(
+    search: BeamHypotheses, log_probs: Tensor, position: int, translator: Translator
+) -> list[dict[str, Any]]:
+    """Let the search take a step; return its candidates and what became of them."""
+    before, tokenizer = list(search.beams), translator.tokenizer
+    totals = torch.tensor([[beam.log_prob for beam in before]])
+    best = best_candidates(log_probs, totals, 2 * len(before))
+    rows = list(zip(*(part[0].tolist() for part in best), strict=True))
+    known = {tuple(found.ids) for found in search.hypotheses}
+    search.advance(rows, position)
+    beams = {(beam.parent, beam.ids[-1]) for beam in search.beams}
+    ended = {tuple(found.ids) for found in search.hypotheses} - known
+    result = []
+    for log_prob, parent, token in rows:
+        if log_prob == float("-inf"):
+            continue
+        ids = [*before[parent].ids[1:], token]
+        fate = "beam" if (parent, token) in beams else "dropped"
+        result.append(
+            {
+                "log_prob": _short(log_prob),
+                "parent": parent,
+                "token": token,
+                "label": tokenizer.tokens([token])[0],
+                "text": tokenizer.decode(ids),
+                "fate": "ended" if tuple(ids) in ended else fate,
+            }
+        )
+    return result
+
+
+def multiplications(
+    config: TransformerConfig, n_src: int, n_tgt: int, n_rows: int
+) -> dict[str, int]:
+    """Count the multiplications of one pass without a cache, layer norms aside.
+
+    Args:
+        config: sizes of the model.
+        n_src: source tokens.
+        n_tgt: target tokens that are read, in each row.
+        n_rows: targets of the one source.
+
+    Returns:
+        "encoder"; "decoder", with the projections of the memory; and "head", the scores
+        of the token after the last one.
+    """
+    d, feed = config.d_model, 2 * config.d_model * config.d_ff
+    encoder = n_src * (4 * d * d + 2 * n_src * d + feed)
+    own = n_tgt * (4 * d * d + 2 * n_tgt * d)
+    cross = n_tgt * (2 * d * d + 2 * n_src * d)
+    memory = 2 * n_src * d * d if n_rows else 0
+    decoder = n_rows * (own + cross + n_tgt * feed) + memory
+    return {
+        "encoder": config.n_encoder_layers * encoder,
+        "decoder": config.n_decoder_layers * decoder,
+        "head": n_rows * d * config.tgt_vocab_size,
+    }
+
+
+def step_multiplications(
+    config: TransformerConfig, n_src: int, position: int, n_rows: int
+) -> int:
+    """Count the multiplications of one step with a cache: one new token in each row.
+
+    Args:
+        config: sizes of the model.
+        n_src: source tokens.
+        position: tokens of the target that have been read, the new one among them.
+        n_rows: targets of the one source.
+    """
+    d = config.d_model
+    own = 4 * d * d + 2 * position * d
+    cross = 2 * d * d + 2 * n_src * d
+    memory = 2 * n_src * d * d if position == 1 else 0  # in the first step only
+    layer = n_rows * (own + cross + 2 * d * config.d_ff) + memory
+    return config.n_decoder_layers * layer + n_rows * d * config.tgt_vocab_size
+
+
+def _likeliest(
+    log_probs: Tensor, translator: Translator, n: int
+) -> list[list[dict[str, Any]]]:
+    """Return the n likeliest tokens of each row: (length, vocab_size)."""
+    best, tokens = log_probs.exp().topk(n, dim=-1)
+    label = translator.tokenizer.tokens
+    return [
+        [
+            {"id": token, "label": label([token])[0], "p": _short(p)}
+            for p, token in zip(row, ids, strict=True)
+        ]
+        for row, ids in zip(best.tolist(), tokens.tolist(), strict=True)
+    ]
+
+
+def _numbers(values: Tensor) -> list[float]:
+    return [_short(value) for value in values.tolist()]
+
+
+def _short(value: float) -> float:
+    """Round to thousandths; only what is zero becomes zero."""
+    return round(value, 3) or (0.001 if value > 0 else 0.0)
