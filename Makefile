@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help ready ready-to-test book serve pdf test test-slow check format mutants notebooks one-file lab lock repository clean distclean
+.PHONY: help ready ready-to-test book serve pdf test test-slow check format mutants notebooks lab lock repository clean distclean
 
 help:  ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,7 +56,7 @@ serve: book  ## Build the pages and serve them on this computer: make serve PORT
 	@echo 'Open http://localhost:$(PORT), stop with Ctrl-C'
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(PAGES)
 
-pdf: $(TESTING) book  ## Write the whole book as one PDF to take along
+pdf: $(TESTING) book  ## Print every page as a PDF, into _build/pdf
 	@VENV=$(VENV) $(PYTHON) -m book_tools.browser
 	$(BIN)/python -m book_tools.pdf
 
@@ -82,16 +82,14 @@ format: $(TESTING)  ## Sort imports and format .py files and notebooks
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-mutants: $(TESTING)  ## Change the library in one spot at a time; list what no test sees
-	OMP_NUM_THREADS=1 $(BIN)/python -m book_tools.mutants
+mutants: $(TESTING)  ## Change the model in one spot at a time; list what no test sees
+	$(PIP) mutmut==3.8.1
+	OMP_NUM_THREADS=1 $(BIN)/mutmut run
+	$(BIN)/mutmut results
 
 notebooks: $(READY)  ## Execute all chapters and store them clean
 	$(BIN)/python -m book_tools.notebooks
 	$(BIN)/python -m book_tools.pencil_page
-	$(BIN)/python -m book_tools.exercise_list
-
-one-file: $(READY)  ## Write chapter 0 as one plain Python file, one_sitting.py
-	$(BIN)/python -m book_tools.one_file
 
 lab: $(READY)  ## Open the chapters in JupyterLab
 	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/versions.txt
@@ -112,7 +110,7 @@ repository: $(READY)  ## Stamp an address: make repository URL=https://github.co
 	$(BIN)/python -m book_tools.repository '$(URL)'
 
 clean:  ## Remove what was built
-	rm -rf _build .pytest_cache .ruff_cache
+	rm -rf _build mutants .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 distclean: clean  ## Remove .venv as well

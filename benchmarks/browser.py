@@ -13,7 +13,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from book_tools.browser import find_browser
-from book_tools.sphinx_translator import LATE
+from book_tools.sphinx_outputs import LATE
 from transformer_lib.pretrained.translator import DEFAULT
 
 SITE = Path(__file__).parents[1] / "_build" / "html"

@@ -22,8 +22,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from book_tools.notebook_parts import code_cells
-from book_tools.template import chapter_of
-from book_tools.toc import ROOT
+from book_tools.toc import ROOT, chapter_of
 
 CACHE = "cache"
 CACHE_CHAPTER = 12  # explains the argument; chapters before it leave it out

@@ -1,8 +1,4 @@
-"""Cells and sections of a notebook and parts of its Markdown, for the rules.
-
-Markdown is parsed by MyST's own parser with the book's settings: what a rule calls a
-link, a label or a formula is what the page makes of it.
-"""
+"""Cells, sections and headings of a notebook."""
 
 from __future__ import annotations
 
@@ -10,21 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 
-import yaml
-from markdown_it.renderer import RendererHTML
-from markdown_it.token import Token
-from myst_parser.config.main import MdParserConfig
-from myst_parser.parsers.mdit import create_md_parser
+from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 
-from book_tools.toc import ROOT
-
-SETTINGS = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["parse"]
-PARSER = create_md_parser(
-    MdParserConfig(enable_extensions=set(SETTINGS["myst_enable_extensions"])),
-    RendererHTML,
-)
+PARSER = MarkdownIt()
 
 
 @dataclass
@@ -41,28 +28,9 @@ class Section:
 
 def code_cells(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
     """Index and cell of every code cell."""
-    for index, cell in enumerate(notebook.cells):
-        if cell.cell_type == "code":
-            yield index, cell
-
-
-def markdown_cells(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
-    """Index and cell of every Markdown cell."""
-    for index, cell in enumerate(notebook.cells):
-        if cell.cell_type == "markdown":
-            yield index, cell
-
-
-def outputs(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
-    """Index of the cell and output, for every output."""
-    for index, cell in code_cells(notebook):
-        for output in cell.outputs:
-            yield index, output
-
-
-def printed_text(output: NotebookNode) -> str:
-    """What an output prints: its stream, or the text form of its value."""
-    return output.get("text") or output.get("data", {}).get("text/plain", "")
+    yield from (
+        pair for pair in enumerate(notebook.cells) if pair[1].cell_type == "code"
+    )
 
 
 def tags(cell: NotebookNode) -> list[str]:
@@ -70,44 +38,22 @@ def tags(cell: NotebookNode) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
-def is_solution(cell: NotebookNode) -> bool:
-    """True for a code cell whose first line calls it the solution of an exercise."""
-    return cell.cell_type == "code" and cell.source.startswith("# @title Solution")
-
-
-def chapter_number(notebook: NotebookNode) -> int | None:
-    """The N of the title `# N. Title` in the first cell; None where there is none."""
-    first = notebook.cells[0].source if notebook.cells else ""
-    match = re.match(r"# (\d+)\. ", first)
-    return int(match.group(1)) if match else None
+def printed(cell: NotebookNode) -> str:
+    """What a code cell prints: its streams, and the text forms of its values."""
+    return "".join(
+        output.get("text") or output.get("data", {}).get("text/plain", "")
+        for output in cell.outputs
+    )
 
 
 @lru_cache(maxsize=4096)
-def tokens(markdown: str) -> tuple[Token, ...]:
-    """The blocks of a text, those inside `:::` boxes included, in order."""
-    found: list[Token] = []
-    for token in PARSER.parse(markdown):
-        found.append(token)
-        if token.type == "colon_fence":
-            found += tokens(token.content)
-    return tuple(found)
-
-
-def pieces(markdown: str) -> Iterator[Token]:
-    """Every block of a text, each followed by what it holds: words, code, links."""
-    for token in tokens(markdown):
-        yield token
-        yield from token.children or ()
-
-
-def headings(markdown: str) -> list[tuple[int, str]]:
+def headings(markdown: str) -> tuple[tuple[int, str], ...]:
     """Level and text of every heading."""
-    found = tokens(markdown)
-    return [
+    return tuple(
         (int(token.tag[1]), text.content)
-        for token, text in zip(found, found[1:], strict=False)
+        for token, text in pairwise(PARSER.parse(markdown))
         if token.type == "heading_open"
-    ]
+    )
 
 
 def slug(heading: str) -> str:

@@ -1,133 +1,149 @@
-"""Rules about the parts of a chapter, and all rules together.
+"""The rules for every notebook that is a page: what is stored, shown and described.
 
-A rule takes a notebook (one about files, its path as well) and yields a message for
-each thing it finds wrong.
+A rule takes a notebook and its path, and yields a sentence for each thing it finds
+wrong. Links, anchors, labels and levels of headings are Sphinx's business (`-n -W`),
+columns and style are ruff's, and outputs that change from run to run nbval's.
 """
 
 from __future__ import annotations
 
-import difflib
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from book_tools import (
-    cell_rules,
-    chapter_rules,
-    definitions,
-    exercise_rules,
-    link_rules,
-    output_rules,
-    pencil_page,
-    repository,
-    term_rules,
+from book_tools import chapter_rules, definitions
+from book_tools.notebook_parts import code_cells, tags
+from book_tools.notebooks import stored_text
+from book_tools.toc import chapter_of
+from transformer_book.charts.translator import MIME as TRANSLATOR
+from transformer_book.diagrams.canvas import MIME as DIAGRAM
+
+MAX_BYTES = 500_000
+CELL_METADATA = {"tags", "mystnb", "cellView", "jupyter", "source_digest"}
+CELL_METADATA |= {"covers", "defines", "pencil"}  # what the book makes of a cell
+TAGS = {"remove-cell", "hide-input", "hide-cell", "nbval-ignore-output"}
+VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
+ELSEWHERE = r"[\"']?(?:https?:)?//"
+FETCHED = re.compile(
+    rf"<(?:script|link|iframe)\b|@import|\bimport\(|\burl\(\s*{ELSEWHERE}"
+    rf"|\b(?:src|xlink:href)\s*=\s*{ELSEWHERE}|<(?:image|use)\b[^>]*href={ELSEWHERE}"
+    rf"|\"url\": *{ELSEWHERE}",
+    re.IGNORECASE,
 )
-from book_tools.notebook_parts import (
-    chapter_number,
-    code_cells,
-    headings,
-    markdown_cells,
-    section,
-    sections,
-)
-from book_tools.template import (
-    IDEAS,
-    chapter_of,
-    parts_of,
-)
+UNFIT = {  # by type of cell: what is found, and what is wrong with it
+    "markdown": {
+        r"\{[a-z:-]+\}`": "a role, which Colab does not know: use a Markdown link",
+        r"^ *(```|:::)\{(?!(?<=:\{)(?:note|tip|warning)\})": "a directive that Colab "
+        "does not render: use :::{note}, :::{tip} or :::{warning}",
+        r"(?i)(?<!!)\[(here|click here|this|link|this link|this page|)\]\(": "a link "
+        "whose words do not say where it leads",
+        r"!\[\s*\]\(|<img(?![^>]*\balt=\"[^\"])": "a picture without alt text",
+        rf"!\[[^]]*\]\((https?:)?//|<img[^>]*src={ELSEWHERE}": "a picture from "
+        "another site",
+    },
+    "code": {
+        r"^\s*(!|%(?!pip install -q \"git\+))": "a shell command or a magic",
+        r"(filterwarnings|simplefilter)\((action=)?[\"']ignore|redirect_stderr"
+        r"|logging\.disable|catch_warnings\((?!.*record=True)": "silences warnings",
+    },
+}
 
 
-def _first(notebook: NotebookNode) -> str:
-    return notebook.cells[0].source if notebook.cells else ""
+def stored(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """The file is what `make notebooks` writes, and not too big."""
+    text = path.read_text(encoding="utf-8")
+    if len(text.encode()) >= MAX_BYTES:
+        yield f"not smaller than {MAX_BYTES} bytes"
+    if text != stored_text(notebook, path):
+        yield "not stored clean: python -m book_tools.notebooks"
 
 
-def template(notebook: NotebookNode) -> Iterator[str]:
-    """All parts are there, once and in order, and hold what they must hold."""
-    titles = [part.title for part in sections(notebook)[1:]]
-    parts = parts_of(titles, chapter_number(notebook))
-    names = {
-        title: " or ## ".join(part.titles) for part in parts for title in part.titles
-    }
-    found: list[str] = []
-    for title in titles:
-        name = names.get(title, IDEAS)
-        if name != IDEAS or found[-1:] != [IDEAS]:
-            found.append(name)
-    for line in difflib.ndiff([names[part.titles[0]] for part in parts], found):
-        if line.startswith("- "):
-            yield f"section '## {line[2:]}' is missing, or not where it belongs"
-        if line.startswith("+ "):
-            yield f"section '## {line[2:]}' is repeated, or not where it belongs"
-    for part in parts:
-        for title in part.titles:
-            cells = section(notebook, title).of_type("markdown")
-            text, start = "\n".join(cell.source for _, cell in cells), 0
-            for phrase in part.holds if cells else []:
-                start = text.find(phrase, start)
-                if start < 0:
-                    yield f"section '## {title}': {phrase} is missing, or out of order"
-                    break
+def executed(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """Cells were run once each, from top to bottom, without an error or a warning."""
+    for expected, (index, cell) in enumerate(code_cells(notebook), start=1):
+        if cell.execution_count != expected:
+            yield f"cell {index}: executed as number {cell.execution_count}"
+        for output in cell.outputs:
+            if output.get("name") == "stderr" or output.output_type == "error":
+                yield f"cell {index}: stored an error or a warning"
 
 
-def heading_levels(notebook: NotebookNode) -> Iterator[str]:
-    """One level-1 heading, and no level skipped below it."""
-    previous = 0
-    for index, cell in markdown_cells(notebook):
-        for level, text in headings(cell.source):
-            if level == 1 and previous:
-                yield f"cell {index}: second level-1 heading {text!r}"
-            if level > previous + 1:
-                yield f"cell {index}: heading {text!r} skips level {previous + 1}"
-            previous = level
+def metadata(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """A misspelled key or tag would silently do nothing."""
+    for index, cell in enumerate(notebook.cells):
+        for name in sorted(set(cell.metadata) - CELL_METADATA | set(tags(cell)) - TAGS):
+            yield f"cell {index}: unknown metadata {name!r}"
 
 
-def number(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    """The number in the title is the one in the name of the file."""
-    number = chapter_number(notebook)
-    if number is None or path.name[:2] != f"{number:02d}":
-        yield f"title says {number}, the file is {path.name}"
+def unfit(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """Text and code that a frontend or a reader cannot use."""
+    for index, cell in enumerate(notebook.cells):
+        text = cell.source
+        if cell.cell_type == "markdown":  # what stands in code is no mistake
+            text = re.sub(r"(?ms)^```(?!\{).*?^```|(?<!\})`[^`\n]+`", "", text)
+        for pattern, wrong in UNFIT[cell.cell_type].items():
+            if match := re.search(pattern, text, re.MULTILINE):
+                yield f"cell {index}: {wrong}: {match.group().strip()}"
 
 
-def stamped(
-    notebook: NotebookNode, path: Path, address: str | None = None
-) -> Iterator[str]:
-    """The bootstrap cell and the Colab link name the repository in _config.yml.
+def remote(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """No output fetches anything when it is read."""
+    for index, cell in code_cells(notebook):
+        for output in cell.outputs:
+            for mime, value in output.get("data", {}).items():
+                text = json.dumps(value) if VEGA.fullmatch(mime) else "".join(value)
+                match = FETCHED.search(text)
+                if match and (mime in ("text/html", DIAGRAM) or VEGA.fullmatch(mime)):
+                    yield f"cell {index}: output fetches {match.group()}"
 
-    Args:
-        notebook: the notebook to read.
-        path: where it is stored.
-        address: the repository; by default the one in _config.yml.
+
+def figure_alt(output: NotebookNode) -> str | None:
+    """None where the output is no figure; else the alt text it carries, or "".
+
+    A chart carries its own as the description of its specification, a drawing as its
+    label, and a part of the translator as one of its fields.
     """
-    address = address or repository.address()
-    _, first = next(code_cells(notebook), (0, None))
-    if first is None or first.source != repository.bootstrap(address):
-        yield f"the first code cell must be:\n{repository.bootstrap(address)}"
-    link = repository.colab_link(address, path.name)
-    if f"[Open this chapter in Colab]({link})" not in _first(notebook):
-        yield f"cell 0: must hold [Open this chapter in Colab]({link})"
+    data = output.get("data", {})
+    if TRANSLATOR in data:
+        return data[TRANSLATOR].get("alt", "")
+    if DIAGRAM in data:
+        drawn = BeautifulSoup(data[DIAGRAM], "html.parser").find(role=True)
+        return drawn.get("aria-label", "") if drawn else ""
+    charts = [value for mime, value in data.items() if VEGA.fullmatch(mime)]
+    if charts:
+        return charts[0].get("description", "")
+    return "" if any(mime.startswith("image/") for mime in data) else None
 
 
-RULES = [  # for every notebook
-    heading_levels,
-    *cell_rules.RULES,
-    *output_rules.RULES,
-    *link_rules.RULES,
-]
-FILE_RULES = [
-    *output_rules.FILE_RULES,
-    *link_rules.FILE_RULES,
-    *definitions.FILE_RULES,
-]
-CHAPTER_RULES = [  # and for every chapter
-    template,
-    cell_rules.asserts,
-    *chapter_rules.RULES,
-    exercise_rules.ladder,
-    pencil_page.pencil,
-]
-CHAPTER_FILE_RULES = [number, stamped, *term_rules.FILE_RULES]
+def figures(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """Every figure is described for those who cannot see it, and shown in Colab too."""
+    for index, cell in code_cells(notebook):
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "").strip()
+        carried = [figure_alt(output) for output in cell.outputs]
+        found = [text for text in carried if text is not None]
+        if len(found) > 1:
+            yield f"cell {index}: {len(found)} figures in one cell"
+        if alt and not found:
+            yield f"cell {index}: alt text, but no figure"
+        if found and not (alt or found[0].strip()):
+            yield f"cell {index}: figure without alt text (mystnb.image.alt)"
+        for output in cell.outputs:
+            if DIAGRAM not in output.get("data", {}):
+                continue
+            if "image/png" not in output.data:
+                yield f"cell {index}: drawing without a picture of it (image/png)"
+            if alt and figure_alt(output) != alt:
+                yield f"cell {index}: the drawing's words are not its alt text"
+            if {"hide-cell", "hide-input"}.isdisjoint(tags(cell)):
+                yield f"cell {index}: the code of a drawing needs the tag 'hide-input'"
+
+
+RULES = [stored, executed, metadata, unfit, remote, figures, *definitions.FILE_RULES]
 
 
 def complaints(path: Path) -> list[str]:
@@ -136,17 +152,12 @@ def complaints(path: Path) -> list[str]:
     A page whose name starts with no number is no chapter: it needs no exercises.
 
     Args:
-        path: where the notebook is stored, beside what it links to.
+        path: where the notebook is stored, in the folder of the glossary.
     """
     notebook = nbformat.read(path, as_version=4)
-    rules, file_rules = [*RULES], [*FILE_RULES]
-    if chapter_of(path) is not None:
-        rules += CHAPTER_RULES
-        file_rules += CHAPTER_FILE_RULES
-    found = [(rule, rule(notebook)) for rule in rules]
-    found += [(rule, rule(notebook, path)) for rule in file_rules]
+    of_chapters = chapter_rules.RULES if chapter_of(path) is not None else []
     return [
         f"{rule.__name__}: {message}"
-        for rule, messages in found
-        for message in messages
+        for rule in [*RULES, *of_chapters]
+        for message in rule(notebook, path)
     ]

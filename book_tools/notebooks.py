@@ -10,26 +10,23 @@ of a cell tagged nbval-ignore-output, such as a timing, is kept while its source
 
 from __future__ import annotations
 
-import argparse
 import copy
 import hashlib
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 from nbstripout import strip_output
 
-from book_tools.notebook_parts import chapter_number, code_cells, tags
-from book_tools.toc import notebook_pages
+from book_tools.notebook_parts import code_cells, tags
+from book_tools.toc import chapter_of, notebook_pages
 
 KERNEL_ENV = {
     "PYTHONHASHSEED": "0",  # the order of sets of strings repeats
@@ -45,10 +42,18 @@ NOISE = (
     "ExecuteTime collapsed colab editable execution executionInfo id lines_to_next_cell"
     " outputId pycharm scrolled trusted vscode"
 )
+# A cell that starts so is folded, in the book, in Colab and in JupyterLab.
+FOLDED = {
+    "# @title Checks": "Show the checks",
+    "# @title Solution": "Show the solution",
+}
+# A text that asks so is followed by the answer, folded in the book.
+PROMPT = "> **Before you run the next cell.** "
+ANSWER = "Show what happens"
 
 
-def clean(notebook: NotebookNode) -> NotebookNode:
-    """Return a copy without timestamps and details of kernel, machine and editor."""
+def clean(notebook: NotebookNode, chapter: int | None = None) -> NotebookNode:
+    """Return a copy with its cells folded, and no details of kernel and editor."""
     cleaned = strip_output(
         copy.deepcopy(notebook),
         keep_output=True,
@@ -58,14 +63,29 @@ def clean(notebook: NotebookNode) -> NotebookNode:
     )
     cleaned.nbformat, cleaned.nbformat_minor = 4, 5
     cleaned.metadata = nbformat.from_dict(METADATA)
+    for before, cell in pairwise(cleaned.cells):
+        for start, words in FOLDED.items():
+            if cell.source.startswith(start):
+                fold(cell, words)
+                cell.metadata.cellView = "form"
+                cell.metadata.jupyter = {"source_hidden": True}
+        if before.cell_type == "markdown" and f"\n{PROMPT.strip()}" in before.source:
+            fold(cell, ANSWER)
     for index, cell in enumerate(cleaned.cells):
-        cell.id = f"{chapter_number(cleaned) or 0:02d}-{index:02d}"
+        cell.id = f"{chapter or 0:02d}-{index:02d}"
     return cleaned
 
 
-def stored_text(notebook: NotebookNode) -> str:
+def fold(cell: NotebookNode, words: str) -> None:
+    """Let the book hide a cell behind words."""
+    shown = [tag for tag in tags(cell) if tag != "hide-cell"]
+    cell.metadata.tags = ["hide-cell", *shown]
+    cell.metadata.setdefault("mystnb", {})["code_prompt_show"] = words
+
+
+def stored_text(notebook: NotebookNode, path: Path) -> str:
     """The text of a notebook's file."""
-    return nbformat.writes(clean(notebook)) + "\n"
+    return nbformat.writes(clean(notebook, chapter_of(path))) + "\n"
 
 
 def execute(path: Path, timeout: float = 600) -> bool:
@@ -104,35 +124,11 @@ def execute(path: Path, timeout: float = 600) -> bool:
             digest = hashlib.sha256(cell.source.encode()).hexdigest()[:12]
             cell.outputs = unrepeatable.get(digest, cell.outputs)
             cell.metadata["source_digest"] = digest
-    after = stored_text(notebook)
-    if after != before:
-        beside = path.with_suffix(".tmp")
-        beside.write_text(after, encoding="utf-8", newline="\n")
-        beside.replace(path)
+    after = stored_text(notebook, path)
+    path.write_text(after, encoding="utf-8", newline="\n")
     return after != before
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m book_tools.notebooks",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("paths", nargs="*", type=Path, help="default: all of them")
-    status = 0
-    for path in parser.parse_args(arguments).paths or notebook_pages():
-        start = time.perf_counter()
-        try:
-            changed = execute(path.resolve())
-        except CellExecutionError as error:
-            print(f"{path}: a cell failed, nothing is stored\n{error}", file=sys.stderr)
-            status = 1
-            continue
-        seconds = time.perf_counter() - start
-        print(f"{path.name}: {'stored' if changed else 'unchanged'}, {seconds:.1f} s")
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    for page in [Path(name).resolve() for name in sys.argv[1:]] or notebook_pages():
+        print(f"{page.name}: {'stored' if execute(page) else 'unchanged'}", flush=True)

@@ -22,7 +22,6 @@ from docutils import nodes
 from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 from sphinx.util.fileutil import copy_asset
 
-from book_tools.pencil_page import PAGE
 from book_tools.toc import ROOT
 
 STAMP = "built"  # in the folder of the pages; newer than all that they were made from
@@ -75,6 +74,15 @@ def keep_tags(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             formula[:] = [nodes.Text(rf"\[{text}\]")]
 
 
+def load_files(app: Sphinx, *names: str) -> None:
+    """Load scripts and styles on the page that is being written, and on no other."""
+    for name in names:
+        if name.endswith(".css"):
+            app.add_css_file(name)
+        else:
+            app.add_js_file(name, loading_method="defer")
+
+
 def correct_page(
     app: Sphinx,
     page: str,
@@ -87,8 +95,8 @@ def correct_page(
         context["body"] = context.get("body", "").replace(found, better)
     if page == app.config.root_doc:
         context["title"] = "Start here"
-    if page == PAGE.with_suffix("").as_posix():
-        app.add_css_file("pencil.css")
+    if page == "book/pencil":
+        load_files(app, "pencil.css")
 
 
 def stamp(app: Sphinx, error: Exception | None) -> None:

@@ -28,6 +28,12 @@ def notebook_pages(root: Path = ROOT) -> list[Path]:
     return [path for path in paths if path.exists()]
 
 
+def chapter_of(path: Path) -> int | None:
+    """The chapter that a file belongs to by its name; None for any other page."""
+    match = re.match(r"(\d+)_", path.name)
+    return int(match[1]) if match else None
+
+
 def chapters(root: Path = ROOT) -> list[Path]:
     """The notebooks whose names begin with a number."""
-    return [path for path in notebook_pages(root) if re.match(r"\d+_", path.name)]
+    return [path for path in notebook_pages(root) if chapter_of(path) is not None]

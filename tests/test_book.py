@@ -1,14 +1,15 @@
 """The stored notebooks, read as data, follow the rules of the book."""
 
+import re
+
 import nbformat
 import pytest
-from nbformat.v4 import new_markdown_cell, new_notebook
 
-from book_tools import link_rules, notebook_rules
+from book_tools import notebook_rules, pencil_page, repository
+from book_tools.chapter_rules import glossary_terms
 from book_tools.toc import ROOT, chapters, notebook_pages
 
 NOTEBOOKS = notebook_pages()
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "book").glob("*.md")]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -16,25 +17,61 @@ def test_notebook(path):
     assert notebook_rules.complaints(path) == []
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_page(path):
-    text = path.read_text(encoding="utf-8")
-    page = new_notebook(cells=[new_markdown_cell(text)])
-    assert list(link_rules.broken_links(page, path)) == []
-    for rule in (link_rules.pictures, link_rules.link_text):
-        assert list(rule(page)) == []
-    assert list(notebook_rules.heading_levels(page)) == []
-
-
-def test_labels_are_unique_in_the_book():
-    notebooks = {path.name: nbformat.read(path, as_version=4) for path in NOTEBOOKS}
-    assert list(link_rules.repeated_labels(notebooks)) == []
-
-
-def test_every_notebook_is_in_the_table_of_contents():
-    assert chapters()
+def test_the_table_of_contents_holds_every_notebook_in_the_order_of_its_number():
+    assert chapters() == sorted(chapters()) != []
     assert set(NOTEBOOKS) == set((ROOT / "book").glob("*.ipynb"))
 
 
-def test_chapters_stand_in_the_order_of_their_numbers():
-    assert chapters() == sorted(chapters())
+def test_the_page_with_the_whole_calculation_is_that_of_the_chapters():
+    stored = nbformat.read(ROOT / pencil_page.PAGE, as_version=4)
+    made = pencil_page.page()
+    assert [cell.source for cell in stored.cells] == [c.source for c in made.cells]
+
+
+def test_the_glossary_is_in_order_and_each_entry_leads_to_its_chapter():
+    path = ROOT / "book/glossary.md"
+    terms = list(glossary_terms(path))
+    assert terms == sorted(terms, key=str.casefold)
+    entries = path.read_text(encoding="utf-8").split("\n## ")[1:]
+    ends = [re.search(r"\]\((\d\d_\w+\.ipynb)\)\n*\Z", entry) for entry in entries]
+    assert all(end and (ROOT / "book" / end[1]).exists() for end in ends)
+
+
+def test_the_pages_about_the_project_lead_to_files_and_targets_that_exist():
+    """Sphinx looks at the links of all others."""
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for page in ROOT.glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+            assert (ROOT / link).exists(), f"{page.name}: {link}"
+        assert {*re.findall(r"`make ([a-z-]+)", text)} <= {*targets}, page.name
+
+
+def test_the_address_is_stamped_everywhere(tmp_path):
+    old, new = repository.address(), "https://github.com/some-one/an.other"
+    names = ["_config.yml", "README.md", "CITATION.cff", "book/04_masks.ipynb"]
+    (tmp_path / "book").mkdir()
+    for name in names:
+        (tmp_path / name).write_text((ROOT / name).read_text("utf-8"), "utf-8")
+    for url, wanted in ((f"{new}.git/", new), (old, old)):
+        repository.stamp(url, tmp_path)
+        assert repository.address(tmp_path) == wanted
+        texts = [(tmp_path / name).read_text("utf-8") for name in names]
+        assert all(wanted.removeprefix("https://") in text for text in texts)
+        assert repository.colab_link(wanted, "04_masks.ipynb") in texts[-1]
+    assert texts == [(ROOT / name).read_text("utf-8") for name in names]
+    with pytest.raises(ValueError, match="not an address like"):
+        repository.stamp("https://example.org/owner/name", tmp_path)
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_a_book_without_an_address_installs_nothing(owned):
+    """A stranger may own the name that stands for an address."""
+    url = "https://github.com/owner/name" if owned else "https://github.com/OWNER/REPO"
+    code = repository.bootstrap(url).replace("transformer_lib", "no_such_library")
+    asked = []
+    try:
+        exec(code.replace("%pip", "asked.append('%pip") + "')", {"asked": asked})
+    except RuntimeError as error:
+        assert "is no address" in str(error)
+    assert len(asked) == owned

@@ -4,103 +4,73 @@ import json
 
 import nbformat
 import pytest
+from nbclient.exceptions import CellExecutionError
 
 from book_tools import notebooks
 from book_tools.toc import chapters, notebook_pages, pages
 
-FIGURE = """\
+DRAWS = """\
 import matplotlib.pyplot as plt
-fig, ax = plt.subplots()
-ax.plot([1, 2, 4])
-plt.show()"""
-BAR = """\
 from tqdm.auto import tqdm
 for step in tqdm(range(3)):
     print(step, flush=True)
-print({"b", "a", "c"})"""
+plt.plot([1, 2, 4])
+plt.show()"""
+SOLUTION = "# @title Solution 3.1\nprint({'b', 'a', 'c'})"
+TIMES = "import time; print(time.time_ns())"
 
 
 def store(path, *sources):
     cells = [nbformat.v4.new_markdown_cell("# 3. Trial")]
     cells += [nbformat.v4.new_code_cell(source) for source in sources]
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    notebook.metadata["jupytext"] = {"formats": "py"}
-    cells[-1].metadata.update({"scrolled": True, "ledger": ["S1-1"], "unknown": 1})
-    nbformat.write(notebook, path)
+    cells[-1].metadata.update(scrolled=True, covers=["S1-01"], unknown=1)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
     return path
 
 
-@pytest.fixture(scope="module")
-def executed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("executed")
-    path = store(folder / "03_trial.ipynb", BAR, FIGURE, "import os; os.getcwd()")
-    assert notebooks.execute(path) is True
-    return path
-
-
-def test_second_run_leaves_no_difference(executed):
-    first, modified = executed.read_bytes(), executed.stat().st_mtime_ns
-    assert b'"image/png"' in first
-    assert notebooks.execute(executed) is False
-    assert executed.read_bytes() == first
-    assert executed.stat().st_mtime_ns == modified
-    assert [path.name for path in executed.parent.iterdir()] == [executed.name]
-
-
-def test_stored_notebook_holds_no_details_of_editor_and_kernel(executed):
-    stored = json.loads(executed.read_text())
-    cells = stored["cells"]
-    assert [cell["id"] for cell in cells] == ["03-00", "03-01", "03-02", "03-03"]
-    assert [cell.get("execution_count") for cell in cells] == [None, 1, 2, 3]
+def test_what_is_stored_holds_nothing_that_changes_from_run_to_run(tmp_path):
+    path = store(tmp_path / "03_trial.ipynb", SOLUTION, DRAWS)
+    assert notebooks.execute(path)
+    first = path.read_bytes()
+    assert not notebooks.execute(path)
+    assert path.read_bytes() == first
+    stored = json.loads(first)
     assert stored["metadata"] == notebooks.METADATA
-    assert [cell["metadata"] for cell in cells[:3]] == [{}, {}, {}]
-    assert cells[3]["metadata"] == {"ledger": ["S1-1"], "unknown": 1}
+    title, solution, draws = stored["cells"]
+    assert [cell["id"] for cell in stored["cells"]] == ["03-00", "03-01", "03-02"]
+    assert solution["metadata"] == {  # its first line folds it, everywhere
+        "cellView": "form",
+        "jupyter": {"source_hidden": True},
+        "mystnb": {"code_prompt_show": "Show the solution"},
+        "tags": ["hide-cell"],
+    }
+    assert draws["metadata"] == {"covers": ["S1-01"], "unknown": 1}
+    printed, figure = draws["outputs"]  # no progress bar, and streams are merged
+    assert printed["text"] == ["0\n", "1\n", "2\n"]
+    assert "image/png" in figure["data"]
 
 
-def test_progress_bar_is_not_stored_and_streams_are_merged(executed):
-    [output] = json.loads(executed.read_text())["cells"][1]["outputs"]
-    lines = "".join(output["text"]).splitlines()
-    assert output["name"] == "stdout"
-    assert lines[:3] == ["0", "1", "2"]
-    assert len(lines) == 4
-
-
-def test_kernel_runs_in_the_folder_of_the_notebook(executed):
-    [output] = json.loads(executed.read_text())["cells"][3]["outputs"]
-    assert output["data"]["text/plain"] == [repr(str(executed.parent))]
-
-
-def test_failing_cell_is_named_and_nothing_is_stored(tmp_path, capsys):
-    path = store(tmp_path / "trial.ipynb", "print(1)", "print('seen')\n1 / 0")
+def test_a_failing_cell_leaves_the_file_as_it_was(tmp_path):
+    path = store(tmp_path / "trial.ipynb", "print(1)", "1 / 0")
     before = path.read_bytes()
-    assert notebooks.main([str(path)]) == 1
-    error = capsys.readouterr().err
-    assert f"{path}: a cell failed, nothing is stored" in error
-    assert "print('seen')\n1 / 0" in error
-    assert "ZeroDivisionError" in error
+    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
+        notebooks.execute(path)
     assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_cannot_repeat_is_kept_until_its_cell_changes(tmp_path):
-    path = store(tmp_path / "trial.ipynb", "import time; print(time.time_ns())")
+    path = store(tmp_path / "trial.ipynb", TIMES)
     notebooks.execute(path)
-    untagged = path.read_bytes()
-    assert notebooks.execute(path) is True
-    assert path.read_bytes() != untagged
-
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells[1].metadata["tags"] = ["nbval-ignore-output"]
-    nbformat.write(notebook, path)
-    notebooks.execute(path)
-    tagged = path.read_bytes()
-    assert notebooks.execute(path) is False
-
-    notebook.cells[1].source += "  # anew"
-    nbformat.write(notebook, path)
-    notebooks.execute(path)
-    renewed = nbformat.read(path, as_version=4).cells[1].outputs[0].text
-    assert renewed.strip() not in tagged.decode()
+    assert notebooks.execute(path)
+    for source, changed in ((TIMES, True), (TIMES, False), (TIMES + "  # anew", True)):
+        notebook = nbformat.read(path, as_version=4)
+        notebook.cells[1].metadata["tags"] = ["nbval-ignore-output"]
+        notebook.cells[1].source = source
+        nbformat.write(notebook, path)
+        before = notebook.cells[1].outputs
+        notebooks.execute(path)
+        after = nbformat.read(path, as_version=4).cells[1].outputs
+        assert (after != before) == changed
 
 
 def test_pages_are_read_in_the_order_of_the_table_of_contents(tmp_path):

@@ -26,7 +26,7 @@ TABLE = """
        $x_i$, see S0-01", truth: It is not.}
 """
 CONF = f"""
-extensions = ["myst_nb", "book_tools.sphinx_sources"]
+extensions = ["myst_nb", "book_tools.sphinx_cards"]
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 nb_execution_mode = "off"
 exclude_patterns = ["_build", "jupyter_execute"]
@@ -38,7 +38,7 @@ html_js_files = ["book.js"]
 
 
 def cell(kind: str, source: str, *ids: str, tags: tuple[str, ...] = ()) -> Any:
-    metadata: dict[str, Any] = {"ledger": list(ids)} if ids else {}
+    metadata: dict[str, Any] = {"covers": list(ids)} if ids else {}
     metadata |= {"tags": list(tags)} if tags else {}
     extra = {"execution_count": 1, "outputs": []} if kind == "code" else {}
     name = re.sub(r"\W+", "-", f"{kind}-{source}")[:60]
@@ -63,8 +63,9 @@ class Book:
             "_toc.yml": "root: index\nentries:\n- file: book/04_masks\n",
             "index.md": toctree,
             "book/sources.yml": TABLE,
-            "book/sources.md": "# Sources\n\n{{ items }}\n",
-            "book/errata.md": "# Errata\n\n{{ items }}\n",
+            "book/questions.yml": "[]",
+            "book/sources.md": "# Sources\n\n<!-- items -->\n",
+            "book/errata.md": "# Errata\n\n<!-- mistakes -->\n",
         }
         for name, text in files.items():
             (root / name).write_text(text, encoding="utf-8")

@@ -9,7 +9,7 @@ dog or a child that plays in the snow or in the park:
 It was trained on these eight, with weights rounded at every step, and with a small term
 in the loss that asks the two heads of the cross-attention to look at the words that are
 being translated: so its maps can be read, which training alone does not promise.
-`book_tools/train_pencil.py` repeats the training.
+CONTRIBUTING.md tells how.
 """
 
 import torch

@@ -1,15 +1,16 @@
-"""The items of the five source documents, and the cells of the book that treat them.
+"""What the book is held to, and the cells that show it.
 
-`book/sources.yml` lists every statement, equation, picture, listing and number of the
-documents: where it is, what it says, whether that holds, and what is true. A cell that
-treats some of them carries their ids in its metadata, `"ledger": ["S3-12"]`.
+`book/sources.yml` lists every statement, equation, picture, listing and number of five
+documents: where it is, what it says, whether that holds, and what is true.
+`book/questions.yml` lists what learners ask in public. A cell that treats an item or
+answers a question carries its id in its metadata, `"covers": ["S3-12", "why-root"]`.
 """
 
 from __future__ import annotations
 
 import ast
-import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,31 +20,33 @@ from typing import Any
 import yaml
 
 from book_tools.notebook_parts import headings
-from book_tools.template import FROM_THE_SOURCES, WHERE_WE_ARE
-from book_tools.toc import ROOT, notebook_pages
+from book_tools.toc import ROOT, chapter_of, notebook_pages
 
-SOURCES = Path("book/sources.yml")
+SOURCES, QUESTIONS = Path("book/sources.yml"), Path("book/questions.yml")
+ITEM = re.compile(r"S\d-\d\d")
 MISTAKES = ("wrong", "ambiguous")  # verdicts: a code cell has to show these
+FROM_THE_SOURCES = "From the sources"  # the section of a chapter that names items
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell that carries ids."""
+    """A cell that carries ids of items, or of questions."""
 
     page: str  # as in _toc.yml, such as book/04_masks
     index: int
     kind: str  # "code" or "markdown"
     ids: tuple[str, ...]
-    anchor: str  # the label of the cell, unique in the book
+    anchor: str  # a label of the cell, unique in the book
     title: str  # of the page
     heading: str  # the nearest one above the cell
     named: bool  # the page shows the ids below the cell
+    executed: bool  # it was run, and prints or asserts something
     shows: bool  # running it again fails once what it shows is no longer so
 
 
-def read_documents(root: Path = ROOT) -> list[dict[str, Any]]:
-    """The documents with their sections, and the items of each section."""
-    return yaml.safe_load((root / SOURCES).read_text(encoding="utf-8"))
+def read(path: Path, root: Path = ROOT) -> list[dict[str, Any]]:
+    """The documents with their sections and items, or the questions by topic."""
+    return yaml.safe_load((root / path).read_text(encoding="utf-8"))
 
 
 def items_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -53,52 +56,54 @@ def items_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
 
 def read_cells(root: Path = ROOT) -> list[Cell]:
     """Every cell of the book that carries ids, in the order of the book."""
-    found = []
-    for path in notebook_pages(root):
-        page = path.relative_to(root).with_suffix("").as_posix()
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        found += cells_with_ids(page, cells)
-    return found
+    return [
+        cell
+        for path in notebook_pages(root)
+        for cell in cells_with_ids(
+            path.relative_to(root), json.loads(path.read_text("utf-8"))["cells"]
+        )
+    ]
 
 
-def cells_with_ids(page: str, cells: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
-    """The cells of one notebook that carry ids.
-
-    A chapter names them in one section only.
+def cells_with_ids(path: Path, cells: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
+    """The cells of one notebook that carry ids; twice, where it is of both kinds.
 
     Args:
-        page: the notebook as the table of contents names it.
+        path: of the notebook, from the root of the project.
         cells: the cells of the notebook's JSON.
     """
-    checks = functions_that_fail(cells)
-    chapter = page.rpartition("/")[2].lstrip("0123456789_").replace("_", "-")
-    levels = [
-        headings(cell_source(cell)) if cell["cell_type"] == "markdown" else []
-        for cell in cells
-    ]
-    quiet = (2, WHERE_WE_ARE) in itertools.chain(*levels)
-    titles, section, taken = [], "", Counter[str]()
+    helpers = functions_that_fail(cells)
+    name = path.stem.lstrip("0123456789_").replace("_", "-")
+    titles, section, taken = [path.stem], "", Counter[str]()
     for index, cell in enumerate(cells):
         source, kind, metadata = cell_source(cell), cell["cell_type"], cell["metadata"]
-        for level, text in levels[index]:
+        for level, text in headings(source) if kind == "markdown" else ():
             titles.append(text)
             section = text if level == 2 else section
-        if ids := metadata.get("ledger"):
-            anchor = f"{chapter}-{ids[0]}".lower()
+        for prefix, ids in by_kind(metadata.get("covers", [])):
+            anchor = f"{name}-{prefix}{ids[0]}".lower()
             taken[anchor] += 1
-            number = f"-{taken[anchor]}" if taken[anchor] > 1 else ""
             compared = "nbval-ignore-output" not in metadata.get("tags", [])
             yield Cell(
-                page=page,
+                page=path.with_suffix("").as_posix(),
                 index=index,
                 kind=kind,
-                ids=tuple(ids),
-                anchor=anchor + number,
-                title=titles[0] if titles else page,
-                heading=titles[-1] if titles else page,
-                named=section == FROM_THE_SOURCES or not quiet,
-                shows=kind == "code" and can_fail(source, checks, compared),
+                ids=ids,
+                anchor=anchor + (f"-{taken[anchor]}" if taken[anchor] > 1 else ""),
+                title=titles[min(1, len(titles) - 1)],
+                heading=titles[-1],
+                named=section == FROM_THE_SOURCES or chapter_of(path) is None,
+                executed=bool(cell.get("execution_count"))
+                and bool(cell["outputs"] or "assert" in source),
+                shows=kind == "code" and can_fail(source, helpers, compared),
             )
+
+
+def by_kind(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The ids of items and those of questions, each with the start of an anchor."""
+    for prefix, wanted in (("", True), ("answers-", False)):
+        if found := tuple(name for name in ids if bool(ITEM.fullmatch(name)) == wanted):
+            yield prefix, found
 
 
 def cell_source(cell: Mapping[str, Any]) -> str:
@@ -106,7 +111,7 @@ def cell_source(cell: Mapping[str, Any]) -> str:
     return "".join(cell["source"])
 
 
-def can_fail(source: str, checks: Collection[str] = (), compared: bool = True) -> bool:
+def can_fail(source: str, helpers: Collection[str] = (), compared: bool = True) -> bool:
     """Whether running code again fails once what it shows is no longer so.
 
     It does where it asserts something about a name, or where it prints an error that it
@@ -114,7 +119,7 @@ def can_fail(source: str, checks: Collection[str] = (), compared: bool = True) -
 
     Args:
         source: of a cell.
-        checks: names of functions that assert: a call of one counts.
+        helpers: names of functions that assert: a call of one counts.
         compared: whether the replay of the chapters compares what the cell prints.
     """
     for node in _nodes_that_run(source):
@@ -123,7 +128,7 @@ def can_fail(source: str, checks: Collection[str] = (), compared: bool = True) -
                 if any(isinstance(part, ast.Name) for part in ast.walk(test)):
                     return True
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-                if name in checks or name.startswith("assert_"):
+                if name in helpers or name.startswith("assert_"):
                     return True
             case ast.ExceptHandler(body=body):
                 if compared and "print(" in "".join(map(ast.unparse, body)):
@@ -161,23 +166,24 @@ def _statements(source: str) -> list[ast.stmt]:
 
 
 def problems(
-    documents: Sequence[Mapping[str, Any]], cells: Sequence[Cell]
+    documents: Sequence[Mapping[str, Any]],
+    questions: Sequence[Mapping[str, Any]],
+    cells: Sequence[Cell],
 ) -> Iterator[str]:
-    """What keeps the book from covering the documents, a sentence for each fault."""
+    """What keeps the cells from covering everything, a sentence for each fault."""
     items = {item["id"]: item for document in documents for item in items_of(document)}
+    mistakes = {name for name, item in items.items() if item["verdict"] in MISTAKES}
+    asked = {question["id"] for question in questions}
     for cell in cells:
-        where = f"{cell.page}, cell {cell.index} ({cell.kind})"
+        where = f"{cell.page}, cell {cell.index}"
         for name, count in Counter(cell.ids).items():
-            if name not in items:
-                yield f"{where}: unknown id {name!r}"
-            if count > 1:
-                yield f"{where}: the id {name!r} is repeated"
-    for name, item in items.items():
+            if count > 1 or name not in items.keys() | asked:
+                yield f"{where}: the id {name!r} is unknown or repeated"
+    for name in items.keys() | asked:
         carrying = [cell for cell in cells if name in cell.ids]
         if not carrying:
-            yield f"{name} is in no cell: {item['says']}"
-        elif item["verdict"] in MISTAKES and not any(c.shows for c in carrying):
-            yield (
-                f"{name} is {item['verdict']}, but no code cell with it asserts what "
-                f"is true, or catches and prints the error: {item['says']}"
-            )
+            yield f"{name} is in no cell"
+        elif name in asked and not all(cell.executed for cell in carrying):
+            yield f"{name}: a cell that should answer it shows nothing"
+        elif name in mistakes and not any(cell.shows for cell in carrying):
+            yield f"{name} is a mistake, and no cell with it can fail"

@@ -1,0 +1,336 @@
+"""Sphinx extension: pages made of cards, with links to the cells that they speak of.
+
+`book/sources` lists every item of `book/sources.yml`, `book/errata` the mistakes among
+them with the cells that show these, `book/questions` what is in `book/questions.yml`,
+`book/exercises` the exercises of all chapters. The lists are written as Markdown where
+a page says `<!-- items -->` or the like. Every cell that carries ids gets an anchor,
+and in the section "From the sources", which is folded away, a line that leads back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import nbformat
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from book_tools.cards import (
+    FROM_THE_SOURCES,
+    MISTAKES,
+    QUESTIONS,
+    SOURCES,
+    Cell,
+    cell_source,
+    items_of,
+    read,
+    read_cells,
+)
+from book_tools.notebook_parts import headings, section, slug
+from book_tools.sphinx_book import load_files
+from book_tools.toc import chapters, notebook_pages
+
+# verdict: sign, word, what introduces the truth of an item
+VERDICTS = {
+    "correct": ("✓", "correct", "Checked"),
+    "correct-with-caveat": ("±", "correct, with a caveat", "Caveat"),
+    "ambiguous": ("?", "ambiguous", "Made precise"),
+    "wrong": ("✗", "wrong", "What is true"),
+    "unverifiable-here": ("○", "cannot be checked here", "Why"),
+}
+FOLD = (
+    '<details class="from-the-sources">'
+    "<summary>Show what the five documents say differently</summary>"
+)
+
+
+def card(name: str, kind: str, *paragraphs: str) -> str:
+    """A box that a link can lead to."""
+    text = "\n\n".join(paragraphs)
+    return f":::{{container}} {kind}\n:name: {name}\n\n{text}\n:::"
+
+
+def cell_links(cells: Iterable[Cell], with_kind: bool = True) -> str:
+    """Links to cells, named by chapter and heading, type, and number where equal."""
+    named: dict[str, list[str]] = {}
+    for cell in cells:
+        text = cell.title + (f", {cell.heading}" if cell.heading != cell.title else "")
+        text = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", text)  # a heading may hold a link
+        text = text.replace(" *(optional)*", "")
+        kind = "code" if cell.kind == "code" else "text"
+        named.setdefault(text + f" ({kind}" * with_kind, []).append(cell.anchor)
+    return "; ".join(
+        f"[{text}{f' {n}' * (len(anchors) > 1 and with_kind)}{')' * with_kind}]"
+        f"(#{anchor})"
+        for text, anchors in named.items()
+        for n, anchor in enumerate(anchors, start=1)
+    )
+
+
+# --- sources and errata ---------------------------------------------------------------
+
+
+def list_items(root: Path, cells: Sequence[Cell], errata: bool = False) -> str:
+    """How many items there are, then section by section.
+
+    Args:
+        root: of the project.
+        cells: those that carry ids.
+        errata: whether to take the mistakes alone, and the cells that show them.
+    """
+    verdicts = [name for name in VERDICTS if name in MISTAKES or not errata]
+    cells = [cell for cell in cells if cell.shows or not errata]
+    rows, parts = [], []
+    for document in read(SOURCES, root):
+        title = f"{document['short']}: {document['title']}"
+        counts = Counter(item["verdict"] for item in items_of(document))
+        rows.append([title, *(counts[name] for name in verdicts)])
+        parts += [f"## {title}", document["source"]]
+        for group in document["sections"]:
+            items = [item for item in group["items"] if item["verdict"] in verdicts]
+            if items:
+                parts.append(summary(group["title"], items, errata))
+                parts += [item_card(item, cells, errata) for item in items]
+                parts.append("</details>")
+    totals = [sum(column) for column in list(zip(*rows, strict=True))[1:]]
+    head = ["Document", *(VERDICTS[name][0] for name in verdicts), "Items"]
+    table = [head, ["---", *["--:"] * (len(verdicts) + 1)]]
+    table += [[*row, sum(row[1:])] for row in [*rows, ["All", *totals]]]
+    lines = "\n".join(" | ".join(map(str, row)) for row in table)
+    return "\n\n".join([f":::{{container}} source-counts\n{lines}\n:::", *parts])
+
+
+def summary(title: str, items: Sequence[Mapping[str, str]], unfolded: bool) -> str:
+    """What stands above the items of a section, and folds them away."""
+    count = Counter(item["verdict"] for item in items)
+    counts = ", ".join(
+        f"{count[verdict]} {word.replace(', ', ' ')}"
+        for verdict, (_, word, _) in VERDICTS.items()
+        if count[verdict]
+    )
+    return (
+        f'<details class="source-section"{" open" * unfolded}><summary>'
+        f'<span class="source-section-title">{escape(title)}</span> '
+        f"<small>{counts}</small></summary>"
+    )
+
+
+def item_card(item: Mapping[str, str], cells: Sequence[Cell], erratum: bool) -> str:
+    """What a document says, whether it holds, what is true, and links to the cells."""
+    sign, word, lead = VERDICTS[item["verdict"]]
+    kind = item["kind"].replace("-", " ")
+    noun = "line" if item["lines"].isdigit() else "lines"
+    name = label(item["id"])
+    return card(
+        name.replace("source", "erratum") if erratum else name,
+        f"source-item verdict-{item['verdict']}",
+        f"{with_links(item['id'])} [{sign} {word}]{{.source-verdict}} {kind}, "
+        f"{noun} {item['lines'].replace('-', '–')}",
+        with_links(item["says"]),
+        f"**{lead}:** {with_links(item['truth'])}",
+        f"**{'Shown in' if erratum else 'In the book'}:** "
+        + cell_links(cell for cell in cells if item["id"] in cell.ids),
+    )
+
+
+def label(name: str) -> str:
+    """What a link leads to an item by: S3-12 gives source-s3-12."""
+    return f"source-{name.lower()}"
+
+
+def with_links(text: str) -> str:
+    """Turn every id in a text into a link to its item."""
+    return re.sub(r"\bS\d-\d\d\b", lambda m: f"[{m[0]}](#{label(m[0])})", text)
+
+
+# --- questions and exercises ----------------------------------------------------------
+
+
+def list_questions(root: Path, cells: Sequence[Cell]) -> str:
+    """A heading for each topic, a card for each question."""
+    parts = []
+    for topic, group in groupby(read(QUESTIONS, root), lambda each: each["topic"]):
+        parts.append(f"## {topic}")
+        for each in group:
+            shown = [cell for cell in cells if each["id"] in cell.ids]
+            asked = ", ".join(f"[{site_name(url)}]({url})" for url in each["asked"])
+            run = f"Run it: {cell_links(shown, with_kind=False)}. Asked at {asked}."
+            text = f"**{each['question'].strip()}**", each["answer"].strip(), run
+            parts.append(card(f"question-{each['id']}", "question", *text))
+    return "\n\n".join(parts)
+
+
+def count_questions(root: Path, cells: Sequence[Cell]) -> str:
+    """How many questions there are, and how many cells answer them."""
+    questions = read(QUESTIONS, root)
+    ids = {question["id"] for question in questions}
+    return (
+        f"{len(questions)} questions on {len({each['topic'] for each in questions})} "
+        f"topics, answered by {sum(not ids.isdisjoint(cell.ids) for cell in cells)} "
+        "cells of the book"
+    )
+
+
+def site_name(address: str) -> str:
+    """A repository with the number of its thread, or the name of the site."""
+    parts = urlsplit(address)
+    thread = re.match(
+        r"/([^/]+/[^/]+)(?:/(?:issues|pull|discussions)/(\d+))?", parts.path
+    )
+    if parts.hostname == "github.com" and thread:
+        return " ".join(filter(None, thread.groups()))
+    return (parts.hostname or "").removeprefix("www.")
+
+
+def list_exercises(root: Path, cells: Sequence[Cell]) -> str:
+    """A heading for each chapter, a line for each exercise."""
+    lines: list[str] = []
+    for path in chapters(root):
+        notebook = nbformat.read(path, as_version=4)
+        title = headings(notebook.cells[0].source)[0][1]
+        lines += ["", f"### [{title}]({path.name})", ""]
+        for _, cell in section(notebook, "Exercises").of_type("markdown"):
+            for heading in [text for level, text in headings(cell.source) if level > 2]:
+                dots, time = re.search(r"(?m)^([●○]{3}) (.+)$", cell.source).groups()
+                name = heading.removeprefix("Exercise ").replace(" —", "", 1)
+                link = f"[{name}]({path.name}#{slug(heading)})"
+                lines.append(f"- {dots} {link}, {time}")
+    return "\n".join(lines).strip()
+
+
+MARKS: dict[str, Callable[[Path, Sequence[Cell]], str]] = {
+    "items": list_items,
+    "mistakes": lambda root, cells: list_items(root, cells, errata=True),
+    "questions": list_questions,
+    "counts": count_questions,
+    "exercises": list_exercises,
+}
+SCRIPTS = {  # the page: what else it loads
+    "book/sources": ["sources.js"],
+    "book/errata": ["sources.js"],
+    "book/questions": ["questions.js", "questions.css"],
+    "book/exercises": [],
+}
+
+# --- the cells ------------------------------------------------------------------------
+
+
+def mark_text_cells(notebook: str, cells: Iterable[Cell]) -> str:
+    """Put an anchor into every Markdown cell that carries ids, and a link at its end.
+
+    No cell is added, so that the numbers of cells in a warning stay the notebook's.
+    """
+    data = json.loads(notebook)
+    for cell in cells:
+        if cell.kind == "markdown":
+            stored = data["cells"][cell.index]
+            text = cell_source(stored)
+            if text.startswith("<"):  # HTML cannot be pointed to, a box around it can
+                text = f"::::::{{container}}\n:name: {cell.anchor}\n\n{text}\n::::::"
+            else:
+                text = f"({cell.anchor})=\n{text}"
+            link = f"```{{source-link}} {' '.join(cell.ids)}\n```"
+            stored["source"] = f"{text}\n\n{link}" if cell.named else text
+    return json.dumps(data, ensure_ascii=False)
+
+
+class SourceLink(SphinxDirective):
+    """The line below a cell that leads to the items it treats."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """Write the line."""
+        return [source_link(self.env.docname, self.arguments[0].split())]
+
+
+def source_link(page: str, ids: Iterable[str]) -> nodes.paragraph:
+    """The line Sources: S3-12, S3-20. Sphinx resolves its links, or names the wrong."""
+    line = nodes.paragraph("", "Sources: ", classes=["source-link"])
+    target = {"refdomain": "std", "reftype": "ref", "refdoc": page}
+    for number, name in enumerate(ids):
+        line += nodes.Text(", " if number else "")
+        line += addnodes.pending_xref(
+            *("", nodes.inline("", name)),
+            **target,
+            reftarget=label(name),
+            refexplicit=True,
+            refwarn=True,
+        )
+    return line
+
+
+# --- Sphinx ---------------------------------------------------------------------------
+
+
+def on_builder_inited(app: Sphinx) -> None:
+    """Read the ids of all cells, once a build."""
+    app.book_cells = read_cells(Path(app.srcdir))
+
+
+def of_page(app: Sphinx, page: str) -> Iterator[Cell]:
+    """The cells of a page that carry ids."""
+    return (cell for cell in app.book_cells if cell.page == page)
+
+
+def on_source_read(app: Sphinx, page: str, source: list[str]) -> None:
+    """Write the lists; mark the Markdown cells of a notebook."""
+    root = Path(app.srcdir)
+    if any(of_page(app, page)):
+        source[0] = mark_text_cells(source[0], of_page(app, page))
+    if page not in SCRIPTS:
+        return
+    for name, write in MARKS.items():
+        mark = f"<!-- {name} -->"
+        if mark in source[0]:
+            text = write(root, app.book_cells)
+            in_json = json.dumps(text, ensure_ascii=False)[1:-1]
+            as_json = source[0].startswith("{\n")
+            source[0] = source[0].replace(mark, in_json if as_json else text)
+    for path in (root / SOURCES, root / QUESTIONS, *notebook_pages(root)):
+        app.env.note_dependency(str(path))
+
+
+def on_doctree_read(app: Sphinx, doctree: nodes.document) -> None:
+    """Give every code cell that carries ids its anchor, and a link below it."""
+    page = app.env.docname
+    found = {node.get("cell_index"): node for node in doctree.findall(nodes.container)
+             if node.get("nb_element") == "cell_code"}  # fmt: skip
+    for cell in of_page(app, page):
+        if node := found.get(cell.index):
+            node["ids"].append(cell.anchor)
+            app.env.domains["std"].note_hyperlink_target(cell.anchor, page, cell.anchor)
+            if cell.named and "-answers-" not in cell.anchor:
+                below = node.parent.index(node) + 1
+                node.parent.insert(below, source_link(page, cell.ids))
+    for part in list(doctree.findall(nodes.section)):
+        if part[0].astext() == FROM_THE_SOURCES:
+            part.insert(1, nodes.raw("", FOLD, format="html"))
+            part += nodes.raw("", "</details>", format="html")
+
+
+def on_page_context(app: Sphinx, page: str, *_: Any) -> None:
+    """Give the pages their scripts and styles."""
+    load_files(app, *SCRIPTS.get(page, []))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Connect the events and the directive."""
+    app.add_directive("source-link", SourceLink)
+    app.connect("builder-inited", on_builder_inited)
+    app.connect("source-read", on_source_read)
+    app.connect("doctree-read", on_doctree_read)
+    app.connect("html-page-context", on_page_context)
+    app.add_css_file("sources.css")
+    return {"version": "4", "parallel_read_safe": True, "parallel_write_safe": True}

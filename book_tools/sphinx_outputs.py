@@ -1,0 +1,241 @@
+"""Sphinx extension: charts, drawings and the translator live in the page.
+
+A notebook stores each of them in a type of its own, and as a picture for other
+frontends. Here a chart becomes live, drawn by a copy of Vega that comes with the pages,
+with its text as caption and its numbers as a table; a part of the translator becomes a
+place for book/_static/translator to fill; both keep the picture for readers without
+scripts and for print. A drawing stands in the HTML itself, where it takes the page's
+colors. The translator's weights are written beside the pages, as a script that is
+loaded when a reader asks for it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from html import escape
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import vl_convert
+from docutils import nodes
+from myst_nb.core.render import MimeData, NbElementRenderer, load_mime_renders
+from sphinx.application import Sphinx
+from sphinx.util.fileutil import copy_asset
+from sphinx.writers.html5 import HTML5Translator
+
+from book_tools.browser_model import write_script
+from book_tools.sphinx_book import load_files
+from transformer_book.charts.theme import theme_config
+from transformer_book.charts.translator import MIME as TRANSLATOR
+from transformer_book.diagrams.canvas import MIME as DIAGRAM
+from transformer_lib.pretrained.translator import DEFAULT, WEIGHTS, find
+
+CHARTS = tuple(f"application/vnd.vegalite.v{version}+json" for version in (5, 6))
+VEGA = f"vega-{vl_convert.__version__}.js"
+MAX_ROWS = 40  # rows of a data table; the picture shows the rest better
+LATE = "engine", "tasks"  # scripts of the translator that come with the weights
+
+
+class live(nodes.General, nodes.Element):  # noqa: N801, named as docutils does
+    """A chart or a part of the translator: data and key; its child is the picture."""
+
+
+class Renderer:
+    """Turns what is stored into nodes."""
+
+    mime_priority_overrides = [
+        ("html", mime, 1) for mime in (*CHARTS, TRANSLATOR, DIAGRAM)
+    ]
+
+    @staticmethod
+    def handle_mime(
+        renderer: NbElementRenderer, data: MimeData, inline: bool
+    ) -> list[nodes.Element] | None:
+        """Return the output's node, or None for any other kind of output."""
+        if data.mime_type == DIAGRAM:
+            html = f'<div class="output drawing">{data.string}</div>'
+            return [nodes.raw("", html, format="html")]
+        if data.mime_type not in (*CHARTS, TRANSLATOR):
+            return None
+        stored = json.loads(json.dumps(data.content))  # plain dicts: can be pickled
+        node = live(data=stored, key=f"chart-{data.cell_index}-{data.output_index}")
+        _, outputs = renderer.renderer.nb_client.code_cell_outputs(data.cell_index)
+        for output in outputs:
+            bundle = output.get("data", {})
+            if bundle.get(data.mime_type) == data.content and "image/png" in bundle:
+                png = MimeData("image/png", bundle["image/png"], line=data.line)
+                node += renderer.render_image(png)
+                node[0]["alt"] = stored.get("alt") or stored.get("description", "")
+                if data.mime_type in CHARTS:  # the theme leaves it as it is
+                    node[0]["classes"].append("dark-light")
+                break
+        return [node]
+
+
+def visit(writer: HTML5Translator, node: live) -> None:
+    """Open the place to draw in; then comes the picture."""
+    opened = open_part if "part" in node["data"] else open_chart
+    writer.body.append(opened(writer, node["data"], node["key"]))
+
+
+def depart(writer: HTML5Translator, node: live) -> None:
+    """Close it: after the picture comes what the scripts read."""
+    closed = close_part if "part" in node["data"] else close_chart
+    writer.body.append(closed(node["data"], node["key"]))
+
+
+def as_script(data: str) -> str:
+    """Data that a script of the page reads; no text in it can end the element."""
+    data = data.replace("<", "\\u003c")
+    return f'<script type="application/json">{data}</script>\n</div>\n'
+
+
+# --- charts ---------------------------------------------------------------------------
+
+
+def open_chart(writer: HTML5Translator, spec: dict[str, Any], key: str) -> str:
+    """The inputs and the place of a chart."""
+    label = escape(spec.get("description", ""), quote=True)
+    return (
+        f'<div class="vega-chart" role="figure" aria-labelledby="{key}">\n'
+        '<div class="vega-inputs"></div>\n'
+        f'<div class="vega-view" role="img" aria-label="{label}"></div>\n'
+        '<div class="vega-picture">'
+    )
+
+
+def close_chart(spec: dict[str, Any], key: str) -> str:
+    """The caption of a chart, its numbers, and the specification."""
+    caption = escape(spec.get("description", ""))
+    return (
+        f'</div>\n<p class="vega-caption" id="{key}">{caption}</p>\n'
+        f"{data_table(spec)}\n{as_script(json.dumps(spec, ensure_ascii=False))}"
+    )
+
+
+def data_table(spec: dict[str, Any]) -> str:
+    """Return the first rows of a chart's data as a table that can be unfolded."""
+    data = spec.get("data", {})
+    rows = data.get("values") or spec.get("datasets", {}).get(data.get("name"), [])
+    if not rows:
+        return ""
+    columns = spec.get("usermeta", {}).get("columns", [[name] * 2 for name in rows[0]])
+    head = "".join(f'<th scope="col">{escape(heading)}</th>' for _, heading in columns)
+    body = "\n".join(
+        "<tr>" + "".join(f"<td>{cell(row[name])}</td>" for name, _ in columns) + "</tr>"
+        for row in rows[:MAX_ROWS]
+    )
+    count = f"the first {MAX_ROWS} of " * (len(rows) > MAX_ROWS) + f"{len(rows)} rows"
+    return (
+        f'<details class="vega-data"><summary>Data table ({count})</summary>\n'
+        '<div class="vega-scroll" role="region" aria-label="Data table" tabindex="0">\n'
+        f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+        "</div></details>"
+    )
+
+
+def cell(value: Any) -> str:
+    """A value in a table."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "\N{EN DASH}"}[value]
+    return escape(str(value))
+
+
+def write_vega(app: Sphinx) -> None:
+    """Put Vega, the book's own script and its style beside the pages."""
+    static = Path(app.outdir) / "_static"
+    static.mkdir(parents=True, exist_ok=True)
+    if not (static / VEGA).exists():  # bundling takes seconds
+        # In a function, for the bundle's top-level names would meet other scripts'.
+        bundle = f"(() => {{\n{vl_convert.javascript_bundle()}\n}})();\n"
+        (static / VEGA).write_text(bundle, encoding="utf-8")
+    themes = {"light": theme_config(dark=False), "dark": theme_config(dark=True)}
+    here = Path(__file__).parent
+    script = (here / "vega_charts.js").read_text(encoding="utf-8")
+    (static / "vega_charts.js").write_text(
+        script.replace("BOOK_THEMES", json.dumps(themes)), encoding="utf-8"
+    )
+    copy_asset(here / "vega_charts.css", static)
+
+
+# --- the translator -------------------------------------------------------------------
+
+
+def open_part(writer: HTML5Translator, part: dict[str, Any], key: str) -> str:
+    """The place of a part, with the addresses of what it loads."""
+    app = writer.builder.app
+    root = "../" * writer.builder.current_docname.count("/")
+    late = {name: root + path for name, path in app.translator_late.items()}
+    settings = {"part": part["part"], **late, "size": app.translator_size}
+    settings["config"] = app.translator_config
+    data = "".join(
+        f' data-{name}="{escape(str(value), quote=True)}"'
+        for name, value in {**settings, **part["options"]}.items()
+    )
+    label = escape(part["alt"], quote=True)
+    return (
+        f'<div class="translator" role="group" aria-label="{label}"{data}>\n'
+        '<div class="translator-picture">'
+    )
+
+
+def close_part(part: dict[str, Any], key: str) -> str:
+    """The trace of a part."""
+    return f"</div>\n{as_script(part['trace'])}"
+
+
+def write_model(app: Sphinx) -> None:
+    """Write the weights beside the pages, and note what a server sends of them."""
+    target = Path(app.outdir) / "_static" / "translator" / f"{DEFAULT}.js"
+    weights = find(DEFAULT) / WEIGHTS
+    app.translator_config = (find(DEFAULT) / "config.json").read_text(encoding="utf-8")
+    if not target.exists() or target.stat().st_mtime < weights.stat().st_mtime:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_script(DEFAULT, target)
+    n_bytes = len(gzip.compress(target.read_bytes(), 6))  # what a web server sends
+    app.translator_size = f"{n_bytes / 1e6:.1f} MB"
+    static = Path(app.confdir) / "book" / "_static" / "translator"
+    files = {name: static / f"{name}.js" for name in LATE} | {"model": target}
+    app.translator_late = {
+        name: f"_static/translator/{path.name}?v={crc32(path.read_bytes()):08x}"
+        for name, path in files.items()
+    }
+
+
+# --- Sphinx ---------------------------------------------------------------------------
+
+
+def add_scripts(
+    app: Sphinx,
+    page: str,
+    template: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """Load the scripts of what a page has, and none on other pages."""
+    found = [node["data"] for node in doctree.findall(live)] if doctree else []
+    parts = dict.fromkeys(data["part"] for data in found if "part" in data)
+    if len(found) > sum("part" in data for data in found):
+        load_files(app, "vega_charts.css", VEGA, "vega_charts.js")
+    if parts:
+        names = ("translator", *(f"part_{part}" for part in parts))
+        scripts = [f"translator/{name}.js" for name in names]
+        load_files(app, "translator.css", *scripts)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the extension with Sphinx.
+
+    MyST-NB finds a renderer through an entry point of an installed package, in every
+    book of an environment. This one is for one book, so it joins the list that MyST-NB
+    has loaded, and the end of the build takes it out again.
+    """
+    app.add_node(live, html=(visit, depart))
+    app.connect("builder-inited", write_vega)
+    app.connect("builder-inited", write_model)
+    app.connect("html-page-context", add_scripts)
+    load_mime_renders().append(Renderer)
+    app.connect("build-finished", lambda *_: load_mime_renders().remove(Renderer))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
