@@ -284,24 +284,10 @@ def test_a_beam_of_no_use_is_refused(n_beams) -> None:
         beam_search(make_model(), SRC, make_config(), n_beams)
 
 
-@pytest.mark.parametrize("length_penalty", [-10.0, 10.0])
-def test_a_length_penalty_reaches_from_minus_10_to_10(length_penalty) -> None:
-    model = make_model(8)
-    assert beam_search(model, SRC, make_config(3), 2, length_penalty)
-    with pytest.raises(ValueError, match="length_penalty must be from -10.0 to 10.0"):
-        beam_search(model, SRC, make_config(3), 2, 1.01 * length_penalty)
-
-
-@pytest.mark.parametrize("length_penalty", [True, "1", None])
-def test_a_length_penalty_is_a_number(length_penalty) -> None:
-    with pytest.raises(TypeError, match="length_penalty must be a number, not"):
+@pytest.mark.parametrize("length_penalty", [math.nan, math.inf])
+def test_a_length_penalty_is_finite(length_penalty) -> None:
+    with pytest.raises(ValueError, match="length_penalty must be finite"):
         beam_search(make_model(), SRC, make_config(), 2, length_penalty)
-
-
-@pytest.mark.parametrize("n_beams", [2.0, True])
-def test_a_number_of_beams_is_an_integer(n_beams) -> None:
-    with pytest.raises(TypeError, match="n_beams must be an integer, not"):
-        beam_search(make_model(), SRC, make_config(), n_beams)
 
 
 def test_an_unknown_rule_of_stopping_is_refused() -> None:

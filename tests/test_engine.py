@@ -1,6 +1,8 @@
 """The engine against the model's own modules, and the models that it leaves to them."""
 
 import logging
+import subprocess
+import sys
 from collections.abc import Callable
 from copy import deepcopy
 from types import MethodType
@@ -273,33 +275,6 @@ def test_beams_share_the_sources_keys_and_values() -> None:
 # Errors
 
 
-def test_what_cannot_be_read_is_refused() -> None:
-    model = make_model(learned_positions=True, max_len=5)
-    engine = engine_of(model)
-    for ids, error, message in (
-        (torch.ones(3, 1).long(), ValueError, "3 rows are to be decoded, .* for 4"),
-        (torch.full((4, 1), VOCAB), ValueError, "id 7 is outside the vocabulary of 7"),
-        (torch.full((4, 2), -1), ValueError, "id -1 is outside the vocabulary of 7"),
-        (torch.ones(4, 1), TypeError, "token ids must be integers of 64 or 32 b"),
-        (torch.ones(4, 0).long(), ValueError, r"shape \(4, 0\) are empty"),
-        (torch.ones(4).long(), ValueError, "must have 2 dimensions"),
-        (torch.ones(4, 6).long(), ValueError, "6 positions were requested, but only 5"),
-    ):
-        with pytest.raises(error, match=message):
-            engine.step(ids)
-    assert engine.length == 0
-    for src, error, message in (
-        (SRC + 5, ValueError, "id 11 is outside the vocabulary"),
-        (SRC[0], ValueError, "must have 2 dimensions"),
-        (SRC.double(), TypeError, "must be integers"),
-        (torch.ones(1, 6).long(), ValueError, "6 positions were requested, but only 5"),
-    ):
-        with pytest.raises(error, match=message):
-            engine.prefill(src)
-    with pytest.raises(ValueError, match="n_beams must be at least 1, not 0"):
-        engine.prefill(SRC, 0)
-
-
 @pytest.mark.parametrize("n_sentences", [1, 33])
 def test_broken_weights_are_not_hidden(n_sentences) -> None:
     model = make_model(d_model=96, d_ff=512).float()
@@ -508,6 +483,21 @@ def test_surroundings_that_change_operations_are_strange(caplog) -> None:
         assert reason in caplog.text
     with torch.device("cpu"):
         assert make_engine(model) is not None
+
+
+COMPILED = """
+import torch
+from transformer_lib import Transformer, TransformerConfig
+from transformer_lib.acceleration import make_engine
+sizes = dict(src_vocab_size=9, tgt_vocab_size=9, d_model=8, n_heads=2, d_ff=8)
+torch.compile(torch.nn.Linear(2, 2), backend="eager")(torch.ones(1, 2))
+assert "patched" in torch.nn.Module.__init__.__qualname__
+assert make_engine(Transformer(TransformerConfig(**sizes)).eval()) is not None
+"""
+
+
+def test_a_compiler_in_the_same_process_does_not_matter() -> None:
+    subprocess.run([sys.executable, "-c", COMPILED], check=True)
 
 
 def test_other_models_are_strangers() -> None:

@@ -114,13 +114,13 @@ def test_decoding_leaves_the_models_mode_and_gradients_alone() -> None:
 
 def test_sources_and_lengths_that_cannot_work_are_refused() -> None:
     model = make_model()
-    with pytest.raises(ValueError, match="max_len must be at least 1, not 0"):
+    with pytest.raises(ValueError, match="min_len must be from 1 to max_len 0, not 1"):
         greedy(model, 0)
     src = SRC.clone()
     src[2] = PAD
     with pytest.raises(ValueError, match="sentence 2 of the batch is empty"):
         greedy(model, 5, src)
-    with pytest.raises(ValueError, match="are empty"):
+    with pytest.raises(ValueError, match="sentence 0 of the batch is empty"):
         greedy(model, 5, SRC[:, :0])
 
 

@@ -5,13 +5,14 @@ from functools import partial
 import pytest
 import torch
 from reference import EXACT
-from small_models import BOS, CONFIG, SRC, VOCAB, make_model
+from small_models import BOS, CONFIG, SRC, VOCAB, make_config, make_model
 from torch import Tensor, nn
 
-from transformer_lib.generation.cache_checks import check_from_here
+from transformer_lib.acceleration import make_engine
+from transformer_lib.generation.beam_search import beam_search
+from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.incremental import (
     IncrementalDecoder,
-    KeyValueCache,
     RecomputingDecoder,
     make_decoder,
 )
@@ -98,14 +99,6 @@ def test_every_step_equals_reading_at_once(choices, steps) -> None:
         first, last = decoder.length, decoder.length + new.size(1)
         assert_rows(read_next(decoder, new), expected, first, last)
         assert decoder.length == last
-
-
-def test_step_scores_the_token_after_the_last() -> None:
-    model, tgt = make_model(), draw_targets(len(SRC))
-    expected = model(SRC, tgt)
-    decoder = start(model)
-    for i, new in enumerate(tgt.split(1, 1)):
-        torch.testing.assert_close(decoder.step(new), expected[:, i], **EXACT)
 
 
 def test_recomputing_is_the_model_itself() -> None:
@@ -208,19 +201,6 @@ def test_bytes_are_those_of_keys_and_values_and_beams_share_the_source() -> None
     assert all(kept.untyped_storage().nbytes() == kept.nbytes for kept in source)
 
 
-def test_other_rows_are_refused() -> None:
-    model, tgt = make_model(), draw_targets(4, 1)
-    decoder = start(model)
-    with pytest.raises(ValueError, match="3 rows are to be decoded, .* made for 4"):
-        decoder.read(tgt[:3])
-    assert decoder.length == 0
-    decoder.read(tgt)
-    x, memory = torch.zeros(3, 1, 6).double(), torch.zeros(3, 0, 6).double()
-    check_from_here(decoder.cache)
-    with pytest.raises(ValueError, match="3 rows are to be decoded, .* made for 4"):
-        model.decoder(x, memory, cache=decoder.cache)
-
-
 class Looped(nn.Module):
     """One layer where two stand."""
 
@@ -275,27 +255,6 @@ def test_a_step_that_was_broken_off_can_be_repeated() -> None:
     torch.testing.assert_close(decoder.step(tgt[:, 3:]), expected, **EXACT)
 
 
-def test_a_cache_that_cannot_be_made_or_truncated_is_refused() -> None:
-    for n_beams, capacity in ((0, 1), (1, 0)):
-        with pytest.raises(
-            ValueError, match=f"at least 1, not {n_beams} and {capacity}"
-        ):
-            KeyValueCache(n_beams, capacity)
-    for length in (-1, 1):
-        with pytest.raises(
-            ValueError, match=f"holds 0 tokens .* truncated to {length}"
-        ):
-            KeyValueCache().truncate(length)
-
-
-def test_learned_positions_fill_the_cache() -> None:
-    decoder = start(make_model(learned_positions=True, max_len=5))
-    decoder.read(draw_targets(4, 5))
-    with pytest.raises(ValueError, match="6 positions were requested, but only 5"):
-        decoder.read(draw_targets(4, 1))
-    assert decoder.length == 5  # and nothing was half read
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_other_numbers_agree_as_far_as_they_reach(dtype) -> None:
     model, tgt = make_model().to(dtype), draw_targets(len(SRC))
@@ -318,43 +277,43 @@ def test_a_model_is_seen_through_unless_something_hangs_on_it_as_a_whole() -> No
         assert type(make_decoder(model)) is RecomputingDecoder
 
 
-def test_one_start_token_reads_as_the_first() -> None:
-    model, first = make_model(), torch.full((4, 1), BOS)
-    found = logits_of(start(model), first)
-    torch.testing.assert_close(found, model(SRC, first), **EXACT)
+def test_what_would_be_another_rows_is_refused() -> None:
+    decoder, ids = start(make_model(), 2), torch.full((8, 1), BOS)
+    with pytest.raises(ValueError, match="1 rows, but the cache is for 8"):
+        decoder.step(ids[:1])  # it would be taken for each of them
+    decoder.step(ids)
+    for length in (-1, 2):
+        with pytest.raises(ValueError, match=f"{length} tokens of 1 cannot be kept"):
+            decoder.truncate(length)
 
 
-@pytest.mark.parametrize("make", [IncrementalDecoder, RecomputingDecoder])
-def test_the_source_comes_first(make) -> None:
-    decoder, ids = make(make_model()), torch.tensor([[BOS]])
-    for call in (lambda: decoder.step(ids), lambda: decoder.reorder(ids),
-                 lambda: decoder.select(ids[0]), lambda: decoder.length):  # fmt: skip
-        with pytest.raises(ValueError, match="there is no source yet: prefill"):
-            call()
-    with pytest.raises(ValueError, match="1 rows are to be decoded, .* made for 0"):
-        make_decoder(make_model()).step(ids)
-
-
-@pytest.mark.parametrize("make", [IncrementalDecoder, RecomputingDecoder])
-def test_beams_and_sentences_that_are_not_there_are_refused(make) -> None:
-    decoder, n = make(make_model()), len(SRC)
+@pytest.mark.parametrize("make", [IncrementalDecoder, RecomputingDecoder, make_engine])
+@pytest.mark.parametrize("parent", [-1, 2])
+def test_a_beam_of_another_sentence_is_refused(make, parent) -> None:
+    decoder = make(make_model())
     decoder.prefill(SRC, 2)
-    decoder.step(torch.full((2 * n, 1), BOS))
-    good = torch.tensor([[1, 0]] * n)
-    with pytest.raises(ValueError, match="parents must be from 0 to 1, not 2"):
-        decoder.reorder(good + 1)  # row 2 is a beam of the next sentence
-    with pytest.raises(ValueError, match=r"parents must be \(n_sentences, n_beams\)"):
-        decoder.reorder(good[0])
-    with pytest.raises(ValueError, match="each of 2 beams has one parent, not 1"):
-        decoder.reorder(good[:, :1])
-    with pytest.raises(ValueError, match="2 rows are to be decoded, .* made for"):
-        decoder.reorder(good[:1])
-    with pytest.raises(TypeError, match="parents must be integers of 32 or 64 bits"):
-        decoder.reorder(good.bool())
-    with pytest.raises(ValueError, match=f"sentences must be .* {n - 1}, not {n}"):
-        decoder.select(torch.tensor([0, n]))
-    with pytest.raises(ValueError, match="sentences must be .*, not -1"):
-        decoder.select(torch.tensor([-1]))
-    decoder.reorder(good)
-    decoder.select(torch.tensor([n - 1]))
-    assert decoder.step(torch.full((2, 1), BOS)).shape == (2, VOCAB)
+    decoder.step(torch.full((8, 1), BOS))
+    with pytest.raises((ValueError, IndexError), match="beams must be from 0 to 1"):
+        decoder.reorder(torch.tensor([[1, 0]] * 3 + [[0, parent]]))
+
+
+BROKEN = [
+    (attention, projection)
+    for attention in ("self_attn", "cross_attn")
+    for projection in ("q_proj", "k_proj", "v_proj", "out_proj")
+]
+
+
+@pytest.mark.parametrize(("attention", "projection"), BROKEN)
+@pytest.mark.parametrize("make", [make_decoder, IncrementalDecoder, RecomputingDecoder])
+def test_a_model_with_broken_weights_does_not_answer(
+    make, attention, projection
+) -> None:
+    model = make_model().float()
+    part = getattr(model.decoder.layers[0], attention).get_submodule(projection)
+    part.bias[0] = torch.nan
+    for src in (SRC, SRC[:1]):
+        assert model(src, src).isnan().any()
+        for search in (greedy_decode, beam_search):
+            with pytest.raises(ValueError, match="logits are not finite"):
+                search(model, src, make_config(), decoder=make(model))

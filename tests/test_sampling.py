@@ -49,12 +49,6 @@ def test_every_row_has_probabilities_of_its_own(options) -> None:
     assert not torch.equal(found[0], found[1])
 
 
-@pytest.mark.parametrize("top_k", [2.0, True, "2"])
-def test_a_number_of_tokens_is_an_integer(top_k) -> None:
-    with pytest.raises(TypeError, match="top_k must be an integer, not"):
-        SamplingConfig(top_k=top_k)
-
-
 def test_the_order_of_tokens_does_not_matter() -> None:
     order = torch.tensor([2, 0, 3, 1])
     found = SamplingConfig(top_k=3, top_p=0.8).probabilities(LOGITS[:, order])
@@ -94,10 +88,8 @@ def test_the_sampling_does_not_change_the_log_probabilities() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"temperature": 0.0}, "temperature must be above 0 and finite, not 0.0"),
-        ({"temperature": math.inf}, "not inf"),
+        ({"temperature": 0.0}, "temperature must be above 0, not 0.0"),
         ({"temperature": math.nan}, "not nan"),
-        ({"top_k": 0}, "top_k must be at least 1, not 0"),
         ({"top_p": 0.0}, "top_p must be above 0 and at most 1, not 0.0"),
         ({"top_p": 1.1}, "top_p must be above 0 and at most 1, not 1.1"),
     ],

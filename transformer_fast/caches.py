@@ -249,12 +249,17 @@ class TargetCache:
 
         Args:
             parents: for each sentence the number of each beam's parent.
+
+        Raises:
+            IndexError: a parent is none of the beams.
         """
         stay = list(range(self.n_beams))
         copies = []  # of (row, row to copy, first position that differs)
         for sentence, beams in enumerate(parents):
             if beams == stay:
                 continue
+            if min(beams) < 0 or max(beams) >= self.n_beams:
+                raise IndexError(f"beams must be from 0 to {stay[-1]}: {beams}")
             shared, first = self._shared[sentence], sentence * self.n_beams
             copies += [
                 (first + beam, first + parent, shared[beam][parent])

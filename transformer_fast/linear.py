@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_fast import private
+
 Multiply = Callable[[Tensor], Tensor]
 MultiplyAdd = Callable[[Tensor, Tensor], Tensor]
 
@@ -46,10 +48,7 @@ class PreparedLinear:
         self.bias = None if bias is None else bias.detach()
         self.has_onednn = torch.backends.mkldnn.is_available() and (
             weight.dtype == torch.float32
-            or (
-                weight.dtype == torch.bfloat16
-                and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-            )
+            or (weight.dtype == torch.bfloat16 and private.has_bfloat16())
         )
 
     @cached_property
@@ -60,8 +59,7 @@ class PreparedLinear:
     @cached_property
     def reordered(self) -> Tensor:
         """The matrix in oneDNN's order, made when it is first wanted."""
-        reorder = torch.ops.mkldnn._reorder_linear_weight
-        return reorder(self.weight, _REORDERED_FOR)
+        return private.reorder_weight()(self.weight, _REORDERED_FOR)
 
     def is_fused(self, n_rows: int) -> bool:
         """Say whether one call should do what follows the product as well."""
@@ -86,8 +84,8 @@ class PreparedLinear:
             return lambda x: activate(plain(x))
         bias = self.bias
         if self._is_reordered(n_rows):
-            call = torch.ops.mkldnn._linear_pointwise.default
-            weight, name = self.reordered, activation or "none"
+            call, weight = private.linear(), self.reordered
+            name = activation or "none"
             return lambda x: call(x, weight, bias, name, [], "none")
         if n_rows * self.weight.numel() > _LITTLE or bias is None:
             weight = self.weight
@@ -108,11 +106,7 @@ class PreparedLinear:
         if not self.is_fused(n_rows):
             plain = self.multiply(n_rows)
             return lambda x, addend: plain(x).add_(addend)
-        call, weight, bias = (
-            torch.ops.mkldnn._linear_pointwise.binary,
-            self.reordered,
-            self.bias,
-        )
+        call, weight, bias = private.linear_add(), self.reordered, self.bias
         return lambda x, addend: call(x, addend, weight, bias, "add")
 
 
@@ -139,21 +133,14 @@ class Int8Linear:
         zeros = torch.zeros(len(weight), dtype=torch.long, device="cpu")
         with warnings.catch_warnings():  # PyTorch will give this way up some day
             warnings.filterwarnings("ignore", "torch.quantize_per_tensor")
-            quantized = torch._make_per_channel_quantized_tensor(
-                whole, scales.double(), zeros, 0
-            )
+            quantized = private.quantize_rows()(whole, scales.double(), zeros, 0)
         self.packed = torch.ops.quantized.linear_prepack(quantized, bias)
 
     def multiply(self, n_rows: int, activation: str | None = None) -> Multiply:
         """Return the map with an activation after it; see `PreparedLinear`."""
-        packed, operations = self.packed, torch.ops.quantized
-        reduced = pairs_saturate()
-        # `_op` spares checks in Python that take as long as a small product.
-        if activation == "relu":
-            relu_call = operations.linear_relu_dynamic.default._op
-            return lambda x: relu_call(x, packed, reduced)
-        call = operations.linear_dynamic.default._op
-        if activation is None:
+        packed, reduced = self.packed, pairs_saturate()
+        call = private.linear_int8(relu=activation == "relu")
+        if activation in (None, "relu"):
             return lambda x: call(x, packed, reduced)
         activate = _IN_PLACE[activation]
         return lambda x: activate(call(x, packed, reduced))

@@ -12,10 +12,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.nn.modules import module as torch_module
-from torch.utils._device import DeviceContext
-from torch.utils._python_dispatch import _get_current_dispatch_mode
 
+from transformer_fast import private
 from transformer_fast.dropout import FastDropout
 from transformer_fast.training import FastLinear
 from transformer_lib.model import attention, embeddings, layers, masks, transformer
@@ -101,7 +99,12 @@ _NAMES = {owner: set(dir(owner)) for owner in _OWNERS}  # inherited ones too
 
 
 def _callables(owner: type | ModuleType) -> dict[str, Any]:
-    return {name: value for name, value in vars(owner).items() if callable(value)}
+    """Return all but what makes a model, which PyTorch's compiler replaces."""
+    return {
+        name: value
+        for name, value in vars(owner).items()
+        if callable(value) and name not in ("__init__", "__setstate__")
+    }
 
 
 _AT_IMPORT = {owner: _callables(owner) for owner in _OWNERS}
@@ -158,9 +161,17 @@ def _oddities(model: nn.Module) -> Iterator[str]:
     attentions = [part for _, part in modules if type(part) is MultiHeadAttention]
     if len({attention.n_heads for attention in attentions}) > 1:
         yield "the attentions differ in their heads"
+    if not all(map(_asks_for_numbers, attentions)):
+        yield "an attention has weights that are not finite"
     connections = (part for _, part in modules if type(part) is SublayerConnection)
     if len({connection.norm_first for connection in connections}) > 1:
         yield "the model is pre-norm and post-norm"
+
+
+def _asks_for_numbers(attention: MultiHeadAttention) -> bool:
+    """Say whether queries and keys are finite: the fused kernel makes 0 of NaN."""
+    parameters = [*attention.q_proj.parameters(), *attention.k_proj.parameters()]
+    return all(parameter.sum().isfinite() for parameter in parameters)
 
 
 def _odd_surroundings() -> Iterator[str]:
@@ -168,17 +179,15 @@ def _odd_surroundings() -> Iterator[str]:
     for owner in _OWNERS:
         if _was_changed(owner):
             yield f"{owner.__name__} was changed"
-    if torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks:
+    if private.has_global_hooks():
         yield "there is a hook for all modules"
     if torch.is_autocast_enabled("cpu"):
         yield "autocast is enabled"
-    if torch._C._functorch.peek_interpreter_stack() is not None:
+    if private.is_transformed():
         yield "a function transform is active"
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         yield "the model is being traced"
-    modes = torch.overrides._get_current_function_mode_stack()
-    modes = [mode for mode in modes if type(mode) is not DeviceContext]
-    if modes or _get_current_dispatch_mode() is not None:
+    if private.is_watched():
         yield "a mode watches the operations"
 
 

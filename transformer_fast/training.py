@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.nn.modules import module as torch_module
 
+from transformer_fast import private
 from transformer_fast.dropout import FastDropout
 from transformer_lib.model.attention import (
     MultiHeadAttention,
@@ -91,8 +91,7 @@ def real_positions(model: nn.Module, real: Tensor) -> Iterator[bool]:
         type(inner) is Transformer
         and type(inner.lm_head) in (nn.Linear, FastLinear)
         and not any(map(_has_hooks, (model, inner, inner.lm_head)))
-        and not torch_module._global_forward_hooks
-        and not torch_module._global_forward_pre_hooks
+        and not private.has_global_hooks()
         and "forward" not in {*vars(inner), *vars(inner.lm_head)}
     )
     if not is_known:
@@ -121,7 +120,7 @@ class FastLinear(nn.Linear):
             and x.numel() * self.out_features >= _LITTLE
             and torch.backends.mkldnn.is_available()
             and not torch.is_autocast_enabled("cpu")
-            and torch._C._functorch.peek_interpreter_stack() is None
+            and not private.is_transformed()
         ):
             return _Product.apply(x, self.weight, self.bias)
         return F.linear(x, self.weight, self.bias)
@@ -152,5 +151,4 @@ class _Product(torch.autograd.Function):
 
 def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(..., d_in), (d_out, d_in) -> (..., d_out)."""
-    call = torch.ops.mkldnn._linear_pointwise.default
-    return call(x, weight, bias, "none", [], "none")
+    return private.linear()(x, weight, bias, "none", [], "none")

@@ -1,6 +1,6 @@
 """From a source sentence to the target: searches, sampling, and their cache."""
 
-from transformer_lib.generation.beam_search import check_options
+from transformer_lib.generation.beam_search import require_options
 from transformer_lib.generation.constraints import LogitsProcessor, without_dropout
 from transformer_lib.generation.incremental import (
     IncrementalDecoder,
@@ -9,4 +9,3 @@ from transformer_lib.generation.incremental import (
     make_decoder,
     row_numbers,
 )
-from transformer_lib.generation.sampling import check_sampling

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import inf
+from math import inf, isfinite
 from typing import Literal, NamedTuple
 
 import torch
@@ -17,7 +17,6 @@ from transformer_lib.generation.constraints import (
     without_dropout,
 )
 from transformer_lib.generation.incremental import Decoding, make_decoder
-from transformer_lib.model.checks import check_finite, check_integers
 from transformer_lib.model.transformer import Transformer
 
 EarlyStopping = bool | Literal["never"]
@@ -63,7 +62,7 @@ def beam_search(  # noqa: PLR0913
         ValueError: a sentence is all padding or too long, the config does not fit the
             model, the beam is wider than the vocabulary, or logits are not finite.
     """
-    check_options(model, n_beams, early_stopping, length_penalty)
+    require_options(model, n_beams, early_stopping, length_penalty)
     options = BeamOptions(n_beams, length_penalty, early_stopping)
     with without_dropout(model):
         processor = LogitsProcessor(model, src, config)
@@ -155,26 +154,29 @@ def best_candidates(
     return Candidates(totals, order // n_each, tokens)
 
 
-def check_options(
+def require_options(
     model: Transformer,
     n_beams: int,
-    early_stopping: EarlyStopping,
+    early_stopping: EarlyStopping = False,
     length_penalty: float = 1.0,
 ) -> None:
-    """Refuse a beam that is of no use, an unknown rule of stopping, a score of NaN."""
-    check_integers(n_beams=n_beams)
-    check_finite(-10.0, 10.0, length_penalty=length_penalty)
+    """Refuse a beam that is of no use, an unknown rule of stopping, a score of NaN.
+
+    Raises:
+        ValueError: naming the option.
+    """
     vocab_size = model.config.tgt_vocab_size
     if not 1 <= n_beams <= vocab_size:
         raise ValueError(
             f"n_beams must be from 1 to {vocab_size}, the size of the vocabulary, not "
             f"{n_beams}"
         )
-    choices = (True, False, "never")
-    if not isinstance(early_stopping, (bool, str)) or early_stopping not in choices:
+    if early_stopping not in (True, False, "never"):
         raise ValueError(
             f"early_stopping must be True, False or 'never', not {early_stopping!r}"
         )
+    if not isfinite(length_penalty):
+        raise ValueError(f"length_penalty must be finite, not {length_penalty}")
 
 
 class BeamOptions(NamedTuple):
@@ -272,10 +274,11 @@ class BeamHypotheses:
     def has_no_hope(self, position: int) -> bool:
         """Return whether no beam could still get among the hypotheses."""
         is_full = len(self.hypotheses) == self.n_beams
-        if is_full and self.early_stopping is True:
+        if self.early_stopping == "never":
+            if self.length_penalty > 0:
+                position = self.max_len  # where a log-probability counts most
+        elif self.early_stopping and is_full:
             return True
-        if self.early_stopping == "never" and self.length_penalty > 0:
-            position = self.max_len  # where a log-probability counts most
         best = max(beam.log_prob for beam in self.beams)
         bar = self.hypotheses[-1].score if is_full else -inf
         return self.score(best, position) <= bar

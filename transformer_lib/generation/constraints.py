@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.model.checks import check_ids, check_integers, check_kind
-from transformer_lib.model.masks import padding_mask
 from transformer_lib.model.transformer import Transformer
 
 _FREE = -1  # in a table of forced tokens: any token may stand here
@@ -32,7 +31,6 @@ class GenerationConfig:
     Raises:
         ValueError: lengths contradict each other, or a prefix is as long as max_len or
             holds the end token.
-        TypeError: a length or token is no integer, or prefixes are no lists of them.
     """
 
     bos_id: int
@@ -43,38 +41,23 @@ class GenerationConfig:
 
     def __post_init__(self) -> None:
         """Refuse what no target can keep to."""
-        longest = [self.max_len] if isinstance(self.max_len, int) else self.max_len
-        check_kind((int, list, tuple), max_len=self.max_len)
-        check_kind((list, tuple), prefixes=self.prefixes)
-        if not longest:
+        several = isinstance(self.max_len, Sequence)
+        shortest = min(self.max_len) if several else self.max_len
+        longest_prefix = max(map(len, self.prefixes), default=0)
+        if not 1 <= self.min_len <= shortest:
             raise ValueError(
-                "max_len is an empty list: one for each sentence is needed"
+                f"min_len must be from 1 to max_len {shortest}, not {self.min_len}"
             )
-        check_integers(bos_id=self.bos_id, eos_id=self.eos_id, min_len=self.min_len)
-        for value in longest:
-            check_integers(max_len=value)
-        for name, value in (("min_len", self.min_len), ("max_len", min(longest))):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
-        if min(longest) < self.min_len:
+        if longest_prefix >= shortest:
             raise ValueError(
-                f"max_len {min(longest)} is below min_len {self.min_len}: no target "
-                "can be as short and as long as that"
+                f"a prefix of {longest_prefix} tokens leaves no room in targets of "
+                f"max_len {shortest}"
             )
-        for prefix in self.prefixes:
-            check_kind((list, tuple), prefix=prefix)
-            for token in prefix:
-                check_integers(token=token)
-            if len(prefix) >= min(longest):
-                raise ValueError(
-                    f"a prefix of {len(prefix)} tokens leaves no room in targets of "
-                    f"max_len {min(longest)}"
-                )
-            if self.eos_id in prefix:
-                raise ValueError(
-                    f"the prefix {list(prefix)} holds eos_id {self.eos_id}, but a "
-                    "target that has ended does not go on"
-                )
+        if any(self.eos_id in prefix for prefix in self.prefixes):
+            raise ValueError(
+                f"a prefix holds eos_id {self.eos_id}, but a target that has ended "
+                "does not go on"
+            )
 
     def max_lens(self, n_sentences: int) -> list[int]:
         """Return max_len of each sentence.
@@ -82,7 +65,7 @@ class GenerationConfig:
         Raises:
             ValueError: there are as many lengths, but another number of sentences.
         """
-        if isinstance(self.max_len, int):
+        if not isinstance(self.max_len, Sequence):
             return [self.max_len] * n_sentences
         if len(self.max_len) != n_sentences:
             raise ValueError(
@@ -122,19 +105,16 @@ class LogitsProcessor:
         max_lens: length at which the targets of each sentence are truncated.
 
     Raises:
-        ValueError: a sentence is all padding, or the config does not fit the model or
-            the number of sentences.
-        TypeError: the config is none.
+        ValueError: a sentence is all padding, or a token that the config names is not
+            in the vocabulary.
     """
 
     def __init__(
         self, model: Transformer, src: Tensor, config: GenerationConfig
     ) -> None:
-        check_kind(GenerationConfig, config=config)
         self.config, self.pad_id = config, model.config.pad_id
-        check_ids(src)
-        _check_source(src, self.pad_id)
-        _check_config(config, model, len(src))
+        require_words(src, self.pad_id)
+        require_known_tokens(config, model)
         self.max_lens = config.max_lens(len(src))
         prefixes = [list(prefix) for prefix in config.prefixes] or [[]]
         longest = max(map(len, prefixes))
@@ -206,42 +186,30 @@ def without_dropout(model: nn.Module) -> Iterator[None]:
             part.training = True
 
 
-def _check_source(src: Tensor, pad_id: int) -> None:
-    if src.device.type == "meta":
-        raise ValueError(
-            "src is on the meta device: it holds no numbers to search with"
-        )
-    empty = ~padding_mask(src, pad_id).flatten(1).any(dim=1)
+def require_words(src: Tensor, pad_id: int) -> None:
+    """Refuse a sentence that is all padding: any target would do.
+
+    Raises:
+        ValueError: naming the sentence.
+    """
+    empty = (src == pad_id).all(dim=1)
     if empty.any():
         row = int(empty.nonzero()[0])
         raise ValueError(f"sentence {row} of the batch is empty: it is all padding")
 
 
-def _check_config(config: GenerationConfig, model: Transformer, batch: int) -> None:
-    n_tokens, n_learned = model.config.tgt_vocab_size, model.config.max_len
-    longest = max(config.max_lens(batch))
-    if model.config.learned_positions and longest > n_learned:
-        raise ValueError(
-            f"max_len {longest} is above the {n_learned} positions that the model has "
-            "learned"
-        )
-    if len(config.prefixes) not in (0, 1, batch):
-        raise ValueError(
-            f"there are {len(config.prefixes)} prefixes for {batch} sentences: one for "
-            "each is needed, or a single one for all"
-        )
-    for name, token in (("bos_id", config.bos_id), ("eos_id", config.eos_id)):
-        _check_token(name, token, n_tokens)
-    for prefix in config.prefixes:
-        for token in prefix:
-            _check_token("a token of a prefix", token, n_tokens)
-            if token == model.config.pad_id:
-                raise ValueError(f"the prefix {list(prefix)} holds pad_id {token}")
+def require_known_tokens(config: GenerationConfig, model: Transformer) -> None:
+    """Refuse an end that the model cannot say, and prefixes that it cannot read.
 
-
-def _check_token(name: str, token: int, vocab_size: int) -> None:
-    if not 0 <= token < vocab_size:
-        raise ValueError(
-            f"{name} is {token}, outside the vocabulary of {vocab_size} tokens (0 to "
-            f"{vocab_size - 1})"
-        )
+    Raises:
+        ValueError: naming the token.
+    """
+    vocab_size, pad_id = model.config.tgt_vocab_size, model.config.pad_id
+    forced = list(chain(*config.prefixes))
+    for token in (config.bos_id, config.eos_id, *forced):
+        if not 0 <= token < vocab_size:
+            raise ValueError(
+                f"token {token} is outside the vocabulary of {vocab_size} tokens"
+            )
+    if pad_id in forced:
+        raise ValueError(f"a prefix holds pad_id {pad_id}")

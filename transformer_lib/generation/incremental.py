@@ -20,19 +20,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
 from transformer_lib.acceleration import make_engine
-from transformer_lib.generation.cache_checks import (
-    check_begun,
-    check_cache_sizes,
-    check_every_layer,
-    check_first_call,
-    check_from_here,
-    check_parents,
-    check_rows,
-    check_sentences,
-    check_truncation,
-)
 from transformer_lib.model.attention import MultiHeadAttention
-from transformer_lib.model.checks import check_ids, check_kind
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.transformer import Decoder, Transformer
 
@@ -88,21 +76,14 @@ class KeyValueCache:
         source: the same for the memory.
         rooms: for each attention (2, n_rows, n_heads, capacity, d_head), the keys and
             the values, with room that is not in use yet.
-        updated: the attentions that have stored keys and values in this step; the
-            checks keep it.
-
-    Raises:
-        ValueError: a number is below 1.
+        asked: the attentions that have stored keys and values in this step.
     """
 
-    updated: set[MultiHeadAttention]
-
     def __init__(self, n_beams: int = 1, capacity: int = 32) -> None:
-        check_cache_sizes(n_beams, capacity)
-        check_from_here(self)
         self.capacity, self.length = capacity, 0
         self.source = SourceCache(n_beams)
         self.rooms: dict[MultiHeadAttention, Tensor] = {}
+        self.asked: set[MultiHeadAttention] = set()
 
     def __getitem__(self, attention: MultiHeadAttention) -> Tensor:
         """Return the keys and values kept: (2, n_rows, n_heads, length, d_head)."""
@@ -132,14 +113,15 @@ class KeyValueCache:
             Two tensors (n_rows, n_heads, length + n_new, d_head).
 
         Raises:
-            ValueError: another number of rows than before, or an attention that is
-                asked twice in one step.
+            ValueError: the attention was asked before in this step: the second keys
+                and values would be written over the first.
         """
-        check_first_call(self, attention)
+        if attention in self.asked:
+            raise ValueError("an attention was asked twice in one step")
+        self.asked.add(attention)
         room = self.rooms.get(attention)
         if room is None:
             room = key.new_empty(2, *key.shape[:2], self.capacity, key.size(3))
-        check_rows(len(key), room.size(1))
         start, end = self.length, self.length + key.size(2)
         while room.size(3) < end:  # full: double it
             room = torch.cat([room, torch.empty_like(room)], dim=3)
@@ -149,7 +131,19 @@ class KeyValueCache:
         return keys, values
 
     def reorder(self, rows: Tensor) -> None:
-        """Let every row go on from another one's keys and values: (n_rows,)."""
+        """Let every row go on from another one's keys and values: (n_rows,).
+
+        Most beams go on from themselves, so only the others are copied.
+        """
+        numbers = torch.arange(len(rows), device=rows.device)
+        moved = (rows != numbers).nonzero()[:, 0]
+        for attention in self.rooms:
+            kept = self[attention]
+            copies = kept.index_select(1, rows[moved])
+            kept.index_copy_(1, moved, copies)
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows only, in this order: (n_kept,), indices."""
         for attention, room in self.rooms.items():
             self.rooms[attention] = room.index_select(1, rows)
 
@@ -159,7 +153,8 @@ class KeyValueCache:
         Raises:
             ValueError: length is negative, or above the number of tokens read.
         """
-        check_truncation(length, self.length)
+        if not 0 <= length <= self.length:
+            raise ValueError(f"{length} tokens of {self.length} cannot be kept")
         self.length = length
 
 
@@ -197,15 +192,11 @@ class SourceCache:
 
         Returns:
             Two tensors (n_rows, n_heads, src_len, d_head).
-
-        Raises:
-            ValueError: another number of rows than before.
         """
         if key.size(2):  # the first step; the beams of a sentence have equal rows
             first = key[:: self.n_beams], value[:: self.n_beams]
             self.kept[attention] = torch.stack(first)
         kept = self.kept[attention].repeat_interleave(self.n_beams, dim=1)
-        check_rows(len(key), kept.size(1))
         keys, values = kept
         return keys, values
 
@@ -234,23 +225,15 @@ class IncrementalDecoder:
     """
 
     def __init__(self, model: Transformer, capacity: int = 32) -> None:
-        check_kind(Transformer, model=model)
         self.model, self.capacity = model, capacity
 
     @property
     def length(self) -> int:
         """Tokens of the targets that were read so far."""
-        check_begun(self)
         return self.cache.length
 
     def prefill(self, src: Tensor, n_beams: int = 1) -> None:
-        """Read the source; see `Decoding`.
-
-        Raises:
-            ValueError: n_beams is below 1, or src are no ids of the model.
-            TypeError: n_beams is no integer, or src are none.
-        """
-        check_cache_sizes(n_beams, self.capacity)
+        """Read the source; see `Decoding`."""
         self.n_beams = n_beams
         self.cache = KeyValueCache(n_beams, self.capacity)
         mask = padding_mask(src, self.model.config.pad_id)
@@ -264,22 +247,26 @@ class IncrementalDecoder:
         They are what `Transformer.decode` gives for these positions.
 
         Raises:
-            ValueError: another number of rows than the cache holds, or the learned
-                positions are at their end.
+            ValueError: another number of rows than the cache holds, or a layer that
+                leaves the cache out and so forgets all earlier tokens.
         """
-        check_ids(ids)
-        check_begun(self)
-        check_rows(len(ids), len(self.new_memory))
-        check_from_here(self.cache)
-        n_new, tgt_mask = ids.size(1), None
-        if n_new > 1:  # a single token is the last one: no future to hide from it
-            total = self.length + n_new
+        n_rows = len(self.new_memory)
+        n_layers = len(self.model.decoder.layers)
+        if len(ids) != n_rows:
+            raise ValueError(f"{len(ids)} rows, but the cache is for {n_rows}")
+        total, tgt_mask = self.length + ids.size(1), None
+        # A single token is the last one: no future to hide from it. But the first one
+        # has a mask: with one key and none, the fused kernel turns NaN into 0.
+        if ids.size(1) > 1 or self.length == 0:
             tgt_mask = causal_mask(total, ids.device)[self.length :]
+        self.cache.asked.clear()
         features = self.model.decode(
             ids, self.new_memory, self.src_mask, tgt_mask, self.cache
         )
-        check_every_layer(self.cache, self.model.decoder.layers)
-        self.cache.length += n_new
+        n_used = min(len(self.cache.asked), len(self.cache.source.kept))
+        if n_used < n_layers:
+            raise ValueError(f"{n_used} of {n_layers} layers used the cache")
+        self.cache.length = total
         self.new_memory = self.new_memory[:, :0].clone()  # all of it is read
         return features
 
@@ -288,35 +275,20 @@ class IncrementalDecoder:
         return at_least_float32(self.model.lm_head(self.read(ids)[:, -1]))
 
     def reorder(self, parents: Tensor) -> None:
-        """Let every beam go on from what its parent read; see `Decoding`.
-
-        Raises:
-            ValueError: parents are not (n_sentences, n_beams), numbers of beams.
-            TypeError: they are no integers.
-        """
-        check_begun(self)
-        check_parents(parents, self.n_beams, len(self.new_memory))
+        """Let every beam go on from what its parent read; see `Decoding`."""
         self.cache.reorder(row_numbers(parents))
 
     def select(self, sentences: Tensor) -> None:
-        """Keep these sentences only, with all their beams; see `Decoding`.
-
-        Raises:
-            ValueError: one of them is not there.
-            TypeError: they are no integers.
-        """
-        check_begun(self)
-        check_sentences(sentences, len(self.new_memory) // self.n_beams)
+        """Keep these sentences only, with all their beams; see `Decoding`."""
         beams = torch.arange(self.n_beams, device=sentences.device)
         rows = row_numbers(beams.expand(len(sentences), -1), sentences)
-        self.cache.reorder(rows)
+        self.cache.select(rows)
         self.cache.source.select(sentences)
         self.new_memory = self.new_memory[rows]
         self.src_mask = self.src_mask[rows]
 
     def truncate(self, length: int) -> None:
         """Forget all tokens but the first; see `KeyValueCache.truncate`."""
-        check_begun(self)
         self.cache.truncate(length)
 
 
@@ -334,36 +306,26 @@ class RecomputingDecoder:
     @property
     def length(self) -> int:
         """Tokens of the targets that were read so far."""
-        check_begun(self)
         return self.ids.size(1)
 
     def prefill(self, src: Tensor, n_beams: int = 1) -> None:
         """Remember the source; see `Decoding`."""
-        check_ids(src)
-        check_cache_sizes(n_beams, 1)
         self.n_beams = n_beams
         self.src = src.repeat_interleave(n_beams, dim=0)
         self.ids = self.src[:, :0]
 
     def step(self, ids: Tensor) -> Tensor:
         """Read all tokens again, and score the next one; see `Decoding`."""
-        check_ids(ids)
-        check_begun(self)
-        check_rows(len(ids), len(self.ids))
         self.ids = torch.cat([self.ids, ids], dim=1)
         logits = self.model(self.src, self.ids)[:, -1]
         return at_least_float32(logits)
 
     def reorder(self, parents: Tensor) -> None:
         """Let every beam go on from what its parent read; see `Decoding`."""
-        check_begun(self)
-        check_parents(parents, self.n_beams, len(self.ids))
         self.ids = self.ids[row_numbers(parents)]
 
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences only, with all their beams; see `Decoding`."""
-        check_begun(self)
-        check_sentences(sentences, len(self.src) // self.n_beams)
         beams = torch.arange(self.n_beams, device=sentences.device)
         beams = beams.expand(len(sentences), -1)
         rows = row_numbers(beams, sentences)
@@ -426,10 +388,16 @@ def row_numbers(beams: Tensor, sentences: Tensor | None = None) -> Tensor:
     Args:
         beams: the number of a beam of each sentence.
         sentences: (n_sentences,), which sentences; 0, 1, 2, ... if None.
+
+    Raises:
+        ValueError: a beam is none of n_beams: it would be one of another sentence.
     """
+    n_beams = beams.size(1)
+    if ((beams < 0) | (beams >= n_beams)).any():
+        raise ValueError(f"beams must be from 0 to {n_beams - 1}: {beams.tolist()}")
     if sentences is None:
         sentences = torch.arange(len(beams), device=beams.device)
-    return (sentences[:, None] * beams.size(1) + beams).flatten()
+    return (sentences[:, None] * n_beams + beams).flatten()
 
 
 def at_least_float32(x: Tensor) -> Tensor:

@@ -1,0 +1,64 @@
+"""All that is relied on of PyTorch's private names, which any release may change.
+
+Those of oneDNN and of quantized products are looked up when they are first wanted: not
+every build of PyTorch has them.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch.nn.modules import module as torch_module
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+
+def has_global_hooks() -> bool:
+    """Say whether there is a forward hook for all modules of this process."""
+    return bool(
+        torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks
+    )
+
+
+def is_transformed() -> bool:
+    """Say whether a function transform, such as vmap, is active."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def is_watched() -> bool:
+    """Say whether a mode, other than one for a default device, sees all operations."""
+    modes = torch.overrides._get_current_function_mode_stack()
+    return _get_current_dispatch_mode() is not None or any(
+        type(mode) is not DeviceContext for mode in modes
+    )
+
+
+def has_bfloat16() -> bool:
+    """Say whether oneDNN multiplies bfloat16 on this processor."""
+    return torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+def reorder_weight() -> Callable:
+    """(weight, n_rows) -> the matrix in the order in which oneDNN reads it."""
+    return torch.ops.mkldnn._reorder_linear_weight
+
+
+def linear() -> Callable:
+    """(x, weight, bias, activation, [], "none") -> x W^T + b, and its activation."""
+    return torch.ops.mkldnn._linear_pointwise.default
+
+
+def linear_add() -> Callable:
+    """(x, addend, weight, bias, "add") -> x W^T + b + addend."""
+    return torch.ops.mkldnn._linear_pointwise.binary
+
+
+def quantize_rows() -> Callable:
+    """(whole numbers, scales, zeros, axis) -> a matrix with a scale for each row."""
+    return torch._make_per_channel_quantized_tensor
+
+
+def linear_int8(relu: bool) -> Callable:
+    """(x, packed matrix, reduced) -> the product; `_op` spares checks in Python."""
+    operations = torch.ops.quantized
+    call = operations.linear_relu_dynamic if relu else operations.linear_dynamic
+    return call.default._op
