@@ -1,73 +1,68 @@
 """Graders of the chapter on incremental decoding."""
 
-from functools import partial
-
 import torch
 
-from transformer_book.exercises.grading import Grader, Mistake, Seen, is_missing
-from transformer_lib.generation.incremental import IncrementalDecoder
-from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.masks import causal_mask
-from transformer_lib.model.transformer import Transformer
+from transformer_book.exercises.grading import Mistake, Seen, grader, is_missing
+from transformer_lib import (
+    IncrementalDecoder,
+    Transformer,
+    TransformerConfig,
+    causal_mask,
+)
 
 
-def _cache_size(n_layers, d_model, n_sentences, n_beams, tgt_len, src_len):
-    n_tokens = n_sentences * (n_beams * tgt_len + src_len)
-    return 2 * 4 * n_layers * d_model * n_tokens
-
-
-check_cache_size = Grader(
-    "n_layers, d_model, n_sentences, n_beams, tgt_len, src_len -> bytes of a cache in "
-    "float32",
+@grader(
     cases=lambda: [(3, 12, 5, 7, 11, 13)],
-    solution=_cache_size,
     right="Targets once a beam, sources once a sentence, two vectors each.",
-    mistakes={
-        "only keys or only values were counted; both are kept.":
-            lambda *sizes: _cache_size(*sizes) // 2,
-        "these are numbers; each takes 4 bytes.":
-            lambda *sizes: (_cache_size(*sizes) // 4),
+    mistakes=lambda solve: {
+        "only keys or only values were counted; both are kept.": {"n_kinds": 1},
+        "these are numbers; each takes 4 bytes.": {"n_bytes": 1},
         "this is one layer; each layer has its own.":
-            lambda n_layers, *sizes: _cache_size(1, *sizes),
+            lambda n_layers, *sizes: solve(1, *sizes),
         "the keys and values of the source are missing.":
-            lambda *sizes: _cache_size(*sizes[:5], 0),
+            lambda *sizes: solve(*sizes[:5], 0),
         "the keys and values of the target are missing.":
-            lambda *sizes: _cache_size(*sizes[:4], 0, sizes[5]),
+            lambda *sizes: solve(*sizes[:4], 0, sizes[5]),
         "the source was counted once a beam, but its beams share it.":
-            lambda *sizes: _cache_size(*sizes[:5], sizes[3] * sizes[5]),
+            lambda *sizes: solve(*sizes[:5], sizes[3] * sizes[5]),
         "the target was counted once a sentence, but every beam writes its own.":
-            lambda *sizes: _cache_size(*sizes[:3], 1, *sizes[4:]),
+            lambda *sizes: solve(*sizes[:3], 1, *sizes[4:]),
         "this is one sentence; there are several.":
-            lambda *sizes: _cache_size(*sizes[:2], 1, *sizes[3:]),
+            lambda *sizes: solve(*sizes[:2], 1, *sizes[3:]),
     },
 )  # fmt: skip
+def check_cache_size(
+    n_layers, d_model, n_sentences, n_beams, tgt_len, src_len, n_kinds=2, n_bytes=4
+):
+    """Sizes of a model and a search -> bytes of their cache in float32."""
+    n_tokens = n_sentences * (n_beams * tgt_len + src_len)
+    return n_kinds * n_bytes * n_layers * d_model * n_tokens
 
 
-def _new_mask(n_kept, n_new):
-    return causal_mask(n_kept + n_new)[n_kept:]
-
-
-check_new_mask = Grader(
-    "n_kept and n_new -> the mask of several new tokens beside those in the cache, "
-    "boolean (n_new, n_kept + n_new)",
+@grader(
     cases=lambda: [(4, 3)],
-    solution=_new_mask,
     right="Each new token sees the cache and the new ones up to itself.",
-    mistakes={
+    mistakes=lambda solve: {
         "these are the first rows of the causal mask: the new tokens are the last "
         "ones, but here they see as little as the first.":
             lambda n_kept, n_new: causal_mask(n_kept + n_new)[:n_new],
         "every new token sees all others, later ones too.":
-            lambda n_kept, n_new: torch.ones(n_new, n_kept + n_new).bool(),
+            lambda *given: solve(*given) | True,
         "the tokens in the cache are hidden; all of them are past.":
             lambda n_kept, n_new: (
-                _new_mask(n_kept, n_new) & (torch.arange(n_kept + n_new) >= n_kept)),
+                solve(n_kept, n_new) & (torch.arange(n_kept + n_new) >= n_kept)),
         "a token may attend to itself.":
-            lambda n_kept, n_new: _new_mask(n_kept, n_new).tril(n_kept - 1),
+            lambda n_kept, n_new: solve(n_kept, n_new).tril(n_kept - 1),
         "True and False are swapped: True is where it may attend.":
-            lambda n_kept, n_new: ~_new_mask(n_kept, n_new),
+            lambda *given: ~solve(*given),
     },
 )  # fmt: skip
+def check_new_mask(n_kept, n_new):
+    """The mask of several new tokens beside those in the cache.
+
+    n_kept and n_new -> boolean (n_new, n_kept + n_new).
+    """
+    return causal_mask(n_kept + n_new)[n_kept:]
 
 
 def _rows(parents):
@@ -77,30 +72,26 @@ def _rows(parents):
 
 def _overwrite(keys_values, parents):
     result = keys_values.clone()
-    for row, parent in enumerate(_rows(parents).tolist()):
+    for row, parent in enumerate(_rows(parents)):
         result[:, row] = result[:, parent]
     return result
 
 
 def _send(keys_values, parents):
     result = keys_values.clone()
-    for row, parent in enumerate(_rows(parents).tolist()):
+    for row, parent in enumerate(_rows(parents)):
         result[:, parent] = keys_values[:, row]
     return result
 
 
-check_reorder = Grader(
-    "keys_values (2, n_rows, n_heads, length, d_head), parents (n_sentences, n_beams), "
-    "beam numbers within the sentence -> keys_values in which each beam goes on from "
-    "its parent; row i * n_beams + j is beam j of sentence i",
+@grader(
     cases=lambda: [(torch.randn(2, 6, 2, 5, 7), torch.tensor([[1, 0, 1], [2, 2, 0]]))],
-    solution=lambda keys_values, parents: keys_values[:, _rows(parents)],
     right="Each beam goes on from what its parent has read.",
-    mistakes={
+    mistakes=lambda solve: {
         "nothing has moved.": lambda keys_values, parents: keys_values.clone(),
         "the values stayed where they were; reorder both.":
             lambda keys_values, parents: (
-                torch.stack([keys_values[0, _rows(parents)], keys_values[1]])),
+                torch.stack([solve(keys_values, parents)[0], keys_values[1]])),
         "beam numbers were used as row numbers: the second sentence got rows of the "
         "first.": lambda keys_values, parents: keys_values[:, parents.flatten()],
         "a row was copied from after it had been overwritten; read all rows before you "
@@ -108,26 +99,14 @@ check_reorder = Grader(
         "rows were sent to their parents; they come from them.": _send,
     },
 )  # fmt: skip
+def check_reorder(keys_values, parents):
+    """Let each beam go on from its parent.
 
-
-class _WindowCache:
-    """Keeps the last tokens of each attention, or makes a mistake in it."""
-
-    def __init__(self, window, extra=0, cut=None, shared=False, new_first=False):
-        self.n_kept = window + extra
-        self.cut = cut or (lambda x, n: x[:, :, -n:])
-        self.shared, self.new_first = shared, new_first
-        self.kept = {}
-
-    def update(self, attention, key, value):
-        name = None if self.shared else attention
-        both = torch.stack([key, value])
-        if name in self.kept:
-            order = -1 if self.new_first else 1
-            both = torch.cat([self.kept[name], both][::order], dim=3)
-        key, value = (self.cut(each, self.n_kept) for each in both)
-        self.kept[name] = torch.stack([key, value])
-        return key, value
+    keys_values (2, n_rows, n_heads, length, d_head), parents (n_sentences, n_beams),
+    beam numbers within the sentence -> keys_values of the parents. Row
+    i * n_beams + j is beam j of sentence i.
+    """
+    return keys_values[:, _rows(parents)]
 
 
 def _run_window(answer, window, steps):
@@ -147,44 +126,59 @@ def _run_window(answer, window, steps):
     return torch.cat(found, dim=3)
 
 
-check_window = Grader(
-    "a class: (window) -> a cache whose update(attention, key, value) keeps the last "
-    "window tokens of each attention and returns their keys and values",
+@grader(
     cases=lambda: [(3, [tuple(torch.randn(2, 2, 5, 1, 7)) for _ in range(6)])],
     run=_run_window,
-    solution=_WindowCache,
     right="The newest token pushes the oldest one out, in each attention.",
-    mistakes={
+    mistakes=lambda solve: {
         "nothing is forgotten; keep the last window tokens.":
             {"cut": lambda x, n: x},
         "these are the first tokens; keep the last ones.":
-            {"cut": lambda x, n: x[:, :, :n]},
+            {"cut": lambda x, n: x[:, :, :, :n]},
         "this is one token too many: the new one is among those that count.":
-            {"extra": 1},
-        "this is one token too few.": {"extra": -1},
-        "only the new token is left.": {"cut": lambda x, n: x[:, :, -1:]},
+            {"cut": lambda x, n: x[:, :, :, -n - 1 :]},
+        "this is one token too few.": {"cut": lambda x, n: x[:, :, :, 1 - n :]},
+        "only the new token is left.": {"cut": lambda x, n: x[:, :, :, -1:]},
         "two attention layers share their keys and values; keep them apart.":
-            {"shared": True},
+            {"name": lambda attention: None},
         "the new token stands before the old ones; append it.":
-            {"new_first": True, "cut": lambda x, n: x[:, :, :n]},
+            {"order": -1, "cut": lambda x, n: x[:, :, :, :n]},
     },
 )  # fmt: skip
+class check_window:
+    """A class: (window) -> a cache whose update forgets what is too old.
+
+    update(attention, key, value) keeps the last window tokens of each attention and
+    returns their keys and values.
+    """
+
+    def __init__(
+        self, window, cut=lambda x, n: x[:, :, :, -n:], name=lambda a: a, order=1
+    ):
+        self.window, self.cut, self.name, self.order = window, cut, name, order
+        self.kept = {}
+
+    def update(self, attention, key, value):
+        """(batch, n_heads, 1, d_head) -> keys and values to attend to."""
+        name, new = self.name(attention), torch.stack([key, value])
+        both = [self.kept.get(name, new[:, :, :, :0]), new][:: self.order]
+        self.kept[name] = self.cut(torch.cat(both, dim=3), self.window)
+        return self.kept[name]
 
 
 class _Reading:
     """A model that has read a source and the first tokens of its own greedy search.
 
-    Only this class, `_read_draft` and `_run_draft` touch the model's cache.
+    Only this class, `check_draft` and `_run_draft` touch the model's cache.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         sizes = {"src_vocab_size": 11, "tgt_vocab_size": 11, "tie_embeddings": "none"}
         sizes |= {"d_model": 16, "n_heads": 2, "d_ff": 32}
         sizes |= {"n_encoder_layers": 1, "n_decoder_layers": 2}
         torch.default_generator.manual_seed(104)  # this one does not repeat itself
-        self.model = (
-            Transformer(TransformerConfig(**sizes)).requires_grad_(False).eval()
-        )
+        self.model = Transformer(TransformerConfig(**sizes)).requires_grad_(False)
+        self.model.eval()
         src, self.tokens = torch.tensor([[4, 7, 5, 2]]), [1]
         for _ in range(8):
             logits = self.model(src, torch.tensor([self.tokens]))
@@ -193,14 +187,53 @@ class _Reading:
         self.decoder.prefill(src)
         self.decoder.read(torch.tensor([self.tokens[:2]]))
 
-    def draft(self, n_right, n_draft):
-        """Tokens that follow the last one, `self.tokens[2]`; some are wrong."""
-        wrong = next(token for token in range(3, 11) if token not in self.tokens)
-        return self.tokens[3 : 3 + n_right] + [wrong] * (n_draft - n_right)
+
+def _run_draft(answer, reading, n_right, n_draft):
+    """Continue `tokens[2]` by a draft: tokens, number of passes, what the cache holds.
+
+    Of the draft's tokens, the first n_right are the model's own.
+    """
+    wrong = next(token for token in range(3, 11) if token not in reading.tokens)
+    draft = reading.tokens[3 : 3 + n_right] + [wrong] * (n_draft - n_right)
+    passes = []
+    reading.model.decoder.register_forward_hook(lambda *_: passes.append(1))
+    tokens = answer(reading.decoder, reading.tokens[2], draft)
+    return tokens, len(passes), reading.decoder.length
 
 
-def _read_draft(decoder, last, draft, keep=0, n_passes=1, shift=0):
-    """Read a draft in one pass, and truncate the cache to what was right."""
+def _held(result, reading, n_right, n_draft):
+    return result[2], 3 + n_right
+
+
+@grader(
+    cases=lambda: [
+        (_Reading(), *sizes) for sizes in ((4, 4), (1, 3), (0, 2), (2, 4), (0, 0))
+    ],
+    run=_run_draft,
+    view=lambda result, *case: result[0],
+    right="The same tokens as one by one, in one pass.",
+    mistakes=lambda solve: {
+        "the model's own next token is missing.": lambda *given: solve(*given)[:-1],
+        "the last token is the model's answer to an earlier one.": {"shift": -1},
+        "the decoder ran {} times; let it read all at once.":
+            Seen(lambda result, *case: result[1] != 1 and result[1], [{"n_passes": 2}]),
+        "the cache holds {} tokens, but {} are valid: truncate the others.":
+            Seen(lambda *given: (held := _held(*given))[0] > held[1] and held,
+                 [{"keep": lambda n_right, n_draft: n_draft}]),
+        "the cache holds {} tokens, but {} are valid: too much was truncated.":
+            Seen(lambda *given: (held := _held(*given))[0] < held[1] and held,
+                 [{"keep": lambda n_right, n_draft: n_right - 1}]),
+    },
+)  # fmt: skip
+def check_draft(
+    decoder, last, draft, keep=lambda n_right, n_draft: n_right, n_passes=1, shift=0
+):
+    """Read a draft in one pass, and truncate the cache to what was right.
+
+    A decoder, the last token, which its cache doesn't hold yet, a draft of tokens after
+    it -> the tokens on which the model agrees, and its own next one; the cache then
+    holds all but that one.
+    """
     n_before = decoder.length
     for _ in range(n_passes):
         decoder.truncate(n_before)
@@ -209,47 +242,5 @@ def _read_draft(decoder, last, draft, keep=0, n_passes=1, shift=0):
     n_right = 0
     while n_right < len(draft) and says[n_right] == draft[n_right]:
         n_right += 1
-    if keep != "all":
-        decoder.truncate(n_before + 1 + n_right + keep)
+    decoder.truncate(n_before + 1 + keep(n_right, len(draft)))
     return [*draft[:n_right], says[n_right + shift]]
-
-
-def _run_draft(answer, reading, n_right, n_draft):
-    """The tokens, how often the decoder ran, and what the cache holds then."""
-    passes, draft = [], reading.draft(n_right, n_draft)
-    reading.model.decoder.register_forward_hook(lambda *_: passes.append(1))
-    tokens = answer(reading.decoder, reading.tokens[2], draft)
-    return tokens, len(passes), reading.decoder.length
-
-
-def _draw_readings():
-    sizes = (4, 4), (1, 3), (0, 2), (2, 4), (0, 0)
-    return [(_Reading(), n_right, n_draft) for n_right, n_draft in sizes]
-
-
-check_draft = Grader(
-    "a decoder, the last token, which its cache doesn't hold yet, a draft of tokens "
-    "after it -> the tokens on which the model agrees, and its own next one; "
-    "the cache then holds all but that one",
-    cases=_draw_readings,
-    run=_run_draft,
-    view=lambda result, *case: result[0],
-    solution=_read_draft,
-    right="The same tokens as one by one, in one pass.",
-    mistakes={
-        "the model's own next token is missing.":
-            lambda *given: _read_draft(*given)[:-1],
-        "the last token is the model's answer to an earlier one.": {"shift": -1},
-        "the decoder ran {} times; let it read all at once.":
-            Seen(lambda result, *case: result[1] if result[1] != 1 else None,
-                 partial(_read_draft, n_passes=2)),
-        "the cache holds {} tokens, but {} are valid: truncate the others.":
-            Seen(lambda result, reading, n_right, n_draft: (
-                     (result[2], 3 + n_right) if result[2] > 3 + n_right else None),
-                 partial(_read_draft, keep="all")),
-        "the cache holds {} tokens, but {} are valid: too much was truncated.":
-            Seen(lambda result, reading, n_right, n_draft: (
-                     (result[2], 3 + n_right) if result[2] < 3 + n_right else None),
-                 partial(_read_draft, keep=-1)),
-    },
-)  # fmt: skip

@@ -5,37 +5,39 @@ import math
 import torch
 import torch.nn.functional as F
 
-from transformer_book.exercises.grading import Grader
+from transformer_book.exercises.grading import grader
 from transformer_lib.evaluation.accuracy import wilson_interval
 
-_REAL = [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]]
+
+def _real():
+    """True where one of three texts has a word."""
+    return torch.arange(5) < torch.tensor([[5], [2], [3]])
 
 
-def _masked_max(hidden, real, fill=-math.inf):
-    return hidden.masked_fill(~real.unsqueeze(-1), fill).amax(dim=1)
-
-
-check_masked_max = Grader(
-    "hidden (batch, length, d_model) and real (batch, length), True where a position "
-    "is no padding -> the largest value of every feature (batch, d_model)",
+@grader(
     # Most features are below 0 at every position.
-    cases=lambda: [(torch.randn(3, 5, 7) - 2.0, torch.tensor(_REAL).bool())],
-    solution=_masked_max,
+    cases=lambda: [(torch.randn(3, 5, 7) - 2.0, _real())],
     right="The largest value of every feature, and no padding in it.",
-    mistakes={
+    mistakes=lambda solve: {
         "this is the pair that torch.max returns; take its values.":
             lambda hidden, real: hidden.max(dim=1),
         "padding takes part in the maximum.": lambda hidden, real: hidden.amax(dim=1),
         "padding counts as 0, which beats every negative feature; fill it with minus "
         "infinity.": {"fill": 0.0},
         "the mask is inverted: this is the maximum over padding.":
-            lambda hidden, real: _masked_max(hidden, ~real),
-        "this is the minimum.": lambda hidden, real: -_masked_max(-hidden, real),
+            lambda hidden, real: solve(hidden, ~real),
+        "this is the minimum.": lambda hidden, real: -solve(-hidden, real),
         "this is the mean.":
-            lambda hidden, real: (
-                (hidden * real.unsqueeze(-1)).sum(1) / real.sum(1, keepdim=True)),
+            lambda hidden, real: (real / real.sum(1, True)).unsqueeze(1) @ hidden,
     },
 )  # fmt: skip
+def check_masked_max(hidden, real, fill=-math.inf):
+    """The largest value of every feature.
+
+    hidden (batch, length, d_model) and real (batch, length), True where a position is
+    no padding -> (batch, d_model).
+    """
+    return hidden.masked_fill(~real.unsqueeze(-1), fill).amax(dim=1)
 
 
 def _plain_interval(n_right, n):
@@ -44,35 +46,32 @@ def _plain_interval(n_right, n):
     return share - half, share + half
 
 
-check_interval = Grader(
-    "n_right and n -> the bounds of Wilson's 95 % interval of the share, (low, high)",
+@grader(
     cases=lambda: [(1186, 1500), (3, 10), (10, 10)],
-    solution=wilson_interval,
     right="All shares that this result is compatible with.",
     atol=2e-4,
-    mistakes={
+    mistakes=lambda solve: {
         "this is the plain interval, share plus and minus 1.96 deviations. At 10 of "
         "10 it claims to be certain.": _plain_interval,
         "one deviation holds 68 %; 95 % need 1.96.": {"z": 1},
-        "the bounds are in the wrong order.":
-            lambda n_right, n: wilson_interval(n_right, n)[::-1],
+        "the bounds are in the wrong order.": lambda *given: solve(*given)[::-1],
         "the bounds are shares, from 0 to 1, not percent.":
-            lambda n_right, n: tuple(100 * b for b in wilson_interval(n_right, n)),
+            lambda *given: tuple(100 * bound for bound in solve(*given)),
     },
 )  # fmt: skip
+def check_interval(n_right, n, z=1.96):
+    """n_right, n -> Wilson's 95 % interval of the share, (low, high)."""
+    return wilson_interval(n_right, n, z)
 
 
 def _own(energies, labels):
     return energies.gather(1, labels.unsqueeze(1)).squeeze(1)
 
 
-check_energy_loss = Grader(
-    "energies (batch, n_classes), labels (batch,) -> mean cross-entropy, a scalar in "
-    "nats",
+@grader(
     cases=lambda: [(2 * torch.randn(5, 3), torch.tensor([0, 2, 1, 1, 0]))],
-    solution=lambda energies, labels: F.cross_entropy(-energies, labels),
     right="Down with the right energy, up with all the others.",
-    mistakes={
+    mistakes=lambda solve: {
         "energies aren't logits: a low energy is a good answer.": F.cross_entropy,
         "this only pulls the right energy down; nothing keeps the others up.":
             lambda energies, labels: _own(energies, labels).mean(),
@@ -81,39 +80,32 @@ check_energy_loss = Grader(
             lambda e, labels: (_own(e, labels) - (-e).logsumexp(dim=1)).mean(),
         "the sum runs over exp(E); it is exp(-E).":
             lambda e, labels: (_own(e, labels) + e.logsumexp(dim=1)).mean(),
-        "this is the sum over the batch; take the mean.":
-            lambda e, labels: F.cross_entropy(-e, labels, reduction="sum"),
+        "this is the sum over the batch; take the mean.": {"reduction": "sum"},
     },
 )  # fmt: skip
+def check_energy_loss(energies, labels, reduction="mean"):
+    """Energies (batch, n_classes), labels (batch,) -> mean cross-entropy in nats."""
+    return F.cross_entropy(-energies, labels, reduction=reduction)
 
 
-def _attention_pool(hidden, real, query, divisor=7**0.5, dim=1):
-    scores = hidden @ query / divisor
-    weights = scores.masked_fill(~real, -1e300).softmax(dim)
-    return (weights.unsqueeze(-1) * hidden).sum(dim=1)
-
-
-check_attention_pool = Grader(
-    "hidden (batch, length, d_model), real (batch, length) and one learned query "
-    "(d_model,) -> (batch, d_model)",
-    cases=lambda: [
-        (
-            torch.randn(3, 5, 7, dtype=torch.float64),
-            torch.tensor(_REAL).bool(),
-            torch.randn(7, dtype=torch.float64),
-        )
-    ],
-    solution=_attention_pool,
+@grader(
+    cases=lambda: [(torch.randn(3, 5, 7).double(), _real(), torch.randn(7).double())],
     right="One query, asked of every word; its answer is the text.",
-    mistakes={
+    mistakes=lambda solve: {
         "padding gets weight: set its scores to minus infinity first.":
-            lambda hidden, real, query: _attention_pool(hidden, real | True, query),
-        "the scores are not divided by the root of d_model.":
-            {"divisor": 1},
-        "the scores are divided by d_model, not by its root.":
-            {"divisor": 7},
+            lambda hidden, real, query: solve(hidden, real | True, query),
+        "the scores are not divided by the root of d_model.": {"divisor": 1},
+        "the scores are divided by d_model, not by its root.": {"divisor": 7},
         "softmax runs over the batch; it belongs to the positions.": {"dim": 0},
         "all positions have the same weight here: the query is not used.":
-            lambda hidden, real, query: _attention_pool(hidden, real, 0 * query),
+            lambda hidden, real, query: solve(hidden, real, 0 * query),
     },
 )  # fmt: skip
+def check_attention_pool(hidden, real, query, divisor=7**0.5, dim=1):
+    """A text's vector, by attention.
+
+    hidden (batch, length, d_model), real (batch, length) and one learned query
+    (d_model,) -> (batch, d_model).
+    """
+    weights = (hidden @ query / divisor).masked_fill(~real, -1e300).softmax(dim)
+    return (weights.unsqueeze(-1) * hidden).sum(dim=1)

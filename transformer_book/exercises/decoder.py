@@ -5,32 +5,23 @@ from functools import partial
 import torch
 from torch import nn
 
-from transformer_book.exercises.grading import Grader, Mistake, Seen
-from transformer_lib.model.attention import (
-    MultiHeadAttention,
-    scaled_dot_product_attention,
-)
-from transformer_lib.model.layers import (
+from transformer_book.exercises.grading import Mistake, Seen, grader, is_missing
+from transformer_lib import (
     DecoderLayer,
     FeedForward,
     LayerNorm,
+    MultiHeadAttention,
     SublayerConnection,
+    causal_mask,
+    scaled_dot_product_attention,
 )
-from transformer_lib.model.masks import causal_mask
 
 
-def _shift(target, bos_id):
-    return torch.cat([torch.full_like(target[:, :1], bos_id), target[:, :-1]], dim=1)
-
-
-check_shift = Grader(
-    "target (batch, length), each row ended by <eos> and perhaps padded, and bos_id "
-    "-> what the decoder reads, (batch, length)",
+@grader(
     # 2 is <eos>, 0 is padding.
     cases=lambda: [(torch.tensor([[5, 6, 7, 8, 2], [9, 4, 2, 0, 0]]), 1)],
-    solution=_shift,
     right="Every position reads the token before the one it must predict.",
-    mistakes={
+    mistakes=lambda solve: {
         "the shape has changed: put one token in front and drop the last one.":
             [lambda target, bos_id: target[:, :-1],
              lambda target, bos_id: torch.cat([target[:, :1], target], dim=1)],
@@ -42,90 +33,68 @@ check_shift = Grader(
         "this is shifted left: every position reads the token after its answer.":
             lambda target, bos_id: target.roll(-1, dims=1),
         "the first word is overwritten, but nothing is shifted.":
-            lambda target, bos_id: (
-                torch.cat([_shift(target, 1)[:, :1], target[:, 1:]], 1)),
+            lambda target, bos_id: target.index_fill(1, torch.tensor(0), bos_id),
         "every row must start with bos_id.":
             Seen(lambda result, target, bos_id: not (result[:, 0] == bos_id).all(),
-                 lambda target, bos_id: _shift(target, 7)),
+                 [lambda target, bos_id: solve(target, 7)]),
     },
 )  # fmt: skip
+def check_shift(target, bos_id):
+    """What the decoder reads.
+
+    target (batch, length), each row ended by <eos> and perhaps padded, and bos_id ->
+    (batch, length).
+    """
+    return target.roll(1, dims=1).index_fill(1, torch.tensor(0), bos_id)
 
 
-class _TwoSources(nn.Module):
-    """A decoder layer with two memories, or one with a mistake."""
+@grader(
+    cases=lambda: [([*(3 * torch.randn(3, 2, 4, 5, 7)).softmax(dim=-1)], 1, 3)],
+    right="One layer, its first heads, one source position per target position.",
+    mistakes=lambda solve: {
+        "these are weights; return the index of the largest one.":
+            lambda maps, layer, n: maps[layer][:, :n].mean(dim=1),
+        "the heads are still separate; average over dim 1.":
+            lambda maps, layer, n: maps[layer].argmax(dim=-1),
+        "the maximum was taken over the target; take it over the last axis.":
+            {"axis": 1},
+        "all heads were averaged; average only the first n_heads.":
+            lambda maps, layer, n: solve(maps, layer, None),
+        "the last n_heads heads were averaged; average the first.": {"start": -3},
+        "only the head with index n_heads was used; average the ones before it.":
+            lambda maps, layer, n: solve(maps, layer, n + 1, start=n),
+        "only head 0 was used; average the first n_heads.":
+            lambda maps, layer, n: solve(maps, layer, 1),
+        "this is the last layer; use the one asked for.":
+            lambda maps, layer, n: solve(maps, -1, n),
+        "all layers were averaged; use one.":
+            lambda maps, layer, n: solve([sum(maps)], 0, n),
+    },
+)  # fmt: skip
+def check_alignment(maps, layer, n_heads, start=0, axis=-1):
+    """The source position that gets the most weight from each target position.
 
-    def __init__(
-        self,
-        self_attn,
-        first_attn,
-        second_attn,
-        feed_forward,
-        dropout=0.1,
-        norm_first=False,
-        connect=None,
-        change=None,
-        order=(0, 1, 2, 3),
-        n_norms=4,
-    ):
-        super().__init__()
-        blocks = self_attn, first_attn, second_attn, feed_forward
-        self.blocks = nn.ModuleList(blocks)
-        links = [
-            SublayerConnection(self_attn.d_model, dropout, norm_first)
-            for _ in range(n_norms)
-        ]
-        self.connections = nn.ModuleList(links)
-        self.norm_first = norm_first
-        self.connect, self.change, self.order = connect, change, order
-
-    def forward(
-        self, x, first, second, first_mask=None, second_mask=None, tgt_mask=None
-    ):
-        looks = [(0, None, tgt_mask), (1, first, first_mask), (2, second, second_mask)]
-        looks = self.change(looks) if self.change else looks
-        steps = [partial(self._look, *look) for look in looks]
-        steps.append(self.blocks[3])
-        for number in self.order:
-            link = self.connections[min(number, len(self.connections) - 1)]
-            if self.connect:
-                x = self.connect(x, steps[number], link.norm)
-            else:
-                x = link(x, steps[number])
-        return x
-
-    def _look(self, block, memory, mask, x):
-        keys = x if memory is None else memory
-        return self.blocks[block](x, keys, keys, mask)
-
-
-def _at(index, **parts):
-    """A change of one look: its block, its memory or its mask."""
-
-    def change(looks):
-        look = dict(zip(("block", "memory", "mask"), looks[index], strict=True))
-        look |= {name: make(looks) for name, make in parts.items()}
-        return [*looks[:index], tuple(look.values()), *looks[index + 1 :]]
-
-    return change
+    A list with one tensor (batch, n_heads, tgt_len, src_len) per layer, the index of a
+    layer, and how many of its first heads to average -> (batch, tgt_len).
+    """
+    stop = n_heads if start >= 0 else None
+    return maps[layer][:, start:stop].mean(dim=1).argmax(dim=axis)
 
 
 def _draw_two_sources():
     # One length for all, so that exchanged memories and masks can be named.
     x, first, second = torch.randn(3, 2, 5, 12)
-    masks = [
-        (torch.arange(5) < torch.tensor(lengths)[:, None])[:, None, None]
-        for lengths in ([5, 3], [2, 4])
-    ]
+    lengths = torch.tensor([[5, 3], [2, 4]])
+    masks = (torch.arange(5) < lengths[..., None])[:, :, None, None]
     blocks = *(MultiHeadAttention(12, 3) for _ in range(3)), FeedForward(12, 20)
-    for block in blocks:
-        block.requires_grad_(False)
     given = x, first + 1, second - 1, *masks, causal_mask(5)
     return [(blocks, norm_first, given) for norm_first in (False, True)]
 
 
+@torch.no_grad()
 def _run_two_sources(answer, blocks, norm_first, given):
     layer = answer(*blocks, 0.0, norm_first)
-    if layer is None or layer is ...:
+    if is_missing(layer):
         return None
     if not isinstance(layer, nn.Module):
         raise Mistake(f"expected a module, but got {type(layer).__name__}.")
@@ -133,15 +102,12 @@ def _run_two_sources(answer, blocks, norm_first, given):
     return layer(*given), n_norms
 
 
-check_two_sources = Grader(
-    "a class: (self_attn, first_attn, second_attn, feed_forward, dropout, norm_first) "
-    "-> a layer whose forward takes x, two memories, their masks, and tgt_mask",
+@grader(
     cases=_draw_two_sources,
     run=_run_two_sources,
     view=lambda result, *case: result[0],
-    solution=_TwoSources,
     right="Back, across, across again, and think, each with its own add & norm.",
-    mistakes={
+    mistakes=lambda solve: {
         "the second memory isn't read.": {"order": (0, 1, 3)},
         "the first memory isn't read.": {"order": (0, 2, 3)},
         "the second memory is read before the first.": {"order": (0, 2, 1, 3)},
@@ -149,106 +115,84 @@ check_two_sources = Grader(
         "self-attention is missing.": {"order": (1, 2, 3)},
         "the feed-forward network is missing.": {"order": (0, 1, 2)},
         "both cross-attention blocks read the first memory.":
-            [{"change": _at(2, memory=lambda looks: looks[1][1])},
-             {"change": _at(2, memory=lambda looks: looks[1][1],
-                            mask=lambda looks: looks[1][2])}],
-        "both memories get the first one's mask.":
-            {"change": _at(2, mask=lambda looks: looks[1][2])},
+            [{"copied": {(2, 1): (1, 1)}},
+             {"copied": {(2, 1): (1, 1), (2, 2): (1, 2)}}],
+        "both memories get the first one's mask.": {"copied": {(2, 2): (1, 2)}},
         "both memories are read by the first cross-attention block.":
-            {"change": _at(2, block=lambda looks: 1)},
-        "the causal mask is missing in self-attention.":
-            {"change": _at(0, mask=lambda looks: None)},
+            {"copied": {(2, 0): (1, 0)}},
+        "the causal mask is missing in self-attention.": {"copied": {(0, 2): (0, 1)}},
         "the masks of the memories are missing.":
-            {"change": lambda looks: [looks[0], *((*look[:2], None)
-                                                  for look in looks[1:])]},
+            {"copied": {(1, 2): (0, 1), (2, 2): (0, 1)}},
         "keys and values must come from the memories, not from x.":
-            {"change": lambda looks: [looks[0], *((look[0], None, look[2])
-                                                  for look in looks[1:])]},
+            {"copied": {(1, 1): (0, 1), (2, 1): (0, 1)}},
         "the residuals are missing: add each sub-layer's input to its output.":
-            {"connect": lambda x, step, norm: norm(step(x))},
+            {"connect": lambda link, x, step: link.norm(step(x))},
         "no norm is used; each sub-layer needs one.":
-            {"connect": lambda x, step, norm: x + step(x)},
+            {"connect": lambda link, x, step: x + step(x)},
         "this is always post-norm: pass norm_first on.":
-            {"connect": lambda x, step, norm: norm(x + step(x))},
+            {"connect": lambda link, x, step: link.norm(x + step(x))},
         "this is always pre-norm: pass norm_first on.":
-            {"connect": lambda x, step, norm: x + step(norm(x))},
+            {"connect": lambda link, x, step: x + step(link.norm(x))},
         "there are {} layer norms, but each of the four sub-layers needs its own.":
-            Seen(lambda result, *case: result[1] != 4 and result[1],
-                 partial(_TwoSources, n_norms=3)),
+            Seen(lambda result, *case: result[1] != 4 and result[1], [{"n_norms": 3}]),
     },
 )  # fmt: skip
+class check_two_sources(nn.Module):
+    """A class: a decoder layer with two memories.
+
+    (self_attn, first_attn, second_attn, feed_forward, dropout, norm_first) -> a layer
+    whose forward takes x, two memories, their masks, and tgt_mask.
+    """
+
+    def __init__(
+        self,
+        *blocks_and_options,
+        order=(0, 1, 2, 3),
+        copied=None,
+        connect=lambda link, x, step: link(x, step),
+        n_norms=4,
+    ):
+        super().__init__()
+        *blocks, dropout, norm_first = blocks_and_options
+        sizes = blocks[0].d_model, dropout, norm_first
+        self.blocks = nn.ModuleList(blocks)
+        self.links = nn.ModuleList(SublayerConnection(*sizes) for _ in range(n_norms))
+        self.order, self.copied, self.connect = order, copied or {}, connect
+
+    def forward(self, x, first, second, first_mask, second_mask, tgt_mask):
+        """(batch, tgt_len, d_model) and what is looked at -> the shape of x."""
+        memories, masks = (None, first, second), (tgt_mask, first_mask, second_mask)
+        looks = [[*look] for look in zip(self.blocks, memories, masks, strict=False)]
+        for (look, part), (other, part_of_other) in self.copied.items():
+            looks[look][part] = looks[other][part_of_other]
+        steps = [*(partial(_look, *look) for look in looks), self.blocks[3]]
+        for number in self.order:
+            link = self.links[min(number, len(self.links) - 1)]
+            x = self.connect(link, x, steps[number])
+        return x
+
+
+def _look(block, memory, mask, x):
+    keys = x if memory is None else memory
+    return block(x, keys, keys, mask)
 
 
 def _draw_layer():
     """A small post-norm layer whose norms have gains and biases that can be seen."""
-    blocks = MultiHeadAttention(12, 3), MultiHeadAttention(12, 3)
-    layer = DecoderLayer(*blocks, FeedForward(12, 20))
+    blocks = MultiHeadAttention(12, 3), MultiHeadAttention(12, 3), FeedForward(12, 20)
+    layer = DecoderLayer(*blocks).eval().requires_grad_(False)
     for part in layer.modules():
         if isinstance(part, LayerNorm):
             nn.init.normal_(part.gain, mean=1.0, std=0.3)
             nn.init.normal_(part.bias, std=0.3)
-    return layer.eval().requires_grad_(False)
+    return [(layer, torch.randn(2, 5, 12), torch.randn(2, 7, 12))]
 
 
-def _look(maps, layer, n_heads, heads=slice):
-    return maps[layer][:, heads(n_heads)].mean(dim=1).argmax(dim=-1)
-
-
-check_alignment = Grader(
-    "a list with one tensor (batch, n_heads, tgt_len, src_len) per layer, the index of "
-    "a layer, and how many of its first heads to average -> the source position that "
-    "gets the most weight from each target position, (batch, tgt_len)",
-    cases=lambda: [([*(3 * torch.randn(3, 2, 4, 5, 7)).softmax(dim=-1)], 1, 3)],
-    solution=_look,
-    right="One layer, its first heads, one source position per target position.",
-    mistakes={
-        "these are weights; return the index of the largest one.":
-            lambda maps, layer, n: maps[layer][:, :n].mean(dim=1),
-        "the heads are still separate; average over dim 1.":
-            lambda maps, layer, n: maps[layer].argmax(dim=-1),
-        "the maximum was taken over the target; take it over the last axis.":
-            lambda maps, layer, n: maps[layer][:, :n].mean(dim=1).argmax(dim=1),
-        "all heads were averaged; average only the first n_heads.":
-            {"heads": lambda n: slice(None)},
-        "the last n_heads heads were averaged; average the first.":
-            {"heads": lambda n: slice(-n, None)},
-        "only the head with index n_heads was used; average the ones before it.":
-            {"heads": lambda n: [n]},
-        "only head 0 was used; average the first n_heads.": {"heads": lambda n: [0]},
-        "this is the last layer; use the one asked for.":
-            lambda maps, layer, n: _look(maps, -1, n),
-        "all layers were averaged; use one.":
-            lambda maps, layer, n: _look([sum(maps)], 0, n),
-    },
-)  # fmt: skip
-
-
-def _incremental(layer, x, memory):
-    """Keep what was projected, for both attention blocks."""
-
-    def look(block, connection, y, k, v):
-        q, k, v = map(block.split_heads, (block.q_proj(y), k, v))
-        z, _ = scaled_dot_product_attention(q, k, v)
-        return connection.norm(y + block.out_proj(block.join_heads(z)))
-
-    back, across = layer.self_attn, layer.cross_attn
-    source = across.k_proj(memory), across.v_proj(memory)
-    keys, values, outputs = [], [], []
-    for y in x.split(1, dim=1):
-        keys.append(back.k_proj(y))
-        values.append(back.v_proj(y))
-        past = torch.cat(keys, dim=1), torch.cat(values, dim=1)
-        y = look(back, layer.self_attn_connection, y, *past)
-        y = look(across, layer.cross_attn_connection, y, *source)
-        outputs.append(layer.feed_forward_connection(y, layer.feed_forward))
-    return torch.cat(outputs, dim=1)
-
-
-def _project_again(layer, x, memory):
+def _project_again(solve, layer, x, memory):
     """One position at a time, but what was projected is not kept."""
-    for t in range(x.size(1)):
-        layer.self_attn.k_proj(x[:, t : t + 1])
-    return _incremental(layer, x, memory)
+    for y in x.split(1, dim=1):
+        layer.self_attn.k_proj(y)
+    return solve(layer, x, memory)
 
 
 def _count_positions(answer, layer, x, memory):
@@ -266,7 +210,7 @@ def _count_positions(answer, layer, x, memory):
 _OF_MEMORY = ("cross_attn.k_proj", "cross_attn.v_proj")
 
 
-def _at_once(result, layer, x, memory):
+def _at_once(result, *case):
     """Name a projection that got several positions of x at once, and how many."""
     most = {name: max(calls, default=0) for name, calls in result[1].items()}
     wide = ((name, n) for name, n in most.items() if n > 1 and name not in _OF_MEMORY)
@@ -275,25 +219,17 @@ def _at_once(result, layer, x, memory):
 
 def _too_many(result, layer, x, memory):
     """How many positions went through which projection, and how many are enough."""
-    for name, calls in result[1].items():
-        enough = (memory if name in _OF_MEMORY else x).size(1)
-        if sum(calls) != enough:
-            return sum(calls), name, enough
-    return None
+    enough = {n: (memory if n in _OF_MEMORY else x).size(1) for n in result[1]}
+    found = ((sum(calls), n, enough[n]) for n, calls in result[1].items())
+    return next((each for each in found if each[0] != each[2]), None)
 
 
-check_incremental = Grader(
-    "a post-norm DecoderLayer, x (batch, tgt_len, d_model), memory (batch, src_len, "
-    "d_model) -> what the layer returns with a causal mask, computed one position at a "
-    "time, with every projection done once",
-    cases=lambda: [
-        (_draw_layer(), torch.randn(2, 5, 12), torch.randn(2, 7, 12))
-    ],
+@grader(
+    cases=_draw_layer,
     run=_count_positions,
-    view=lambda result, layer, x, memory: result[0],
-    solution=_incremental,
+    view=lambda result, *case: result[0],
     right="One position per step, and nothing is projected twice.",
-    mistakes={
+    mistakes=lambda solve: {
         "earlier positions saw later ones; each may only look back.":
             lambda layer, x, memory: layer(x, memory),
         "every position saw only itself; keep the keys and values of earlier ones.":
@@ -301,13 +237,36 @@ check_incremental = Grader(
                 torch.cat([layer(y, memory) for y in x.split(1, dim=1)], dim=1)),
         "{} got {} positions at once; pass one at a time.":
             Seen(_at_once,
-                 [lambda layer, x, z: layer(x, z, None, causal_mask(5)),
-                  lambda layer, x, z: torch.cat(
-                      [layer(x[:, : t + 1], z)[:, -1:] for t in range(5)], dim=1)]),
+                 [lambda layer, x, memory: layer(x, memory, None, causal_mask(5)),
+                  lambda layer, x, memory: torch.cat(
+                      [layer(x[:, :t], memory)[:, -1:] for t in range(1, 6)], dim=1)]),
         "{} positions went through {}; {} are enough. Keep what was projected.":
             Seen(_too_many,
-                 [_project_again,
-                  lambda layer, x, z: (
-                      _incremental(layer, x, z + 0 * layer.cross_attn.v_proj(z)))]),
+                 [partial(_project_again, solve),
+                  lambda layer, x, memory: (
+                      solve(layer, x, memory + 0 * layer.cross_attn.v_proj(memory)))]),
     },
 )  # fmt: skip
+def check_incremental(layer, x, memory):
+    """Compute one position at a time, with every projection done once.
+
+    A post-norm DecoderLayer, x (batch, tgt_len, d_model), memory (batch, src_len,
+    d_model) -> what the layer returns with a causal mask.
+    """
+
+    def look(block, k, v, y):
+        q, k, v = map(block.split_heads, (block.q_proj(y), k, v))
+        z, _ = scaled_dot_product_attention(q, k, v)
+        return block.out_proj(block.join_heads(z))
+
+    back, across = layer.self_attn, layer.cross_attn
+    source = across.k_proj(memory), across.v_proj(memory)
+    keys, values, outputs = [], [], []
+    for y in x.split(1, dim=1):
+        keys.append(back.k_proj(y))
+        values.append(back.v_proj(y))
+        past = torch.cat(keys, dim=1), torch.cat(values, dim=1)
+        y = layer.self_attn_connection(y, partial(look, back, *past))
+        y = layer.cross_attn_connection(y, partial(look, across, *source))
+        outputs.append(layer.feed_forward_connection(y, layer.feed_forward))
+    return torch.cat(outputs, dim=1)

@@ -1,16 +1,20 @@
-"""What a grader is: cases, one solution, and a table of known mistakes.
+"""What a grader is: its solution, decorated with cases and a table of known mistakes.
 
-    check_shift = Grader(
-        "target (batch, length), bos_id -> (batch, length)",
+    @grader(
         cases=lambda: [(torch.tensor([[5, 6, 2], [9, 2, 0]]), 1)],
-        solution=shift,
         right="Every position reads the token before the one it must predict.",
-        mistakes={
+        mistakes=lambda solve: {
             "nothing is shifted: every position would read its own answer.": (
                 lambda target, bos_id: target
             ),
+            "every row must start with bos_id.": (
+                lambda target, bos_id: solve(target, bos_id + 1)
+            ),
         },
     )
+    def check_shift(target, bos_id):
+        \"\"\"The target (batch, length) and bos_id -> (batch, length).\"\"\"
+        return torch.cat([torch.full_like(target[:, :1], bos_id), target[:, :-1]], 1)
 
 A mistake is an answer as a reader might write it, under the sentence that names it.
 `check_shift(answer)` runs the answer on every case and compares what it returns with
@@ -29,11 +33,12 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 Case = tuple[Any, ...]
 
 _PLAIN = int | float | str | list | tuple | set  # arguments that a message can show
+_SIGNS = {"open": "…", "wrong": "✗", "right": "✓"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,8 +59,7 @@ class Feedback:
         return self.status == "right"
 
     def __repr__(self) -> str:
-        sign = {"open": "…", "wrong": "✗", "right": "✓"}[self.status]
-        return f"{sign} {self.message}"
+        return f"{_SIGNS[self.status]} {self.message}"
 
 
 NOT_ATTEMPTED = Feedback("open", "Not attempted yet.")
@@ -71,30 +75,31 @@ class Seen:
 
     Attributes:
         sign: takes a result and then the case's arguments; tells whether the mistake
-            is seen. Other values than True and False, or several in a tuple or list,
-            are written into the `{}` of the sentence; None and [] mean False.
-        example: an answer with this mistake.
+            is seen. Other true values than True, or several in a tuple or list, are
+            written into the `{}` of the sentence.
+        examples: answers with this mistake, or keyword arguments of the solution.
     """
 
     sign: Callable[..., Any]
-    example: Any
+    examples: list[Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Grader:
     """Grades the answers to one exercise: `grader(answer)` returns a `Feedback`.
 
     Attributes:
-        task: what an answer takes and returns.
+        solution: an answer that is right. Its docstring says what an answer takes and
+            returns.
         cases: makes the arguments of each call. It is called anew for every answer,
             with the same random numbers, so no answer can spoil another one's case.
-        solution: an answer that is right.
         right: what the reader is told then; or a function that makes it from the
             results of all cases.
-        mistakes: the sentence that names a mistake -> an answer with that mistake, a
-            dictionary of keyword arguments that make one of the solution, a list of
-            those, or `Seen`. The sentence of an answer that has the wrong shape or
-            type fits all answers that are wrong in the same way.
+        mistakes: takes the solution and returns the table: the sentence that names a
+            mistake -> an answer with that mistake, a dictionary of keyword arguments
+            that make one of the solution, a list of those, or `Seen`. The sentence of
+            an answer that has the wrong shape or type fits all answers that are wrong
+            in the same way.
         run: takes an answer and a case's arguments; returns the result, by default
             `answer(*case)`. None means that there is no answer yet.
         view: takes a result and a case's arguments; returns the part of it that is
@@ -103,22 +108,21 @@ class Grader:
         any_answer: there are many right answers: any that shows none of the mistakes.
     """
 
-    task: str
-    cases: Callable[[], Sequence[Case]]
     solution: Any
+    cases: Callable[[], Sequence[Case]]
     right: str | Callable[[list[Any]], str]
-    mistakes: Mapping[str, Any]
+    mistakes: Callable[[Any], Mapping[str, Any]]
     run: Callable[..., Any] = lambda answer, *case: answer(*case)
     view: Callable[..., Any] = lambda result, *case: result
     atol: float = 1e-5
     any_answer: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "__doc__", self.task)
+        self.__doc__ = self.solution.__doc__
 
     def __call__(self, *answer: Any) -> Feedback:
         """Run an answer, which may have several parts, and say what to do next."""
-        if any(is_missing(part) for part in answer):
+        if any(map(is_missing, answer)):
             return NOT_ATTEMPTED
         given = self.make_cases()
         found = self._run_all(answer[0] if len(answer) == 1 else answer, given)
@@ -137,14 +141,19 @@ class Grader:
             torch.default_generator.manual_seed(2)
             return list(self.cases())
 
+    @cached_property
+    def table(self) -> Mapping[str, Any]:
+        """The mistakes of this solution."""
+        return self.mistakes(self.solution)
+
     def answers_with(self, sentence: str) -> list[Any]:
         """The table's answers with this mistake."""
-        answers = self.mistakes[sentence]
-        if isinstance(answers, Seen):
-            answers = answers.example
-            return answers if isinstance(answers, list) else [answers]
+        answers = self.table[sentence]
+        answers = answers.examples if isinstance(answers, Seen) else answers
         return [
-            partial(self.solution, **answer) if isinstance(answer, dict) else answer
+            partial(self.solution, **answer)
+            if isinstance(answer, dict) and callable(self.solution)
+            else answer
             for answer in (answers if isinstance(answers, list) else [answers])
         ]
 
@@ -162,7 +171,7 @@ class Grader:
         """The sentences of mistakes known by their results, and these results."""
         return [
             (sentence, self._run_all(answer, self.make_cases()))
-            for sentence, mistake in self.mistakes.items()
+            for sentence, mistake in self.table.items()
             if not isinstance(mistake, Seen)
             for answer in self.answers_with(sentence)
         ]
@@ -172,7 +181,8 @@ class Grader:
         results = []
         for case in cases:
             try:
-                result = self.run(answer, *case)
+                with torch.random.fork_rng(devices=[]):  # the reader's stay as they are
+                    result = self.run(answer, *case)
             except Mistake as mistake:
                 result = mistake
             except Exception as error:  # whatever a reader's code raises is told back
@@ -188,19 +198,19 @@ class Grader:
         if result is None:
             return "nothing is returned here."
         problem = _complain(result, expected)
-        right = (
-            not problem if self.any_answer else self._agree(number, result, expected)
+        right = not problem and (
+            self.any_answer or self._agree(number, result, expected)
         )
         if not right and (sentence := self._recognize(number, found)):
             return sentence
         if problem:
             return problem
-        for sentence, mistake in self.mistakes.items():
-            if isinstance(mistake, Seen):
-                value = mistake.sign(result, *self._cases[number])
-                if value is not None and value is not False and value != []:
-                    values = value if isinstance(value, tuple | list) else [value]
-                    return sentence.format(*values)
+        for sentence, mistake in self.table.items():
+            if not isinstance(mistake, Seen):
+                continue
+            if value := mistake.sign(result, *self._cases[number]):
+                several = isinstance(value, tuple | list)
+                return sentence.format(*(value if several else [value]))
         return None if right else _differ(*self._views(number, result, expected))
 
     def _recognize(self, number: int, found: list[Any]) -> str | None:
@@ -225,30 +235,81 @@ class Grader:
 
     def _find_change(self, number: int, given: Case) -> str | None:
         """Name an argument that the answer has changed in place."""
-        case = self._cases[number]
-        for name, now, before in zip(self._names(case), given, case, strict=True):
+        for name, now, before in zip(
+            self._names, given, self._cases[number], strict=True
+        ):
             data = isinstance(before, Tensor | np.ndarray | list | set)
             if data and not _same(now, before, atol=0.0):
                 return f"the result is right, but {name} was changed in place; copy it."
         return None
 
-    def _names(self, case: Case) -> list[str]:
+    @cached_property
+    def _names(self) -> list[str]:
         """The names of a case's arguments, as `run` or the solution calls them."""
         own = [*inspect.signature(self.run).parameters.values()][1:]
         if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in own):
             own = inspect.signature(self.solution).parameters.values()
-        return [parameter.name for parameter in own][: len(case)]
+        return [parameter.name for parameter in own][: len(self._cases[0])]
 
     def _tell_case(self, number: int) -> str:
         """Say which case it is, by the arguments that differ among the cases."""
-        cases, telling = self._cases, []
-        for name, *column in zip(self._names(cases[0]), *cases, strict=True):
+        plain = all(isinstance(value, _PLAIN) for value in self._cases[0])
+        telling = []
+        for name, *column in zip(self._names, *self._cases, strict=True):
             shown = [_show(value) for value in column]
-            if len(cases) == 1 and not (shown[0] and isinstance(column[0], _PLAIN)):
-                return ""  # the other arguments alone would tell little
-            if shown[number] and (len(cases) == 1 or len({*shown}) > 1):
+            alone = len(shown) == 1 and plain
+            if shown[number] and (alone or len({*shown}) > 1):
                 telling.append(f"{name} = {shown[number]}")
         return f"{', '.join(telling)}: " if telling else ""
+
+
+def grader(**parts: Any) -> Callable[[Any], Grader]:
+    """Make a solution into its grader; the arguments are attributes of `Grader`."""
+    return partial(Grader, **parts)
+
+
+def run_module(
+    answer: Any,
+    sizes: Case,
+    given: Case,
+    parameters: Mapping[str, Tensor] | None = None,
+) -> Any:
+    """Make a reader's module, give it known weights and call it.
+
+    Args:
+        answer: a class, or a function that makes the module.
+        sizes: its arguments.
+        given: the arguments of the module itself.
+        parameters: what its parameters of these names become; the others become 0.
+
+    Returns:
+        What the module returns; None if nothing is written yet.
+
+    Raises:
+        Mistake: there is no module, or a parameter is missing or has another shape.
+    """
+    if getattr(answer, "forward", None) is nn.Module.forward:
+        return None
+    module = answer(*sizes)
+    if is_missing(module):
+        return None
+    if not isinstance(module, nn.Module):
+        raise Mistake(f"expected a module, but got {type(module).__name__}.")
+    own = module.state_dict()
+    if parameters:
+        for parameter in module.parameters():
+            nn.init.zeros_(parameter)
+        for name in parameters.keys() & own:
+            shapes = tuple(own[name].shape), tuple(parameters[name].shape)
+            if shapes[0] != shapes[1]:
+                told = f"{name} has shape {shapes[0]}, but it should be {shapes[1]}."
+                raise Mistake(told)
+            own[name].copy_(parameters[name])
+        absent = [name for name in parameters if name not in own]
+    result = module.eval()(*given)
+    if parameters and absent and not is_missing(result):
+        raise Mistake(f"the module has no parameter named {absent[0]}.")
+    return result
 
 
 def is_missing(part: Any) -> bool:
@@ -264,6 +325,9 @@ def _show(value: Any) -> str:
         return str(value.tolist()) if small else f"tensor of shape {tuple(value.shape)}"
     text = repr(value) if isinstance(value, _PLAIN) else ""
     return text if len(text) <= 60 and "tensor(" not in text else ""
+
+
+_TYPES = {int: "whole number", float: "number", str: "string", dict: "dictionary"}
 
 
 def _complain(result: Any, expected: Any) -> str | None:
@@ -285,20 +349,15 @@ def _complain(result: Any, expected: Any) -> str | None:
     return None
 
 
-_TYPES = {int: "whole number", float: "number", str: "string", dict: "dictionary"}
-
-
 def _has_type_of(expected: Any, result: Any) -> bool:
     """Whether a result has the type of the expected one, numpy's types included."""
     if isinstance(expected, tuple):
         return isinstance(result, tuple | list) and len(result) == len(expected)
-    if isinstance(expected, list):
-        return isinstance(result, list | tuple)
-    number = int if isinstance(expected, int) else float
-    if not isinstance(expected, number) or isinstance(expected, bool):
-        return isinstance(result, type(expected))
+    if not isinstance(expected, int | float):
+        kind = type(expected)
+        return isinstance(result, tuple | list if kind is list else kind)
     try:
-        (operator.index if number is int else math.isfinite)(result)
+        (operator.index if isinstance(expected, int) else math.isfinite)(result)
     except (TypeError, ValueError, RuntimeError):
         return False
     return not isinstance(result, bool)

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from transformer_book.exercises.grading import Grader, Seen
-from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_book.exercises.grading import Seen, grader
+from transformer_lib import causal_mask, padding_mask
 
 MISTAKES = ("correct", "no mask", "inverted", "off by one", "after softmax")
 
@@ -17,116 +16,103 @@ def _all_pairs(length):
     return torch.ones(length, length, dtype=torch.bool)
 
 
-def _mistakes_with(solution):
+def _mistakes_with(solve):
     """Mistakes in any causal mask."""
     return {
-        "the axis for the heads is missing; the batch axis would be mistaken for it.": (
-            lambda *given: solution(*given)[:, 0]
-        ),
-        "the mask is inverted; True must mean that the query may attend.": (
-            lambda *given: ~solution(*given)
-        ),
-        "the future is not hidden; join both conditions with &.": (
-            partial(solution, causal=_all_pairs)
-        ),
-        "the diagonal is hidden; a query may attend to its own position.": (
-            partial(solution, causal=lambda length: causal_mask(length).tril(-1))
-        ),
-        "each query also sees the next position; keep j <= i only.": (
-            partial(solution, causal=lambda length: _all_pairs(length).tril(1))
-        ),
-        "queries see the future, not the past; rows are queries, columns are keys.": (
-            partial(solution, causal=lambda length: causal_mask(length).T)
-        ),
-    }
-
-
-def _target_mask(ids, pad_id, causal=causal_mask):
-    return padding_mask(ids, pad_id) & causal(ids.size(1))
+        "the axis for the heads is missing; the batch axis would be mistaken for it.":
+            lambda *given: solve(*given)[:, 0],
+        "the mask is inverted; True must mean that the query may attend.":
+            lambda *given: ~solve(*given),
+        "the future is not hidden; join both conditions with &.":
+            {"causal": _all_pairs},
+        "the diagonal is hidden; a query may attend to its own position.":
+            {"causal": lambda length: causal_mask(length).tril(-1)},
+        "each query also sees the next position; keep j <= i only.":
+            {"causal": lambda length: _all_pairs(length).tril(1)},
+        "queries see the future, not the past; rows are queries, columns are keys.":
+            {"causal": lambda length: causal_mask(length).T},
+    }  # fmt: skip
 
 
 # One row has its padding on the left, where the causal mask doesn't hide it.
 _IDS = [[4, 9, 6, 8, 5], [9, 9, 4, 6, 7], [4, 6, 5, 9, 9]]
 
-check_target_mask = Grader(
-    "ids (batch, length), pad_id -> boolean mask of the decoder's self-attention "
-    "(batch, 1, length, length), True = may attend",
+
+@grader(
     cases=lambda: [(torch.tensor(_IDS), 9)],
-    solution=_target_mask,
     right="Padding and the future are hidden as keys, and every query is left alone.",
-    mistakes={
-        **_mistakes_with(_target_mask),
+    mistakes=lambda solve: {
+        **_mistakes_with(solve),
         "padding is not hidden; join both masks with &.":
-            lambda ids, pad_id: causal_mask(5).expand(3, 1, 5, 5),
+            lambda ids, pad_id: solve(ids, -1),
         "the two masks are joined with | (or); a key must be real and not in the "
         "future, so join them with &.":
             lambda ids, pad_id: padding_mask(ids, pad_id) | causal_mask(5),
         "the rows of padding queries are hidden too; hide keys only, or you get rows "
         "with no key left.":
-            lambda ids, pad: _target_mask(ids, pad) & padding_mask(ids, pad).mT,
+            lambda ids, pad_id: solve(ids, pad_id) & padding_mask(ids, pad_id).mT,
         "the padding mask hides rows (queries); it has to hide columns (keys).":
-            lambda ids, pad: padding_mask(ids, pad).mT & causal_mask(5),
+            lambda ids, pad_id: padding_mask(ids, pad_id).mT & causal_mask(5),
     },
 )  # fmt: skip
+def check_target_mask(ids, pad_id, causal=causal_mask):
+    """The mask of the decoder's self-attention.
+
+    ids (batch, length), pad_id -> boolean (batch, 1, length, length): may attend.
+    """
+    return padding_mask(ids, pad_id) & causal(ids.size(1))
 
 
-def _window_mask(length, window):
-    i, j = torch.arange(length)[:, None], torch.arange(length)
-    return (j <= i) & (i - j < window)
-
-
-check_window_mask = Grader(
-    "length, window -> boolean (length, length): query i may attend to its own "
-    "position and the window - 1 positions before it",
+@grader(
     cases=lambda: [(6, 3), (4, 1), (3, 5)],
-    solution=_window_mask,
     right="Each query sees the last `window` positions, its own included.",
-    mistakes={
+    mistakes=lambda solve: {
         "the mask is inverted; True must mean that the query may attend.":
-            lambda length, window: ~_window_mask(length, window),
+            lambda *given: ~solve(*given),
         "the window is one position too wide; it counts the query's own position.":
-            lambda length, window: _window_mask(length, window + 1),
+            lambda length, window: solve(length, window + 1),
         "the window is one position too narrow; it counts the query's own position.":
-            lambda length, window: _window_mask(length, window - 1),
+            lambda length, window: solve(length, window - 1),
         "the window reaches into the future; keep j <= i as well.":
-            lambda length, window:
-                _window_mask(length, window) | _window_mask(length, window).T,
+            lambda *given: solve(*given) | solve(*given).T,
         "the window looks ahead instead of back; row = query, column = key.":
-            lambda length, window: _window_mask(length, window).T,
+            lambda *given: solve(*given).T,
         "there is no window; this is the plain causal mask.":
             lambda length, window: causal_mask(length),
         "these are the positions outside the window; keep the ones inside it.":
-            lambda length, window: causal_mask(length) & ~_window_mask(length, window),
+            lambda length, window: causal_mask(length) & ~solve(length, window),
     },
 )  # fmt: skip
+def check_window_mask(length, window):
+    """Let a query attend to its own position and the window - 1 positions before it.
+
+    length, window -> boolean (length, length).
+    """
+    return causal_mask(length).triu(1 - window)
 
 
-def _same_sentence(segments):
-    return segments[:, None, :, None] == segments[:, None, None, :]
-
-
-def _packed_mask(segments, causal=causal_mask):
-    return _same_sentence(segments) & causal(segments.size(1))
-
-
-check_packed_mask = Grader(
-    "segments (batch, length), the number of the sentence that each token belongs to "
-    "-> boolean causal mask (batch, 1, length, length)",
-    cases=lambda: [
-        (torch.tensor([[1, 1, 1, 2, 2, 2, 2], [1, 2, 2, 3, 3, 1, 1]]),),
-    ],
-    solution=_packed_mask,
+@grader(
+    cases=lambda: [(torch.tensor([[1, 1, 1, 2, 2, 2, 2], [1, 2, 2, 3, 3, 1, 1]]),)],
     right="Several sentences share a row, and none of them sees another.",
-    mistakes={
-        **_mistakes_with(_packed_mask),
+    mistakes=lambda solve: {
+        **_mistakes_with(solve),
         "sentences still see each other; compare the segments of query and key.":
-            lambda segments: causal_mask(7).expand(2, 1, 7, 7),
+            lambda segments: solve(0 * segments),
         "the two conditions are joined with | (or); both must hold, so use &.":
-            lambda segments: _same_sentence(segments) | causal_mask(7),
+            lambda segments: solve(segments, _all_pairs) | causal_mask(7),
         "a sentence also sees sentences with smaller numbers; compare with ==.":
-            lambda s: (s[:, None, :, None] >= s[:, None, None]) & causal_mask(7),
+            {"same": torch.ge},
     },
 )  # fmt: skip
+def check_packed_mask(segments, causal=causal_mask, same=torch.eq):
+    """A causal mask for rows of several sentences.
+
+    segments (batch, length), the number of the sentence that each token belongs to ->
+    boolean (batch, 1, length, length).
+    """
+    together = same(segments[:, None, :, None], segments[:, None, None, :])
+    return together & causal(segments.size(1))
+
 
 _FLAWS = {
     "A": "off by one",
@@ -187,6 +173,9 @@ def _missed(given):
     return [name for name in _FLAWS if given[name] != _FLAWS[name]]
 
 
+_CONFUSED = {"B": "no mask", "D": "after softmax"}
+
+
 def _find_confused(given):
     """Two functions mistaken for each other: no mask, and a mask after softmax."""
     found = {given[name] for name in _missed(given)}
@@ -195,26 +184,25 @@ def _find_confused(given):
     )
 
 
-check_diagnosis = Grader(
-    '"A" to "E" -> one of MISTAKES, what the reader found out about each function',
+# "A" to "E" -> one of MISTAKES, what the reader found out about each function.
+check_diagnosis = grader(
     cases=lambda: [()],
     run=_diagnose,
-    solution=_FLAWS,
     right="You got all five by testing what each function does with its mask.",
-    mistakes={
+    mistakes=lambda solve: {
         "{} has no diagnosis yet.":
-            Seen(_first(lambda name, given: given[name] == "?"), _FLAWS | {"A": "?"}),
+            Seen(_first(lambda name, given: given[name] == "?"), [_FLAWS | {"A": "?"}]),
         "the diagnosis of {} must be one of: " + ", ".join(MISTAKES) + ".":
             Seen(_first(lambda name, given: given[name] not in MISTAKES),
-                 _FLAWS | {"A": "broken"}),
+                 [_FLAWS | {"A": "broken"}]),
         "{}: in both, every key changes every output. Try a memory of ones: if the "
         "weights sum to 1, every output is 1.":
-            Seen(_find_confused, _FLAWS | {"B": "no mask", "D": "after softmax"}),
+            Seen(_find_confused, [_FLAWS | _CONFUSED]),
         "{} is not correct: compare its influence with the mask.":
             Seen(_first(lambda name, given: given[name] == "correct" != _FLAWS[name]),
-                 _FLAWS | {"B": "no mask", "D": "after softmax", "A": "correct"}),
+                 [_FLAWS | _CONFUSED | {"A": "correct"}]),
         "{}: look again at which keys change which outputs.":
             Seen(lambda given: ", ".join(_missed(given)) or None,
-                 _FLAWS | {"E": "off by one"}),
+                 [_FLAWS | {"E": "off by one"}]),
     },
-)  # fmt: skip
+)(_FLAWS)  # fmt: skip

@@ -5,154 +5,130 @@ import math
 import torch
 from torch import nn
 
-from transformer_book.exercises.grading import Grader
-from transformer_lib.model.attention import MultiHeadAttention
+from transformer_book.exercises.grading import grader, run_module
 
 
-def _align(weights, source, target, axis=-1):
-    best = weights.argmax(dim=axis).tolist()
-    return [(word, source[i]) for word, i in zip(target, best, strict=False)]
-
-
-check_align = Grader(
-    "weights (tgt_len, src_len), the source tokens, the target tokens -> for each "
-    "target token a pair: the token, and the source token it looked at most",
+@grader(
     cases=lambda: [
         (torch.tensor([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8]]),
          ["aufgestanden", "bin", "ich"], ["got", "up", "I"])
     ],
-    solution=_align,
     right="One source token for each row of the map.",
-    mistakes={
+    mistakes=lambda solve: {
         "each pair must begin with the target token.":
-            lambda weights, source, target: (
-                [pair[::-1] for pair in _align(weights, source, target)]),
+            lambda *given: [pair[::-1] for pair in solve(*given)],
         "this is the best row of each column; take the best column of each row.":
-            {"axis": 0},
+            lambda weights, *words: solve(weights.T, *words),
         "these are positions; return the tokens at these positions.":
-            lambda weights, source, target: (
-                list(zip(target, weights.argmax(dim=-1).tolist(), strict=True))),
+            lambda weights, source, target: solve(weights, range(3), target),
         "the source tokens are missing: return pairs.":
             lambda weights, source, target: list(target),
         "the target tokens are missing: return pairs.":
-            lambda weights, source, target: (
-                [pair[1] for pair in _align(weights, source, target)]),
+            lambda *given: [found for _, found in solve(*given)],
     },
 )  # fmt: skip
+def check_align(weights, source, target):
+    """Which source token each target token looked at most.
+
+    weights (tgt_len, src_len), the source tokens, the target tokens -> for each target
+    token a pair: the token, and the source token.
+    """
+    best = weights.argmax(dim=-1).tolist()
+    return [(word, source[i]) for word, i in zip(target, best, strict=True)]
 
 
-def _count(
-    vocab_size, d_model, d_ff, n_layers, tables=1, crossed=2, norms=(2, 3), bias=1
-):
-    attention = 4 * (d_model * d_model + bias * d_model)
-    feed_forward = 2 * d_model * d_ff + bias * (d_ff + d_model)
-    encoder_layer = attention + feed_forward + norms[0] * 2 * d_model
-    decoder_layer = crossed * attention + feed_forward + norms[1] * 2 * d_model
-    return tables * vocab_size * d_model + n_layers * (encoder_layer + decoder_layer)
-
-
-check_count = Grader(
-    "vocab_size, d_model, d_ff, n_layers -> the number of parameters of a post-norm "
-    "Transformer with n_layers on each side and one tied table",
+@grader(
     cases=lambda: [(410, 128, 256, 2), (37_000, 512, 2048, 6)],
-    solution=_count,
     right="Every number is counted, and the tied table only once.",
-    mistakes={
+    mistakes=lambda solve: {
         "the table is tied: count it once, not for source, target, and lm_head.":
             [{"tables": 3}, {"tables": 2}],
         "the table of token vectors is missing.": {"tables": 0},
         "the decoder layer has a second attention block, for the memory.":
             {"crossed": 1},
         "linear layers have biases, too.": {"bias": 0},
-        "the layer norms are missing: each has a gain and a bias.": {"norms": (0, 0)},
-        "a layer norm has a gain and a bias, so 2 * d_model numbers.":
-            {"norms": (1, 1.5)},
-        "the decoder layer has three norms, one for each of its parts.":
-            {"norms": (2, 2)},
+        "the layer norms are missing: each has a gain and a bias.": {"norms": 0},
+        "a layer norm has a gain and a bias, so 2 * d_model numbers.": {"norms": 2.5},
+        "the decoder layer has three norms, one for each of its parts.": {"norms": 4},
         "this is one layer on each side; there are n_layers.":
             lambda vocab_size, d_model, d_ff, n_layers: (
-                _count(vocab_size, d_model, d_ff, 1)),
+                solve(vocab_size, d_model, d_ff, 1)),
     },
 )  # fmt: skip
+def check_count(
+    vocab_size, d_model, d_ff, n_layers, tables=1, crossed=2, norms=5, bias=1
+):
+    """The parameters of a post-norm Transformer with one tied table.
 
-
-class _OneHead(MultiHeadAttention):
-    """One head, step by step; a mistake is a subclass that overrides a step."""
-
-    def __init__(self, d_model: int) -> None:
-        super().__init__(d_model, 1)
-
-    def forward(self, query, key, value, mask=None):
-        q, k = self.q_proj(query), self.k_proj(key)
-        weights = self.weigh(self.compare(q, k), mask)
-        return self.out_proj(weights @ self.v_proj(value))
-
-    def compare(self, q, k):
-        return q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
-
-    def weigh(self, scores, mask):
-        if mask is not None:
-            scores = scores.masked_fill(~mask, -math.inf)
-        return scores.softmax(dim=-1)
-
-
-def _with(**steps):
-    return type("OneHead", (_OneHead,), steps)
-
-
-def _run_one_head(answer, weights, query, key, value, mask):
-    if getattr(answer, "__init__", None) is nn.Module.__init__:
-        return None  # nothing is written yet
-    with torch.random.fork_rng(devices=[]):  # a new layer draws its weights
-        head = answer(query.size(-1))
-    if not isinstance(head, nn.Module):
-        return head
-    head.load_state_dict(weights)
-    return head(query, key, value, mask)
+    vocab_size, d_model, d_ff, n_layers on each side -> their number.
+    """
+    attention = 4 * (d_model * d_model + bias * d_model)
+    feed_forward = 2 * d_model * d_ff + bias * (d_ff + d_model)
+    both = (1 + crossed) * attention + 2 * feed_forward + norms * 2 * d_model
+    return tables * vocab_size * d_model + n_layers * both
 
 
 def _draw_one_head():
-    weights = MultiHeadAttention(6, 1).state_dict()
-    weights = {name: torch.randn(part.shape) for name, part in weights.items()}
-    query, key, value = torch.randn(2, 4, 6), torch.randn(2, 4, 6), torch.randn(2, 4, 6)
+    parts = ("q_proj", "k_proj", "v_proj", "out_proj")
+    weights = {f"{part}.weight": torch.randn(6, 6) for part in parts}
+    weights |= {f"{part}.bias": torch.randn(6) for part in parts}
+    vectors = (*torch.randn(3, 2, 4, 6),)
     mask = torch.arange(4) < torch.tensor([[[4]], [[2]]])
-    return [(weights, query, key, value, mask), (weights, query, key, value, None)]
+    return [((*vectors, mask), weights), ((*vectors, None), weights)]
 
 
-check_one_head = Grader(
-    "a class: OneHead(d_model) with q_proj, k_proj, v_proj, out_proj; "
-    "forward(query, key, value, mask=None)",
+def _masked_softmax(scores, mask):
+    return scores.masked_fill(~mask, -math.inf).softmax(-1)
+
+
+@grader(
     cases=_draw_one_head,
-    solution=_OneHead,
+    run=lambda answer, given, weights: run_module(answer, (6,), given, weights),
     right="Compare, scale, mask, softmax, average, project.",
-    mistakes={
+    mistakes=lambda solve: {
         "the scores aren't divided by the square root of their vectors' length.":
-            _with(compare=lambda self, q, k: q @ k.transpose(-2, -1)),
+            {"root": lambda length: 1},
         "divide by the square root of the length, not by the length itself.":
-            _with(compare=lambda self, q, k: q @ k.transpose(-2, -1) / q.size(-1)),
-        "the mask isn't used.":
-            _with(weigh=lambda self, scores, mask: scores.softmax(dim=-1)),
+            {"root": lambda length: length},
+        "the mask isn't used.": {"weigh": lambda x, mask: x.softmax(-1)},
         "the mask is inverted: True means that the query may look there.":
-            _with(weigh=lambda self, scores, mask: (
-                _OneHead.weigh(self, scores, None if mask is None else ~mask))),
+            {"weigh": lambda x, mask: x.masked_fill(mask, -math.inf).softmax(-1)},
         "hide keys before the softmax; now the weights don't add up to 1.":
-            _with(weigh=lambda self, scores, mask: (
-                scores.softmax(dim=-1) * (1 if mask is None else mask))),
+            {"weigh": lambda x, mask: x.softmax(-1) * mask},
         "softmax runs over the wrong axis: each query's weights add up to 1.":
-            _with(weigh=lambda self, scores, mask: (
-                scores if mask is None
-                else scores.masked_fill(~mask, -1e9)).softmax(dim=-2)),
+            {"weigh": lambda x, mask: x.masked_fill(~mask, -1e9).softmax(-2)},
         "the values don't pass through v_proj.":
-            _with(forward=lambda self, query, key, value, mask=None: self.out_proj(
-                self.weigh(self.compare(self.q_proj(query), self.k_proj(key)), mask)
-                @ value)),
+            {"average": lambda head, weights, value: weights @ value},
         "the result doesn't pass through out_proj.":
-            _with(forward=lambda self, query, key, value, mask=None: (
-                self.weigh(self.compare(self.q_proj(query), self.k_proj(key)), mask)
-                @ self.v_proj(value))),
+            {"project": lambda head, z: z},
         "key and value can differ from the query, as in cross-attention.":
-            _with(forward=lambda self, query, key, value, mask=None: (
-                _OneHead.forward(self, query, query, query, mask))),
+            {"read": lambda query, key, value: (query, query, query)},
     },
-    run=_run_one_head,
 )  # fmt: skip
+class check_one_head(nn.Module):
+    """A class: OneHead(d_model) with q_proj, k_proj, v_proj, out_proj.
+
+    Its forward takes (query, key, value, mask=None).
+    """
+
+    def __init__(
+        self,
+        d_model,
+        root=math.sqrt,
+        weigh=_masked_softmax,
+        read=lambda query, key, value: (query, key, value),
+        average=lambda head, weights, value: weights @ head.v_proj(value),
+        project=lambda head, z: head.out_proj(z),
+    ):
+        super().__init__()
+        for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+            self.add_module(name, nn.Linear(d_model, d_model))
+        self.root, self.weigh, self.read = root, weigh, read
+        self.average, self.project = average, project
+
+    def forward(self, query, key, value, mask=None):
+        """(batch, length, d_model) each -> the same shape."""
+        query, key, value = self.read(query, key, value)
+        scores = self.q_proj(query) @ self.k_proj(key).mT / self.root(query.size(-1))
+        weights = self.weigh(scores, torch.tensor(True) if mask is None else mask)
+        return self.project(self, self.average(self, weights, value))

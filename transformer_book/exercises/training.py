@@ -1,36 +1,20 @@
 """Graders of the chapter on training."""
 
 import math
-from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer_book.exercises.grading import Grader, Mistake, Seen
+from transformer_book.exercises.grading import Mistake, Seen, grader
 
-PAD = 0
 _TGT_OUT = [[3, 4, 5, 2, 0], [6, 2, 0, 0, 0], [4, 3, 6, 5, 2]]
 
 
-def _mean(each, real):
-    return each[real].mean()
-
-
-def _token_loss(
-    logits, tgt_out, pad_id, log_probs=lambda x: x.log_softmax(-1), reduce=_mean
-):
-    each = log_probs(logits).gather(-1, tgt_out.unsqueeze(-1)).squeeze(-1)
-    return -reduce(each, tgt_out != pad_id)
-
-
-check_token_loss = Grader(
-    "logits (batch, tgt_len, vocabulary), tgt_out (batch, tgt_len), pad_id -> mean "
-    "cross-entropy of the real tokens, a scalar in nats",
-    cases=lambda: [(2 * torch.randn(3, 5, 7), torch.tensor(_TGT_OUT), PAD)],
-    solution=_token_loss,
+@grader(
+    cases=lambda: [(2 * torch.randn(3, 5, 7), torch.tensor(_TGT_OUT), 0)],
     right="Nats per real token, whatever the padding.",
-    mistakes={
+    mistakes=lambda solve: {
         "padding is counted: leave its positions out of sum and count.":
             {"reduce": lambda each, real: each.mean()},
         "padding is left out of the sum, but counted in the mean.":
@@ -40,29 +24,37 @@ check_token_loss = Grader(
         "this is the sum; divide by the number of real tokens.":
             {"reduce": lambda each, real: each[real].sum()},
         "the sign is missing: a loss is minus the logarithm.":
-            {"reduce": lambda each, real: -_mean(each, real)},
+            lambda *given: -solve(*given),
         "the logarithm is missing.": {"log_probs": lambda x: x.softmax(-1)},
         "the loss is in bits; the natural logarithm gives nats.":
-            {"reduce": lambda each, real: _mean(each, real) / math.log(2)},
+            lambda *given: solve(*given) / math.log(2),
         "softmax runs over the positions; it belongs to the vocabulary.":
             {"log_probs": lambda x: x.log_softmax(1)},
         "there is no softmax: logits are no log-probabilities.":
             {"log_probs": lambda x: x},
     },
 )  # fmt: skip
+def check_token_loss(
+    logits,
+    tgt_out,
+    pad_id,
+    log_probs=lambda x: x.log_softmax(-1),
+    reduce=lambda each, real: each[real].mean(),
+):
+    """The mean cross-entropy of the real tokens.
+
+    logits (batch, tgt_len, vocabulary), tgt_out (batch, tgt_len), pad_id -> a scalar in
+    nats.
+    """
+    each = log_probs(logits).gather(-1, tgt_out.unsqueeze(-1)).squeeze(-1)
+    return -reduce(each, tgt_out != pad_id)
 
 
-def _rate(step, d_model, warmup, smallest=min, width=-0.5, rise=-1.5):
-    return d_model**width * smallest(step**-0.5, step * warmup**rise)
-
-
-check_schedule = Grader(
-    "step (from 1), d_model, warmup -> the learning rate of equation 3",
+@grader(
     cases=lambda: [(1, 512, 4000), (10_000, 256, 4000), (50, 64, 50)],
-    solution=_rate,
     right="Up in a line, down as a root, and narrow models faster.",
     atol=1e-12,
-    mistakes={
+    mistakes=lambda solve: {
         "this is the larger of the two branches; take the smaller one.":
             {"smallest": max},
         "the width is missing: the factor d_model^-0.5.": {"width": 0},
@@ -71,16 +63,18 @@ check_schedule = Grader(
         "the branch of the warm-up should be step * warmup^-1.5.": {"rise": -0.5},
     },
 )  # fmt: skip
+def check_schedule(step, d_model, warmup, smallest=min, width=-0.5, rise=-1.5):
+    """A step (from 1), d_model, warmup -> the learning rate of equation 3."""
+    return d_model**width * smallest(step**-0.5, step * warmup**rise)
 
 
 class _TinyModel(nn.Module):
     """Embedding and one map; notes how many positions it was given."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.table = nn.Parameter(torch.randn(7, 4))
-        self.head = nn.Parameter(torch.randn(7, 4))
-        self.sizes: list[int] = []
+        self.table, self.head = (nn.Parameter(torch.randn(7, 4)) for _ in range(2))
+        self.sizes = []
 
     def forward(self, ids):
         """(batch, length) -> logits (batch, length, 7)."""
@@ -95,9 +89,8 @@ def _draw_batches():
     model = _TinyModel()
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
-    return [
-        (model, [*zip(map(torch.tensor, ids), map(torch.tensor, tgt_out), strict=True)])
-    ]
+    pairs = zip(map(torch.tensor, ids), map(torch.tensor, tgt_out), strict=True)
+    return [(model, [*pairs])]
 
 
 def _run_accumulation(answer, model, batches):
@@ -114,73 +107,73 @@ def _run_accumulation(answer, model, batches):
     return torch.cat(gradients) if model.sizes else None
 
 
-def _accumulate(model, batches, divide_by=lambda n, n_all: n_all, zero="once"):
-    """Divide each batch's summed loss by the real tokens of all batches."""
-    n_all = sum((tgt_out != PAD).sum() for _, tgt_out in batches)
-    if zero == "once":
-        model.zero_grad()
-    for ids, tgt_out in batches:
-        if zero == "always":
-            model.zero_grad()
-        loss = F.cross_entropy(
-            model(ids).mT, tgt_out, ignore_index=PAD, reduction="sum"
-        )
-        (loss / divide_by((tgt_out != PAD).sum(), n_all)).backward()
-
-
-check_accumulation = Grader(
-    "a model from ids (batch, length) to logits (batch, length, vocabulary), a list of "
-    "(ids, tgt_out) with padding 0 -> nothing; leaves in the parameters the gradient "
-    "of the mean loss over all real tokens, with one forward pass a batch",
+@grader(
     cases=_draw_batches,
     run=_run_accumulation,
-    solution=_accumulate,
     right="The gradient of the joined batch, in a third of the memory.",
-    mistakes={
+    mistakes=lambda solve: {
         "this is the sum of the losses; divide by the real tokens of all batches.":
-            {"divide_by": lambda n, n_all: 1},
+            {"divisor": lambda n, n_all: 1},
         "this is a mean of the batches' means: the words of the small batch count more "
-        "than the others.": {"divide_by": lambda n, n_all: 3 * n},
+        "than the others.": {"divisor": lambda n, n_all: 3 * n},
         "the batches' means are added; divide each sum by the tokens of all batches.":
-            {"divide_by": lambda n, n_all: n},
+            {"divisor": lambda n, n_all: n},
         "only the last batch is left: set the gradient to zero once, at the start.":
-            {"zero": "always"},
-        "padding is counted as tokens.": {"divide_by": lambda n, n_all: 16},
+            lambda model, batches: solve(model, batches, before_each=model.zero_grad),
+        "padding is counted as tokens.": {"divisor": lambda n, n_all: 16},
         "the gradient of an earlier step is still in it: begin with zero_grad.":
-            {"zero": "never"},
+            {"begin": lambda model: None},
         "the model was called on [6, 6, 4, 6, 6, 4] positions; each batch goes through "
         "it once and alone: [6, 6, 4].":
-            lambda model, batches: _accumulate(model, batches * 2),
+            lambda model, batches: solve(model, batches * 2),
         "no gradient was computed: call backward on each loss.":
             lambda model, batches: [model(ids) for ids, _ in batches],
     },
 )  # fmt: skip
+def check_accumulation(
+    model,
+    batches,
+    divisor=lambda n, n_all: n_all,
+    begin=nn.Module.zero_grad,
+    before_each=lambda: None,
+):
+    """Leave in the parameters the gradient of the mean loss over all real tokens.
+
+    A model from ids (batch, length) to logits (batch, length, vocabulary), a list of
+    (ids, tgt_out) with padding 0 -> nothing; with one forward pass a batch.
+    """
+    n_all = sum((tgt_out != 0).sum() for _, tgt_out in batches)
+    begin(model)
+    for ids, tgt_out in batches:
+        before_each()
+        logits, n = model(ids).mT, (tgt_out != 0).sum()
+        loss = F.cross_entropy(logits, tgt_out, ignore_index=0, reduction="sum")
+        (loss / divisor(n, n_all)).backward()
 
 
-def _plan(memory, fixed, a_token, step_tokens, round_=math.ceil):
-    return round_(step_tokens / math.floor((memory - fixed) / a_token))
-
-
-check_training_plan = Grader(
-    "memory and fixed, in MiB, a_token, in MiB for one target token, step_tokens -> "
-    "the smallest number of equal batches that share the step and fit",
+@grader(
     cases=lambda: [
         (12_288.0, 962.0, 0.573, 25_000),
         (1_000.0, 500.0, 0.5, 2_000),
         (1_000.0, 500.0, 0.5, 1_000),
         (900.0, 500.0, 0.5, 1_001),
     ],
-    solution=_plan,
     right="It fits, and no batch is smaller than it has to be.",
-    mistakes={
+    mistakes=lambda solve: {
         "the fixed part takes its share of memory first.":
-            lambda memory, fixed, *given: _plan(memory, 0.0, *given),
+            lambda memory, fixed, *given: solve(memory, 0.0, *given),
         "{} batches do not fit; round up, not down or to the nearest.":
-            Seen(lambda result, *case: result if result < _plan(*case) else None,
-                 partial(_plan, round_=round)),
+            Seen(lambda result, *case: result < solve(*case) and [result],
+                 [{"whole": round}]),
         "{} batches fit, but so do {}.":
-            Seen(lambda result, *case: (
-                     (result, _plan(*case)) if result > _plan(*case) else None),
-                 lambda *given: _plan(*given) + 1),
+            Seen(lambda result, *case: result > solve(*case) and (result, solve(*case)),
+                 [lambda *given: solve(*given) + 1]),
     },
 )  # fmt: skip
+def check_training_plan(memory, fixed, a_token, step_tokens, whole=math.ceil):
+    """The smallest number of equal batches that share the step and fit.
+
+    memory and fixed, in MiB, a_token, in MiB for one target token, step_tokens -> a
+    whole number.
+    """
+    return whole(step_tokens / math.floor((memory - fixed) / a_token))
