@@ -16,7 +16,7 @@ import nbformat
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from book_tools import chapter_rules, definitions
+from book_tools import chapter_rules
 from book_tools.notebook_parts import code_cells, tags
 from book_tools.notebooks import stored_text
 from book_tools.toc import chapter_of
@@ -143,7 +143,7 @@ def figures(notebook: NotebookNode, path: Path) -> Iterator[str]:
                 yield f"cell {index}: the code of a drawing needs the tag 'hide-input'"
 
 
-RULES = [stored, executed, metadata, unfit, remote, figures, *definitions.FILE_RULES]
+RULES = [stored, executed, metadata, unfit, remote, figures]
 
 
 def complaints(path: Path) -> list[str]:

@@ -116,32 +116,6 @@ def test_large_scores_do_not_overflow() -> None:
     assert output.isfinite().all() and weights.max() == 1
 
 
-@pytest.mark.parametrize(
-    ("shapes", "message"),
-    [
-        ([(5, 4), (7, 3), (7, 4)], "query has d_head 4, but key has 3"),
-        ([(5, 4), (7, 4), (6, 4)], "key has length 7, but value has 6"),
-        ([(5, 4), (0, 4), (0, 4)], "key has length 0"),
-        ([(0, 4), (7, 4), (7, 4)], "query has length 0"),
-        ([(5, 0), (7, 0), (7, 4)], "query has length 5 and width 0"),
-        ([(2, 5, 4), (2, 7, 4), (3, 7, 4)], "query, key and value do not broadcast"),
-        ([(4,), (7, 4), (7, 4)], "query needs at least 2 dimensions"),
-        ([(5, 4), (7, 4), (7,)], "value needs at least 2 dimensions"),
-    ],
-)
-def test_sizes_that_do_not_fit_are_refused(shapes, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        scaled_dot_product_attention(*(torch.zeros(shape) for shape in shapes))
-
-
-@pytest.mark.parametrize("name", ["key", "value"])
-def test_numbers_of_another_kind_are_refused_by_name(name) -> None:
-    inputs = {role: torch.zeros(5, 4) for role in ("query", "key", "value")}
-    for dtype in (torch.float64, torch.int64):
-        with pytest.raises(TypeError, match=f"not {dtype} in {name}"):
-            scaled_dot_product_attention(**inputs | {name: inputs[name].to(dtype)})
-
-
 @BOTH_PATHS
 def test_a_batch_of_no_sentences_and_values_of_no_width_stay_so(open_path) -> None:
     output = run(MultiHeadAttention(6, 2), [torch.zeros(0, 5, 6)] * 3, None, open_path)
@@ -163,22 +137,6 @@ def test_heads_have_biases_and_drop_nothing_unless_one_asks() -> None:
     _, weights = scaled_dot_product_attention(x, x, x)
     output, _ = scaled_dot_product_attention(x, x, x)
     assert torch.equal(output, weights @ x)
-
-
-@pytest.mark.parametrize(
-    ("mask", "error"),
-    [
-        (torch.ones(Q_LEN, K_LEN), TypeError),
-        (torch.ones(K_LEN, Q_LEN, dtype=torch.bool), ValueError),
-    ],
-)
-def test_a_wrong_mask_is_refused_on_every_path(mask, error) -> None:
-    attention = MultiHeadAttention(D_MODEL, N_HEADS).double()
-    with pytest.raises(error, match="mask"):
-        scaled_dot_product_attention(*make_qkv(), mask)
-    for open_path in (False, True):
-        with pytest.raises(error, match="mask"):
-            run(attention, make_inputs(), mask, open_path)
 
 
 @BOTH_PATHS
@@ -248,9 +206,9 @@ def test_both_paths_agree_with_rows_that_have_no_key(heads_in_mask) -> None:
 
 
 @pytest.mark.parametrize(
-    "shape", [(), (K_LEN,), (1, K_LEN), (Q_LEN, 1), (N_HEADS, Q_LEN, K_LEN)]
+    "shape", [(1, K_LEN), (Q_LEN, 1), (Q_LEN, K_LEN), (1, N_HEADS, 1, K_LEN)]
 )
-def test_a_mask_of_fewer_dimensions_broadcasts_on_both_paths(shape) -> None:
+def test_a_mask_of_smaller_axes_broadcasts_on_both_paths(shape) -> None:
     torch.manual_seed(0)
     attention, inputs = MultiHeadAttention(D_MODEL, N_HEADS).double(), make_inputs()
     mask = torch.rand(shape) < 0.6
@@ -294,34 +252,6 @@ def test_dropout_acts_on_weights_while_training_only(open_path) -> None:
     attention.eval()
     first, second = (run(attention, inputs, None, open_path) for _ in range(2))
     assert torch.equal(first, second)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ((32, 3), "n_heads 3 does not divide d_model 32"),
-        ((32, 0), "must be at least 1, not 32 and 0"),
-    ],
-)
-def test_heads_that_do_not_fit_are_refused(sizes, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        MultiHeadAttention(*sizes)
-
-
-@pytest.mark.parametrize(
-    ("shapes", "message"),
-    [
-        ([(2, 5, 8), (2, 7, 8), (2, 7, 8)], "query has width 8, but .* for 6"),
-        ([(2, 5, 6), (2, 7, 6), (2, 7, 8)], "value has width 8, but .* for 6"),
-        ([(2, 5, 6), (3, 7, 6), (3, 7, 6)], "query has batch size 2, but key has 3"),
-        ([(2, 5, 6), (2, 7, 6), (2, 4, 6)], "key has length 7, but value has 4"),
-        ([(2, 5, 6), (2, 0, 6), (2, 0, 6)], "key has length 0"),
-        ([(5, 6), (7, 6), (7, 6)], "query must have 3 dimensions .* not 2"),
-    ],
-)
-def test_inputs_that_do_not_fit_are_refused(shapes, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        MultiHeadAttention(6, 2)(*(torch.zeros(shape) for shape in shapes))
 
 
 @pytest.mark.parametrize("with_gradient", [True, False])

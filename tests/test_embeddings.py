@@ -54,16 +54,6 @@ def test_sinusoids_are_not_trained_and_not_saved() -> None:
     assert learned.table.shape == (4, D_MODEL) and learned.table.requires_grad
 
 
-@pytest.mark.parametrize("ids_shape", [(1, 8), (2, 9)])
-def test_learned_positions_end_at_max_len(ids_shape) -> None:
-    embeddings = make_embeddings(learned=True)
-    wanted = f"{ids_shape[1]} positions were requested, but only 7"
-    with pytest.raises(ValueError, match=wanted):
-        embeddings(torch.zeros(ids_shape, dtype=torch.long))
-    with pytest.raises(ValueError, match="8 positions were requested"):
-        embeddings(IDS, torch.tensor([0, 1, 7]))
-
-
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize("scale", [False, True])
 def test_embeddings_add_token_and_position(learned, scale) -> None:
@@ -121,54 +111,3 @@ def test_norm_and_dropout_come_after_the_sum() -> None:
     kept = dropped != 0
     assert 0 < kept.double().mean() < 1
     torch.testing.assert_close(dropped[kept], 2 * normed[kept], **EXACT)
-
-
-@pytest.mark.parametrize(
-    ("ids", "error", "message"),
-    [
-        (torch.tensor([[3, 11]]), ValueError, "id 11 is outside .* of 11 tokens"),
-        (torch.tensor([[3, -1]]), ValueError, "id -1 is outside .* of 11 tokens"),
-        (torch.zeros(2, 0, dtype=torch.long), ValueError, r"shape \(2, 0\) are empty"),
-        (torch.zeros(0, 2, dtype=torch.long), ValueError, r"shape \(0, 2\) are empty"),
-        (torch.tensor([3, 4]), ValueError, r"2 dimensions \(batch, length\), not 1"),
-        (
-            torch.tensor([[3.0]]),
-            TypeError,
-            "integers of 64 or 32 bits, not torch.float32",
-        ),
-        (
-            torch.tensor([[True]]),
-            TypeError,
-            "integers of 64 or 32 bits, not torch.bool",
-        ),
-    ],
-)
-def test_ids_without_a_row_are_refused(ids, error, message) -> None:
-    with pytest.raises(error, match=message):
-        make_embeddings()(ids)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: sinusoid_table(4, 5), "even and at least 2, not 5"),
-        (lambda: sinusoid_table(0, 4), "n_positions must be at least 1, not 0"),
-        (lambda: PositionalEncoding(0, 4), "max_len must be at least 1, not 0"),
-        (lambda: PositionalEncoding(4, 3), "even and at least 2, not 3"),
-        (lambda: Embeddings(0, PositionalEncoding(4, 4)), "vocab_size .* not 0"),
-        (lambda: PositionalEncoding(4, 4)(torch.tensor([-1])), "start at 0, .* -1"),
-    ],
-)
-def test_sizes_that_cannot_be_are_refused(call, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-def test_ids_without_values_are_refused_where_vectors_have_some():
-    embeddings = Embeddings(9, PositionalEncoding(16, 4))
-    ids = torch.zeros(1, 3, dtype=torch.int64)
-    with pytest.raises(ValueError, match="ids are on the device meta, .* on cpu"):
-        embeddings(ids.to("meta"))
-    assert embeddings.to("meta")(ids.to("meta")).device.type == "meta"
-    with pytest.raises(ValueError, match="ids are on the device cpu, .* on meta"):
-        embeddings(ids)

@@ -10,7 +10,6 @@ from transformer_lib.convert.masks import (
     MaskConvention,
     convert_mask,
 )
-from transformer_lib.model.checks import check_mask
 from transformer_lib.model.masks import causal_mask, padding_mask
 
 PAD = 9
@@ -32,36 +31,6 @@ def test_causal_mask_shows_each_query_its_past_and_itself() -> None:
 
 def test_causal_mask_is_made_where_it_is_asked_for() -> None:
     assert causal_mask(3, device="meta").device.type == "meta"
-
-
-def test_a_causal_mask_of_no_position_is_refused() -> None:
-    with pytest.raises(ValueError, match="length must be at least 1, not 0"):
-        causal_mask(0)
-
-
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [((3,), r"2 dimensions \(batch, k_len\), not 1"), ((2, 0), "length 0")],
-)
-def test_padding_mask_refuses_ids_of_another_shape(shape, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        padding_mask(torch.zeros(shape, dtype=torch.long), PAD)
-
-
-def test_a_mask_that_is_not_boolean_is_refused() -> None:
-    with pytest.raises(TypeError, match="must be boolean.* not torch.float32"):
-        check_mask(torch.zeros(3, 3), (3, 3))
-
-
-@pytest.mark.parametrize("shape", [(3, 4), (2, 5), (7, 1, 3, 5), (1, 1, 1, 3, 5)])
-def test_a_mask_that_does_not_broadcast_is_refused_with_both_shapes(shape) -> None:
-    with pytest.raises(ValueError, match=r"does not broadcast .*\(2, 11, 3, 5\)"):
-        check_mask(torch.ones(shape, dtype=torch.bool), (2, 11, 3, 5))
-
-
-@pytest.mark.parametrize("shape", [(5,), (3, 5), (1, 5), (2, 1, 1, 5), (2, 11, 3, 5)])
-def test_a_mask_that_broadcasts_is_accepted(shape) -> None:
-    check_mask(torch.ones(shape, dtype=torch.bool), (2, 11, 3, 5))
 
 
 @pytest.mark.parametrize(

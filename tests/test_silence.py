@@ -11,7 +11,8 @@ inside the function, small, and assert nothing: the row fails if nothing is rais
 import pytest
 import torch
 
-from transformer_lib import MultiHeadAttention, scaled_dot_product_attention
+import transformer_lib as tl
+from transformer_lib.model.embeddings import sinusoids
 
 ROWS = []
 
@@ -20,34 +21,109 @@ def row(name, error, match, do):
     ROWS.append(pytest.param(do, error, match, id=name))
 
 
-# --- masks ----------------------------------------------------------------------------
+# --- attention and masks --------------------------------------------------------------
 
 
-def attend(mask, batch=2, length=3):
-    x = torch.randn(batch, length, 4)
-    return MultiHeadAttention(4, 2)(x, x, x, mask)
+def attend(mask=None, query=(2, 3, 4), key=(2, 3, 4), value=(2, 3, 4)):
+    inputs = (torch.randn(shape) for shape in (query, key, value))
+    return tl.MultiHeadAttention(4, 2)(*inputs, mask)
 
 
-row(
-    "attention: a mask of numbers, which the fused kernel adds to the scores",
-    TypeError,
-    "must be boolean",
-    lambda: attend(torch.ones(3, 3)),
-)
-row(
-    "attention: a mask of bytes, whose ~ is 254 and 255",
-    TypeError,
-    "must be boolean",
-    lambda: scaled_dot_product_attention(
-        *torch.randn(3, 2, 3, 4), mask=torch.ones(3, 3, dtype=torch.uint8)
+def decode(n_sources, n_targets):
+    config = make_config(n_heads=2)
+    ids = torch.ones(3, 2, dtype=torch.long)
+    return tl.Transformer(config)(ids[:n_sources], ids[:n_targets])
+
+
+BOOL = {"dtype": torch.bool}
+for name, mask in {
+    "of numbers, added to the scores by the fused kernel": torch.ones(3, 3),
+    "of half precision": torch.ones(3, 3, dtype=torch.float16),
+    "of bytes": torch.ones(3, 3, dtype=torch.uint8),
+    "(batch, q_len, k_len), whose batch is taken for heads": torch.ones(
+        2, 3, 3, **BOOL
     ),
-)
-row(
-    "attention: heads that do not divide the width",
-    ValueError,
+    "(k_len,), which may as well be (q_len,)": torch.ones(3, **BOOL),
+    "of five axes": torch.ones(1, 2, 1, 3, 3, **BOOL),
+}.items():
+    row(f"attention: a mask {name}", ValueError, "mask must be boolean, .* not torch",
+        lambda mask=mask: attend(mask))  # fmt: skip
+for name, shapes in {
+    "no batch, so that heads attend to features": [(3, 4)] * 3,
+    "one sentence of keys for a batch of queries": [(2, 3, 4), (1, 3, 4), (1, 3, 4)],
+    "one query for a batch of keys": [(1, 3, 4), (2, 3, 4), (2, 3, 4)],
+    "one sentence of values for all keys": [(2, 3, 4), (2, 3, 4), (1, 3, 4)],
+}.items():
+    row(f"attention: {name}", ValueError, "of one batch size, not",
+        lambda shapes=shapes: attend(None, *shapes))  # fmt: skip
+row("model: one source for three targets", ValueError, r"one batch size, not \(3, 2",
+    lambda: decode(1, 3))  # fmt: skip
+row("model: three sources for one target", ValueError, r"one batch size, not \(1, 2",
+    lambda: decode(3, 1))  # fmt: skip
+row("attention: heads that do not divide the width", ValueError,
     "n_heads 3 does not divide d_model 4",
-    lambda: MultiHeadAttention(4, 3),
-)
+    lambda: tl.MultiHeadAttention(4, 3))  # fmt: skip
+
+
+# --- positions ------------------------------------------------------------------------
+
+
+def embed(positions, learned=False):
+    embeddings = tl.Embeddings(9, tl.PositionalEncoding(4, 6, learned))
+    return embeddings(torch.ones(2, 3, dtype=torch.long), positions)
+
+
+row("sinusoids: a sine without its cosine", ValueError, "d_model 5 is odd",
+    lambda: tl.sinusoid_table(4, 5))  # fmt: skip
+row("sinusoids: of width 1, repeated over all features", ValueError, "d_model 1 is odd",
+    lambda: sinusoids(torch.arange(3), 1))  # fmt: skip
+row("embeddings: one position for all ids", ValueError, "1 positions for 3 ids",
+    lambda: embed(torch.tensor([2])))  # fmt: skip
+row("learned positions: -1 is no last one", IndexError, "out of range",
+    lambda: embed(torch.tensor([0, 1, -1]), learned=True))  # fmt: skip
+row("learned positions: True is no choice of rows", RuntimeError, "scalar type",
+    lambda: embed(torch.tensor([True, False, True]), learned=True))  # fmt: skip
+row("learned positions: more than there are", ValueError, "5 .* requested, but only 4",
+    lambda: tl.PositionalEncoding(4, 6, True)(torch.arange(5)))  # fmt: skip
+
+
+# --- configuration --------------------------------------------------------------------
+
+
+def make_config(**changes):
+    sizes = {"src_vocab_size": 7, "tgt_vocab_size": 7, "d_model": 4, "n_heads": 2,
+             "d_ff": 4, "n_encoder_layers": 1, "n_decoder_layers": 1}  # fmt: skip
+    return tl.TransformerConfig(**sizes | changes)
+
+
+for match, changes in {
+    "n_heads 3 does not divide d_model 4": {"n_heads": 3},
+    "sinusoids need an even d_model, not 5": {"d_model": 5, "n_heads": 1},
+    "pad_id 7 is outside the smaller vocabulary of 7": {"pad_id": 7},
+    "pad_id -1 is outside the smaller vocabulary of 7": {"pad_id": -1},
+    "activation must be one of .*, not 'tanh'": {"activation": "tanh"},
+    "tie_embeddings must be one of .*, not 'some'": {"tie_embeddings": "some"},
+    "one vocabulary for both sides, but they have 9 and 7": {"src_vocab_size": 9},
+}.items():
+    row(f"config: {match}", ValueError, match,
+        lambda changes=changes: make_config(**changes))  # fmt: skip
+
+
+# --- pooling --------------------------------------------------------------------------
+
+
+def pool(real, pooling="mean"):
+    return tl.Pool(pooling, 4)(torch.randn(2, 3, 4), real)
+
+
+row("pooling: an unknown one, taken for the first token", ValueError, "not 'sum'",
+    lambda: tl.Pool("sum", 4))  # fmt: skip
+row("pooling: ids in place of the mask", ValueError, "must be boolean, .*int64",
+    lambda: pool(torch.tensor([[5, 9, 0], [5, 0, 0]]), "first"))  # fmt: skip
+row("pooling: one mask value for every position", ValueError, r"not .*\(2, 1\)",
+    lambda: pool(torch.ones(2, 1, **BOOL)))  # fmt: skip
+row("pooling: one sentence's mask for a batch", ValueError, r"not .*\(1, 3\)",
+    lambda: pool(torch.ones(1, 3, **BOOL)))  # fmt: skip
 
 
 @pytest.mark.parametrize(("do", "error", "match"), ROWS)

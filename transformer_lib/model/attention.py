@@ -8,16 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.model.checks import (
-    check_attention_inputs,
-    check_broadcast,
-    check_flags,
-    check_heads,
-    check_heads_fit,
-    check_inputs,
-    check_rate,
-)
-
 # Attends with all heads: (q, k, v, mask, dropout rate) -> output, each of q, k, v and
 # output of shape (batch, n_heads, length, d_head).
 Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, float], Tensor]
@@ -65,15 +55,7 @@ def scaled_dot_product_attention(
             to no key at all gets zeros.
         weights: (..., q_len, k_len), probabilities before dropout: each row sums to
             1, or to 0 where no key is left.
-
-    Raises:
-        ValueError: sizes of query, key and value do not fit each other, a sequence is
-            empty, or the mask does not broadcast.
-        TypeError: mask is not boolean.
     """
-    check_heads_fit(query, key, value, mask)
-    check_broadcast(query, key, value)
-    check_rate(dropout=dropout)
     # A dot product of d_head unit-variance terms has variance d_head; the square
     # root brings it back to 1, where softmax still has a useful gradient.
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
@@ -100,7 +82,6 @@ def fused_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float
 ) -> Tensor:
     """Attend with PyTorch's fused kernel: the same result, its weights never stored."""
-    mask = None if mask is None else torch.atleast_2d(mask)  # it takes no fewer
     return F.scaled_dot_product_attention(q, k, v, mask, dropout)
 
 
@@ -127,7 +108,7 @@ class MultiHeadAttention(nn.Module):
             function of your own that records or changes the weights.
 
     Raises:
-        ValueError: n_heads does not divide d_model, or a size is below 1.
+        ValueError: n_heads does not divide d_model.
     """
 
     def __init__(
@@ -139,10 +120,8 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_heads(d_model, n_heads)
-        check_inputs(d_inputs)
-        check_rate(dropout=dropout)
-        check_flags(bias=bias)
+        if d_model % n_heads != 0:
+            raise ValueError(f"n_heads {n_heads} does not divide d_model {d_model}")
         self.d_model, self.n_heads = d_model, n_heads
         self.d_head = d_model // n_heads
         self.d_inputs = d_inputs or (d_model, d_model, d_model)
@@ -168,8 +147,9 @@ class MultiHeadAttention(nn.Module):
             query: (batch, q_len, d_query)
             key: (batch, k_len, d_key)
             value: (batch, k_len, d_value)
-            mask: boolean, broadcastable to (batch, n_heads, q_len, k_len); True where
-                the query may attend to the key. None allows every pair.
+            mask: boolean, (q_len, k_len) or broadcastable to (batch, n_heads, q_len,
+                k_len) with all four axes; True where the query may attend to the key.
+                None allows every pair.
             cache: stores keys and values. Those that it holds from earlier calls come
                 before those of this call, and count in k_len of the mask.
 
@@ -177,17 +157,27 @@ class MultiHeadAttention(nn.Module):
             (batch, q_len, d_model)
 
         Raises:
-            ValueError: a width, a length or the batch size does not fit, or the mask
-                does not broadcast.
-            TypeError: mask is not boolean.
+            ValueError: there is no batch, or more than one size of it; the mask is not
+                boolean, or has neither two nor four axes.
         """
-        check_attention_inputs(query, key, value, self.d_inputs)
+        # Without a batch, heads would attend to features; a smaller one is repeated.
+        if query.dim() != 3 or not query.size(0) == key.size(0) == value.size(0):
+            raise ValueError(
+                "query, key and value must be (batch, length, width), of one batch "
+                f"size, not {tuple(query.shape)}, {tuple(key.shape)} and "
+                f"{tuple(value.shape)}"
+            )
+        # Numbers would be added to the scores, and the first of three axes is heads'.
+        if mask is not None and (mask.dtype != torch.bool or mask.dim() not in (2, 4)):
+            raise ValueError(
+                "mask must be boolean, (q_len, k_len) or (batch, n_heads, q_len, "
+                f"k_len), not {mask.dtype} of shape {tuple(mask.shape)}"
+            )
         q = self.split_heads(self.q_proj(query))
         k = self.split_heads(self.k_proj(key))
         v = self.split_heads(self.v_proj(value))
         if cache is not None:
             k, v = cache.update(self, k, v)
-        check_heads_fit(q, k, v, mask)
         dropout = self.dropout if self.training else 0.0
         output = self.kernel(q, k, v, mask, dropout)  # (batch, n_heads, q_len, d_head)
         return self.out_proj(self.join_heads(output))

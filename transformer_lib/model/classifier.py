@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.model.attention import scaled_dot_product_attention
-from transformer_lib.model.checks import check_pooled, check_pooling, check_sizes
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.masks import padding_mask
 from transformer_lib.model.transformer import (
@@ -16,6 +15,7 @@ from transformer_lib.model.transformer import (
 )
 
 Pooling = Literal["max", "mean", "first", "last", "attention"]
+POOLINGS = get_args(Pooling)
 
 
 class Pool(nn.Module):
@@ -40,8 +40,8 @@ class Pool(nn.Module):
 
     def __init__(self, pooling: Pooling, d_model: int) -> None:
         super().__init__()
-        check_pooling(pooling, get_args(Pooling))
-        check_sizes(d_model=d_model)
+        if pooling not in POOLINGS:
+            raise ValueError(f"pooling must be one of {POOLINGS}, not {pooling!r}")
         self.pooling = pooling
         if pooling == "attention":
             self.query = nn.Parameter(torch.zeros(1, d_model))
@@ -53,8 +53,15 @@ class Pool(nn.Module):
             hidden: (batch, length, d_model)
             real: (batch, length), boolean, False where a position is padding. A
                 sequence of padding only is pooled to zeros.
+
+        Raises:
+            ValueError: real is not boolean, or of another batch or length.
         """
-        check_pooled(self, hidden, real)
+        if real.dtype != torch.bool or real.shape != hidden.shape[:2]:
+            raise ValueError(
+                f"real must be boolean, {tuple(hidden.shape[:2])}, not {real.dtype} of "
+                f"shape {tuple(real.shape)}"
+            )
         batch, length, _ = hidden.shape
         inside = real.unsqueeze(-1)  # (batch, length, 1)
         if self.pooling == "attention":
@@ -85,19 +92,18 @@ class EncoderClassifier(nn.Module):
 
     Args:
         config: sizes and choices.
-        n_classes: number of classes, at least 1.
+        n_classes: number of classes.
         pooling: how the real positions become one vector (see `Pool`); "max", the
             maximum of every feature, as in the lecture's classifier.
 
     Raises:
-        ValueError: n_classes is below 1, or there is no such pooling.
+        ValueError: there is no such pooling.
     """
 
     def __init__(
         self, config: TransformerConfig, n_classes: int, pooling: Pooling = "max"
     ) -> None:
         super().__init__()
-        check_sizes(n_classes=n_classes)
         self.config = config
         self.encoder = build_encoder(config)
         self.pool = Pool(pooling, config.d_model)

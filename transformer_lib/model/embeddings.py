@@ -3,19 +3,9 @@
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.model.checks import (
-    check_beside,
-    check_even,
-    check_flags,
-    check_ids,
-    check_positions,
-    check_positions_fit,
-    check_rate,
-    check_room,
-    check_sizes,
-)
 from transformer_lib.model.layers import LayerNorm
 
 
@@ -33,11 +23,10 @@ def sinusoids(positions: Tensor, d_model: int) -> Tensor:
         (..., d_model), in the default floating-point type.
 
     Raises:
-        ValueError: d_model is odd or below 2.
+        ValueError: d_model is odd.
     """
-    check_even(d_model)
-    check_positions(positions)
-    check_room(positions=positions.numel(), d_model=d_model)
+    if d_model % 2 != 0:
+        raise ValueError(f"sines and cosines come in pairs: d_model {d_model} is odd")
     even = torch.arange(0, d_model, 2, dtype=torch.float64, device=positions.device)
     angle = positions[..., None] / 10_000 ** (even / d_model)  # (..., d_model / 2)
     waves = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)
@@ -48,18 +37,12 @@ def sinusoid_table(n_positions: int, d_model: int) -> Tensor:
     """Return `sinusoids` of the positions 0 to n_positions - 1.
 
     Args:
-        n_positions: number of rows, at least 1.
+        n_positions: number of rows.
         d_model: number of columns, even.
 
     Returns:
         (n_positions, d_model), in the default floating-point type.
-
-    Raises:
-        ValueError: d_model is odd or below 2, or n_positions is below 1.
     """
-    check_sizes(n_positions=n_positions)
-    check_even(d_model)
-    check_room(n_positions=n_positions, d_model=d_model)
     return sinusoids(torch.arange(n_positions), d_model)
 
 
@@ -73,38 +56,33 @@ class PositionalEncoding(nn.Module):
 
     Attributes:
         table: (max_len, d_model), the learned vectors; sinusoids need none.
-
-    Raises:
-        ValueError: d_model is odd for sinusoids, or a size is too small.
     """
 
     def __init__(self, max_len: int, d_model: int, learned: bool = False) -> None:
         super().__init__()
-        check_sizes(max_len=max_len)
-        check_sizes(d_model=d_model)
-        check_flags(learned=learned)
         self.d_model, self.learned = d_model, learned
         if learned:
-            check_room(max_len=max_len, d_model=d_model)
             self.table = nn.Parameter(torch.randn(max_len, d_model) / d_model**0.5)
-        else:
-            check_even(d_model)
 
     def forward(self, positions: Tensor) -> Tensor:
         """Look the positions up.
 
         Args:
-            positions: (...), integers from 0.
+            positions: (..., length), integers from 0.
 
         Returns:
-            (..., d_model)
+            (..., length, d_model)
 
         Raises:
-            ValueError: a position is negative, or not below max_len if learned.
+            ValueError: there are more positions than were learned.
         """
-        check_positions(positions, len(self.table) if self.learned else None)
         if self.learned:
-            return self.table[positions]
+            if positions.size(-1) > len(self.table):
+                raise ValueError(
+                    f"{positions.size(-1)} positions were requested, but only "
+                    f"{len(self.table)} were learned"
+                )
+            return F.embedding(positions, self.table)
         return sinusoids(positions, self.d_model)
 
 
@@ -123,9 +101,6 @@ class Embeddings(nn.Module):
         scale: multiply token vectors by sqrt(d_model).
         norm: layer norm of the sum, None in the paper. BERT and BART have it.
         dropout: rate of dropout on the result while training.
-
-    Raises:
-        ValueError: vocab_size is below 1.
     """
 
     def __init__(
@@ -137,9 +112,6 @@ class Embeddings(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_sizes(vocab_size=vocab_size, d_model=positions.d_model)
-        check_rate(dropout=dropout)
-        check_flags(scale=scale)
         self.vocab_size = vocab_size
         self.tokens = nn.Embedding(vocab_size, positions.d_model)
         self.positions = positions
@@ -160,15 +132,13 @@ class Embeddings(nn.Module):
             (batch, length, d_model)
 
         Raises:
-            ValueError: an id outside the vocabulary, an empty sequence, a position
-                beyond the learned ones, or only one of ids and vectors is on meta.
-            TypeError: ids are not integers.
+            ValueError: there are more or fewer positions than ids, or more than were
+                learned.
         """
-        check_ids(ids, self.vocab_size)
-        check_beside(ids, self.tokens)
         if positions is None:
             positions = torch.arange(ids.size(1), device=ids.device)
-        check_positions_fit(ids, positions)
+        if positions.size(-1) != ids.size(1):
+            raise ValueError(f"{positions.size(-1)} positions for {ids.size(1)} ids")
         x = self.scale * self.tokens(ids)
         x = x + self.positions(positions).to(x)
         return self.dropout(x if self.norm is None else self.norm(x))

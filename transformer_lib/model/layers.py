@@ -8,18 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lib.model.attention import Cache, MultiHeadAttention
-from transformer_lib.model.checks import (
-    check_choice,
-    check_decoder_inputs,
-    check_finite,
-    check_flags,
-    check_kind,
-    check_norm,
-    check_rate,
-    check_same_width,
-    check_sizes,
-    check_width,
-)
 
 Activation = Literal["relu", "gelu", "swish"]
 ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "swish": nn.SiLU}
@@ -40,7 +28,6 @@ def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-5) -> Tens
     Returns:
         (..., d_model)
     """
-    check_norm(x, gain, bias, eps)
     mean = x.mean(dim=-1, keepdim=True)
     variance = (x - mean).square().mean(dim=-1, keepdim=True)
     return (x - mean) / torch.sqrt(variance + eps) * gain + bias
@@ -50,24 +37,18 @@ class LayerNorm(nn.Module):
     """`layer_norm` with a learned gain and bias, computed by PyTorch's fused kernel.
 
     Args:
-        d_model: number of features, at least 1.
+        d_model: number of features.
         eps: see `layer_norm`.
-
-    Raises:
-        ValueError: d_model is below 1.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
-        check_sizes(d_model=d_model)
-        check_finite(0.0, 1.0, eps=eps)
         self.gain = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., d_model) -> (..., d_model). ValueError if the width is another."""
-        check_width(x, self.gain.size(0), "layer norm")
+        """(..., d_model) -> (..., d_model)."""
         return F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.eps)
 
 
@@ -92,8 +73,6 @@ class SublayerConnection(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        check_rate(dropout=dropout)
-        check_flags(norm_first=norm_first)
         self.norm = LayerNorm(d_model, eps)
         self.dropout = nn.Dropout(dropout)
         self.norm_first = norm_first
@@ -116,9 +95,6 @@ class FeedForward(nn.Module):
         d_ff: width of the hidden layer.
         activation: "relu" as in the paper, "gelu", or "swish" (x times sigmoid of x).
         dropout: rate of dropout on the hidden layer while training; 0 in the paper.
-
-    Raises:
-        ValueError: a size is below 1, or the activation is unknown.
     """
 
     def __init__(
@@ -129,9 +105,6 @@ class FeedForward(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_sizes(d_model=d_model, d_ff=d_ff)
-        check_choice("activation", activation, tuple(ACTIVATIONS))
-        check_rate(dropout=dropout)
         self.expand = nn.Linear(d_model, d_ff)
         self.contract = nn.Linear(d_ff, d_model)
         self.activation = ACTIVATIONS[activation]()
@@ -139,9 +112,6 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., d_model) -> (..., d_model), every position by itself."""
-        check_width(
-            x, getattr(self.expand, "in_features", None), "feed-forward network"
-        )
         return self.contract(self.dropout(self.activation(self.expand(x))))
 
 
@@ -157,9 +127,7 @@ class EncoderLayer(nn.Module):
         dropout: rate of dropout on both sub-layers' outputs while training.
         norm_first: pre-norm instead of the paper's post-norm.
         eps: of the layer norms.
-
-    Raises:
-        TypeError: a part is no module.
+        d_model: width of x, if self_attn does not say it.
     """
 
     def __init__(
@@ -169,12 +137,13 @@ class EncoderLayer(nn.Module):
         dropout: float = 0.1,
         norm_first: bool = False,
         eps: float = 1e-5,
+        d_model: int | None = None,
     ) -> None:
         super().__init__()
-        check_kind(nn.Module, self_attn=self_attn, feed_forward=feed_forward)
         self.self_attn = self_attn
         self.feed_forward = feed_forward
-        options = (self_attn.d_model, dropout, norm_first, eps)
+        d_model = d_model or self_attn.d_model
+        options = (d_model, dropout, norm_first, eps)
         self.self_attn_connection = SublayerConnection(*options)
         self.feed_forward_connection = SublayerConnection(*options)
 
@@ -203,10 +172,7 @@ class DecoderLayer(nn.Module):
         dropout: rate of dropout on the sub-layers' outputs while training.
         norm_first: pre-norm instead of the paper's post-norm.
         eps: of the layer norms.
-
-    Raises:
-        ValueError: the two attentions differ in d_model.
-        TypeError: a part is no module.
+        d_model: width of x, if self_attn does not say it.
     """
 
     def __init__(
@@ -217,15 +183,14 @@ class DecoderLayer(nn.Module):
         dropout: float = 0.1,
         norm_first: bool = False,
         eps: float = 1e-5,
+        d_model: int | None = None,
     ) -> None:
         super().__init__()
-        check_kind(nn.Module, self_attn=self_attn, feed_forward=feed_forward)
-        check_kind(nn.Module, cross_attn=cross_attn)
-        check_same_width(self_attn, cross_attn)
         self.self_attn = self_attn
         self.cross_attn = cross_attn
         self.feed_forward = feed_forward
-        options = (self_attn.d_model, dropout, norm_first, eps)
+        d_model = d_model or self_attn.d_model
+        options = (d_model, dropout, norm_first, eps)
         self.self_attn_connection = SublayerConnection(*options)
         self.cross_attn_connection = SublayerConnection(*options)
         self.feed_forward_connection = SublayerConnection(*options)
@@ -251,20 +216,15 @@ class DecoderLayer(nn.Module):
 
         Returns:
             (batch, tgt_len, d_model)
-
-        Raises:
-            ValueError: the memory's width or batch size does not fit, or a mask belongs
-                to another attention block.
-            TypeError: a mask is not boolean.
         """
-        check_decoder_inputs(self, x, memory, src_mask, tgt_mask, cache)
 
         def look_back(x: Tensor) -> Tensor:
             return self.self_attn(x, x, x, tgt_mask, cache=cache)
 
         def look_across(x: Tensor) -> Tensor:
-            source = cache and cache.source
-            return self.cross_attn(x, memory, memory, src_mask, cache=source)
+            return self.cross_attn(
+                x, memory, memory, src_mask, cache=cache and cache.source
+            )
 
         x = self.self_attn_connection(x, look_back)
         x = self.cross_attn_connection(x, look_across)

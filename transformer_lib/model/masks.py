@@ -13,13 +13,6 @@ Other libraries mean other things by a mask; `convert.masks.convert_mask` transl
 import torch
 from torch import Tensor
 
-from transformer_lib.model.checks import (
-    check_integers,
-    check_room,
-    check_sequences,
-    check_sizes,
-)
-
 
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
     """Hide padding: no query may attend to a key that is a padding token.
@@ -30,12 +23,7 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
 
     Returns:
         (batch, 1, 1, k_len), boolean: the same for every head and every query.
-
-    Raises:
-        ValueError: ids is not two-dimensional, or a sequence is empty.
     """
-    check_sequences(ids)
-    check_integers(pad_id=pad_id)
     return (ids != pad_id)[:, None, None, :]
 
 
@@ -43,16 +31,10 @@ def causal_mask(length: int, device: torch.device | str | None = None) -> Tensor
     """Hide the future: query i may attend to keys 0 to i (section 3.2.3 of the paper).
 
     Args:
-        length: number of positions, at least 1.
+        length: number of positions.
         device: where the mask is made; the default device if None.
 
     Returns:
         (length, length), boolean: True on and below the diagonal.
-
-    Raises:
-        ValueError: length is below 1.
-        TypeError: length is no integer.
     """
-    check_sizes(length=length)
-    check_room(q_len=length, k_len=length)
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()

@@ -155,8 +155,7 @@ class Transformer(nn.Module):
         Returns:
             (batch, tgt_len, d_model)
         """
-        positions = cache and cache.positions(tgt_in)
-        x = self.tgt_embeddings(tgt_in, positions)
+        x = self.tgt_embeddings(tgt_in, positions=cache and cache.positions(tgt_in))
         return self.decoder(x, memory, src_mask, tgt_mask, cache=cache)
 
 
