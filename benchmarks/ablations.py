@@ -26,8 +26,8 @@ from transformer_book.experiments.ablation_runs import (
 )
 from transformer_book.experiments.ablations import SIZES, VARIANTS, Plan, Variant
 from transformer_fast.allocator import keep_freed_memory
-from transformer_lib.training.recipe import Recipe, read_recipe
-from transformer_lib.training.translation import prepare
+from transformer_lib.runs.recipe import Recipe, read_recipe
+from transformer_lib.runs.translation import prepare
 
 CPUINFO = Path("/proc/cpuinfo")
 

@@ -9,7 +9,7 @@ from transformer_lib.evaluation.scores import bleu
 from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.pretrained.translator import MODELS, Translator, load
-from transformer_lib.training.evaluate import load_corpus, read_recipe_of
+from transformer_lib.runs.evaluate import load_corpus, read_recipe_of
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 # Those that come with the book.

@@ -1,4 +1,4 @@
-"""A training run of seconds, which the tests start, kill, resume and divide."""
+"""Training runs of seconds, which the tests start, kill and resume."""
 
 import random
 from pathlib import Path
@@ -6,20 +6,25 @@ from pathlib import Path
 import torch
 
 from transformer_lib.data.batches import Batch, make_batch
+from transformer_lib.data.corpora import LabelledCorpus
 from transformer_lib.data.steps import Steps
+from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.model.transformer import Transformer
-from transformer_lib.training.recipe import Recipe, make_recipe
+from transformer_lib.runs import classification
+from transformer_lib.runs.recipe import Recipe, make_recipe
+from transformer_lib.runs.translation import fit
 
 N_STEPS, SAVE_EVERY, VOCAB = 8, 4, 12
+MODEL = {"d_model": 16, "n_heads": 2, "d_ff": 32, "dropout": 0.1,
+         "n_encoder_layers": 1, "n_decoder_layers": 1, "max_len": 16}  # fmt: skip
 
 
 def small_recipe(dropout: float = 0.1, **training: float | str) -> Recipe:
     """Return a recipe of 8 steps that drops units and adds up two batches a step."""
     return make_recipe(
         {
-            "data": {"corpus": "reversal", "vocab_size": VOCAB},
-            "model": {"d_model": 16, "n_heads": 2, "d_ff": 32, "dropout": dropout,
-                      "n_encoder_layers": 1, "n_decoder_layers": 1},
+            "data": {"corpus": "reversal", "vocab_size": VOCAB, "max_len": 8},
+            "model": {**MODEL, "dropout": dropout},
             "training": {"steps": N_STEPS, "save_every": SAVE_EVERY, "warmup": 4,
                          "batch_tokens": 64, "gradient_accumulation": 2, "average": 2,
                          "seed": 5, "precision": "float32", **training},
@@ -34,11 +39,12 @@ def small_pairs() -> list[tuple[list[int], list[int]]]:
     return [([*row, 2], [*reversed(row), 2]) for row in rows]
 
 
-def small_steps(recipe: Recipe) -> Steps:
+def small_steps(recipe: Recipe, pairs: list | None = None) -> Steps:
     """Return the steps of the run."""
     training = recipe.training
-    return Steps(small_pairs(), training.batch_tokens, training.gradient_accumulation,
-                 training.seed, bos_id=1, pad_id=0)  # fmt: skip
+    return Steps(pairs or small_pairs(), training.batch_tokens,
+                 training.gradient_accumulation, training.seed,
+                 bos_id=1, pad_id=0)  # fmt: skip
 
 
 def small_model(recipe: Recipe) -> Transformer:
@@ -52,43 +58,35 @@ def small_valid() -> list[Batch]:
     return [make_batch(small_pairs()[:20], bos_id=1, pad_id=0)]
 
 
+def small_fit(folder: Path, pairs: list | None = None, **training) -> Transformer:
+    """Train a translator, or resume the run in the folder."""
+    recipe = small_recipe(**training)
+    model = small_model(recipe)
+    fit(model, recipe, small_steps(recipe, pairs), small_valid(), folder)
+    return model
+
+
 def small_classify(folder: Path) -> torch.nn.Module:
     """Train a classifier, or resume the run in the folder."""
-    from transformer_lib.data.corpora import LabelledCorpus
-    from transformer_lib.data.tokenizer import Tokenizer
-    from transformer_lib.training.classification import LabelledData, train
-
     rng = random.Random(0)
-    words = [("good" if label else "bad", label) for label in (0, 1)]
     rows = tuple(
         (f"{word} {rng.choice('abcdef')} {rng.choice('abcdef')}", label)
         for _ in range(12)
-        for word, label in words
+        for label, word in enumerate(("bad", "good"))
     )
-    corpus = LabelledCorpus("words", ("bad", "good"), rows, rows[:6], rows[:6])
     recipe = make_recipe(
         {
             "data": {"corpus": "words", "tokens": "words", "max_len": 8},
-            "model": {"d_model": 16, "n_heads": 2, "d_ff": 32, "dropout": 0.1,
-                      "n_encoder_layers": 1, "max_len": 8},
+            "model": MODEL,
             "training": {"task": "classify", "epochs": 2, "batch_size": 6, "seed": 3},
         }
-    )  # fmt: skip
+    )
     tokenizer = Tokenizer.from_words([text for text, _ in rows])
-    parts = {"train": rows, "valid": rows[:6], "test": rows[:6]}
-    encoded = {
-        part: [(tokenizer.encode(text), label) for text, label in some]
-        for part, some in parts.items()
-    }
-    data = LabelledData(corpus, tokenizer, encoded, 0)
-    return train(recipe, data, folder, resume=True).model
-
-
-def small_fit(folder: Path, **training: float | str) -> Transformer:
-    """Train, or resume the run in the folder."""
-    from transformer_lib.training.translation import fit
-
-    recipe = small_recipe(**training)
-    model = small_model(recipe)
-    fit(model, recipe, small_steps(recipe), small_valid(), folder)
-    return model
+    encoded = [(tokenizer.encode(text), label) for text, label in rows]
+    data = classification.LabelledData(
+        LabelledCorpus("words", ("bad", "good"), rows, rows[:6], rows[:6]),
+        tokenizer,
+        {"train": encoded, "valid": encoded[:6], "test": encoded[:6]},
+        0,
+    )
+    return classification.train(recipe, data, folder).model

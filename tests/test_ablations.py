@@ -30,8 +30,8 @@ from transformer_lib.data.corpora import ParallelCorpus
 from transformer_lib.data.steps import Steps
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.generation.incremental import make_decoder
+from transformer_lib.runs.translation import Data
 from transformer_lib.training.schedule import learning_rate
-from transformer_lib.training.translation import Data
 
 N_TOKENS = 30
 SRC = torch.tensor([[3, 5, 9, 7, 2], [4, 4, 2, 0, 0]])

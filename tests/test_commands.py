@@ -1,12 +1,239 @@
-"""The commands as a shell sees them: what they print and how they exit."""
+"""The commands: from a recipe to scores, resumed, refused; streams and exit codes."""
 
+import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import torch
 
 from book_tools.toc import ROOT
+from transformer_lib.acceleration import for_training
+from transformer_lib.cli import main
+from transformer_lib.data import corpora
+from transformer_lib.data.corpora import LabelledCorpus
+from transformer_lib.evaluation.accuracy import accuracy
+from transformer_lib.pretrained.classifier import load_classifier
+from transformer_lib.pretrained.translator import load
+from transformer_lib.runs import classification, translation
+from transformer_lib.runs.recipe import read_recipe
+from transformer_lib.runs.run import read_log
+
+TRANSLATOR = """
+[data]
+corpus = "grammar"
+tokens = "words"
+max_len = 12
+[model]
+d_model = 16
+n_heads = 2
+d_ff = 16
+n_encoder_layers = 1
+n_decoder_layers = 1
+[training]
+steps = 4
+batch_tokens = 256
+warmup = 4
+save_every = 2
+precision = "float32"
+"""
+CLASSIFIER = """
+[data]
+corpus = "tiny"
+tokens = "words"
+vocab_size = 20
+max_len = 6
+[model]
+d_model = 8
+n_heads = 2
+d_ff = 16
+n_encoder_layers = 1
+max_len = 6
+[training]
+task = "classify"
+epochs = 4
+batch_size = 4
+pooling = "mean"
+"""
+
+
+def tiny_corpus(good: str = "fine") -> LabelledCorpus:
+    nouns = ("film", "plot", "cast", "song", "scene")
+    rows = tuple(
+        (f"{word} {noun}", label)
+        for noun in nouns
+        for label, word in enumerate(("dull", good))
+    )
+    long = (("a fine film with a dull plot and a fine cast", 1),)
+    return LabelledCorpus("tiny", ("negative", "positive"), rows + long, rows, rows)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_corpora():
+    """Put a small part of the grammar in the place of the whole."""
+    whole = corpora.load("grammar")
+    parts = {"train": whole.train[:400], "valid": whole.valid[:40],
+             "test": whole.test[:30]}  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpora, "load", {"grammar": replace(whole, **parts)}.get)
+        patch.setattr(corpora, "load_labelled", {"tiny": tiny_corpus()}.get)
+        yield
+
+
+def train(folder: Path, recipe: str, *options: str) -> None:
+    """Run the command with a recipe of its own, in the folder `run`."""
+    folder.mkdir(exist_ok=True)
+    config = folder / "tiny.toml"
+    config.write_text(recipe)
+    out = ["--out", str(folder / "run")]
+    main(["train", "--config", str(config), *out, "--quiet", *options])
+
+
+def weights_in(folder: Path) -> bytes:
+    return (folder / "run" / "model.safetensors").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    train(folder, TRANSLATOR)
+    return folder
+
+
+def test_a_run_leaves_a_model_a_log_and_scores(trained) -> None:
+    scores = json.loads((trained / "run" / "scores.json").read_text())
+    assert [search["n_beams"] for search in scores["searches"]] == [1, 4]
+    for search in scores["searches"]:
+        assert {score["name"] for score in search["scores"]} == {"BLEU", "chrF2"}
+        assert all("version:" in score["signature"] for score in search["scores"])
+    assert len(scores["examples"]) == 30
+    source, translation, _ = scores["examples"][0]
+    assert load(trained / "run").translate([source]) == [translation]
+    assert len(read_log(trained / "run")) == 4 + 2
+
+
+def test_a_run_is_repeated_resumed_and_measured_again(
+    trained, tmp_path, capsys
+) -> None:
+    torch.manual_seed(99)  # no one else's: the recipe has a seed
+    train(tmp_path, TRANSLATOR)
+    printed = capsys.readouterr().out
+    assert weights_in(trained) == weights_in(tmp_path)
+    assert "nrefs:1|bs:1000|seed:12345|case:mixed" in printed
+    assert "\ngreedy search\n" in printed and "\nbeam search, 4 beams\n" in printed
+    with pytest.raises(SystemExit, match="holds a run already; --resume resumes it"):
+        train(tmp_path, TRANSLATOR)
+    train(tmp_path, TRANSLATOR, "--resume")
+    assert weights_in(trained) == weights_in(tmp_path)
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="error: nonesuch was not measured"):
+        main(["score", "nonesuch", str(trained / "run")])  # the other one is
+    measured = capsys.readouterr().out
+    noted = json.loads((trained / "run" / "scores.json").read_text())
+    assert all(line in measured for each in noted["searches"] for line in each["text"])
+
+
+def test_a_classifier_is_trained_measured_and_saved(tmp_path, capsys) -> None:
+    train(tmp_path, CLASSIFIER)
+    printed = capsys.readouterr().out
+    assert "% of 10 right (95 % interval" in printed
+    assert "1 of 31 texts are longer than max_len and were truncated" in printed
+    log = read_log(tmp_path / "run")
+    looks = [line for line in log if "valid_nats" in line]
+    assert [line["step"] for line in looks] == [3, 6, 9, 12]  # 4 epochs of 11 texts
+    assert len(log) == 12 + 4
+    data = classification.prepare(read_recipe(tmp_path / "tiny.toml"))
+    found = accuracy(load_classifier(tmp_path / "run").model, data.rows["valid"])
+    assert found.nats == pytest.approx(log[-1]["valid_nats"], abs=1e-2)
+    assert log[-1]["valid_accuracy"] == found.value
+
+
+def test_an_epoch_in_a_chapter_is_an_epoch_of_a_run(tmp_path) -> None:
+    recipe_text = CLASSIFIER.replace(
+        "max_len = 6\n[tr", "max_len = 6\ndropout = 0.3\n[tr"
+    )
+    train(tmp_path, recipe_text)
+    recipe = read_recipe(tmp_path / "tiny.toml")
+    data, training = classification.prepare(recipe), recipe.training
+    model = for_training(classification.new_model(recipe, data))  # as a run does
+    optimizer = classification.make_optimizer(model, training)
+    for epoch in range(training.epochs):
+        classification.train_epoch(
+            model, optimizer, data.rows["train"], training, epoch
+        )
+    saved = load_classifier(tmp_path / "run").model
+    assert torch.equal(model.head.weight.half().float(), saved.head.weight)
+
+
+def test_other_data_with_the_same_words_are_refused(tmp_path, monkeypatch) -> None:
+    train(tmp_path, CLASSIFIER)
+    turned = replace(
+        tiny_corpus(), train=tuple((t, 1 - y) for t, y in tiny_corpus().train)
+    )
+    monkeypatch.setattr(corpora, "load_labelled", {"tiny": turned}.get)
+    with pytest.raises(SystemExit, match="started with other training data"):
+        train(tmp_path, CLASSIFIER, "--resume")
+
+
+def test_sentences_that_are_too_long_are_skipped_by_line(trained) -> None:
+    data = translation.prepare(read_recipe(trained / "tiny.toml"))
+    longest = max(len(ids) for pair in data.steps.pairs for ids in pair)
+    assert longest == 12
+    assert len(data.steps.pairs) + len(data.skipped) == len(data.corpus.train)
+    src, tgt = data.corpus.train[data.skipped[0] - 1]
+    assert max(len(data.tokenizer.encode(src)), len(data.tokenizer.encode(tgt))) > 12
+
+
+def test_two_files_of_ones_own_take_the_place_of_the_corpus(tmp_path, capsys) -> None:
+    options = []
+    for option, ending, word in ("source", "fr", "numéro"), ("target", "es", "número"):
+        path = tmp_path / f"mine.{ending}"
+        lines = [f"{word} {n % 7} {n}\n" for n in range(100)]
+        path.write_text("".join(lines), encoding="utf-8")
+        options += [f"--{option}", str(path)]
+    train(tmp_path, TRANSLATOR, *options)
+    assert "of 5 sentences" in capsys.readouterr().out
+    data = json.loads((tmp_path / "run/recipe.json").read_text())["data"]
+    assert (data["corpus"], data["source"]) == ("", options[1])
+    assert "▁número" in load(tmp_path / "run").tokenizer.tokens([*range(20)])
+    main(["score", str(tmp_path / "run")])  # finds the files again
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("n_decoder_layers = 1", "n_decoder_layers = 0", "translator needs at least 1"),
+        ("warmup = 4", "warmup = 0", "warmup = 0: input should be greater than"),
+        ("warmup = 4", f"seed = {2**63}", "input should be less than 9223372036854775"),
+        ("max_len", "max_len = 6  #", "max_len = 100 of"),
+        ("n_heads = 2", "max_len = 6\nn_heads = 2", "max_len = 6 is less than max_len"),
+        ("d_ff = 16", "d_ff = 16\nmax_len = 7 #", "test sentence"),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_refused_before_the_folder_is_made(
+    tmp_path, old, new, message
+) -> None:
+    recipe = TRANSLATOR.replace(old, new)
+    if message == "test sentence":
+        recipe = recipe.replace("max_len = 12", "max_len = 7")
+    if message == "max_len = 100 of":
+        recipe = TRANSLATOR.replace("max_len = 12", "").replace(
+            "d_ff", "max_len = 50\nd_ff"
+        )
+    with pytest.raises(SystemExit) as caught:
+        train(tmp_path, recipe)
+    assert message in caught.value.code and caught.value.code.startswith("error: ")
+    assert "\n" not in caught.value.code
+    assert not (tmp_path / "run").exists()
+
+
+# --- as a shell sees them -------------------------------------------------------------
 
 COMMANDS = ("translate", "train", "score", "export")
 
@@ -16,63 +243,46 @@ def command(*words: str) -> subprocess.CompletedProcess:
     return subprocess.run(run, cwd=ROOT, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("words", [[], ["--help"]])
-def test_without_a_command_the_help_lists_them(words) -> None:
-    done = command(*words)
-    assert done.returncode == 0
-    listed = re.findall(r"^    (\w+)\s+(\w+)", done.stdout, re.MULTILINE)
-    assert [name for name, _ in listed] == list(COMMANDS)
-
-
-@pytest.mark.parametrize("word", ["judge", "--beams"])
-def test_an_unknown_command_is_answered_with_those_there_are(word) -> None:
-    done = command(word, "the cat")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert all(name in done.stderr for name in COMMANDS)
-
-
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("words", "code", "said"),
     [
-        ("translate", ["sentence", "--model", "--beams", "multi30k-de-en"]),
-        ("train", ["--config", "--out", "--resume", "--quiet"]),
-        ("score", ["model"]),
+        ([], 0, COMMANDS),
+        (["--help"], 0, COMMANDS),
+        (["judge", "the cat"], 2, COMMANDS),
+        (
+            ["translate", "--help"],
+            0,
+            ["sentence", "--beams", "exit codes: 0 done; 1 re"],
+        ),
+        (["train", "--help"], 0, ["--config", "--out", "--resume", "exit codes: 0"]),
+        (["train", "--source", "a"], 2, ["--source and --target go together"]),
+        (["train", "--config", "no"], 1, ["error: there is no recipe no; .* grammar"]),
+        (["score", "no"], 1, ["error: no was not measured: there is no model 'no'"]),
+        (["translate", "--beam-size", "4", "der Hund"], 2, ["unrecognized arguments"]),
+        (
+            ["translate", "--model", "grammar", "--beams", "1", "der Hund schläft"],
+            0,
+            ["^the dog sleeps\n$"],
+        ),
     ],
 )
-def test_each_command_explains_its_options(name, options) -> None:
-    done = command(name, "--help")
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"usage: python -m transformer_lib {name} ")
-    assert all(option in done.stdout for option in options)
-    assert "exit codes: 0 done; 1 refused or failed" in done.stdout
-
-
-def test_a_sentence_is_translated() -> None:
-    done = command(
-        "translate", "--model", "grammar", "--beams", "1", "der Hund schläft"
-    )
-    assert (done.returncode, done.stdout) == (0, "the dog sleeps\n")
-
-
-def test_an_option_that_does_not_exist_is_refused() -> None:
-    done = command("translate", "--beam-size", "4", "der Hund schläft")
-    assert done.returncode == 2
-    assert "unrecognized arguments: --beam-size" in done.stderr
+def test_a_command_answers_and_exits_as_a_shell_expects(words, code, said) -> None:
+    done = command(*words)
+    assert done.returncode == code
+    answer = done.stderr if code else done.stdout
+    assert all(re.search(each, answer, re.DOTALL) for each in said)
+    assert "Traceback" not in done.stderr
+    assert not code or not done.stdout
 
 
 @pytest.mark.slow
 def test_terms_that_are_not_open_are_told() -> None:
     done = command("translate", "--model", "multi30k-de-en", "Ein Hund.")
     assert done.stderr.startswith("The terms of multi30k-de-en: the publishers allow ")
-    assert "research and education" in done.stderr
     listed = command("translate", "--help").stdout
     assert "  home-assistant: Apache License 2.0; the notice is beside" in listed
     free = command("translate", "Das Licht ist an.")
     assert (free.stdout, free.stderr) == ("The light is on.\n", "")
-
-
-# --- streams ---------------------------------------------------------------------
 
 
 def shell(line: str, given: bytes = b"") -> subprocess.CompletedProcess:
@@ -86,35 +296,78 @@ def shell(line: str, given: bytes = b"") -> subprocess.CompletedProcess:
     )
 
 
-ERRORS = {
-    "TRANSLATE <&-": "there is no sentence, and standard input is closed",
-    "TRANSLATE 'der Hund' >&-": "standard output is closed",
-    "TRANSLATE 'der Hund' >/dev/full": "standard output: No space left on device",
-    "printf 'der Hund\\nder B\\xe4r\\n' | TRANSLATE": (
-        "standard input, line 2: no UTF-8: "
-        "'utf-8' codec can't decode byte 0xe4 in position 5: invalid continuation byte"
-    ),
-}
+DOG = "der Hund schläft".encode()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", ERRORS)
-def test_a_stream_that_fails_is_one_line_and_exit_code_1(line) -> None:
-    done = shell(line)
+@pytest.mark.parametrize(
+    ("line", "given", "error"),
+    [
+        ("TRANSLATE <&-", b"", "there is no sentence, and standard input is closed"),
+        ("TRANSLATE 'der Hund' >&-", b"", "standard output is closed"),
+        (
+            "TRANSLATE 'der Hund' >/dev/full",
+            b"",
+            "standard output: No space left on device",
+        ),
+        ("TRANSLATE", DOG + b"\nder B\xe4r\n", "standard input, line 2: no UTF-8: "),
+        ("TRANSLATE", 50_000_000 * b"a", "standard input, line 1: more than 100,000 b"),
+    ],
+)
+def test_a_stream_that_fails_is_one_line_and_exit_code_1(line, given, error) -> None:
+    done = shell(line, given)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.decode() == f"error: {ERRORS[line]}\n"
+    said = done.stderr.decode()
+    assert said.startswith(f"error: {error}") and said.count("\n") == 1
 
 
 @pytest.mark.slow
-def test_a_reader_that_stops_reading_gets_no_traceback() -> None:
-    """More lines than a pipe holds, and a reader of one."""
-    sentences = b"der Hund schl\xc3\xa4ft\n" * 5_000
-    done = shell("set -o pipefail; TRANSLATE | head -n 1", sentences)
+def test_lines_are_translated_blank_ones_and_a_byte_order_mark_too() -> None:
+    done = shell("TRANSLATE", b"\xef\xbb\xbf" + DOG + b"\r\n\n" + DOG)
+    assert done.stdout == b"the dog sleeps\n\nthe dog sleeps\n"
+    # More lines than a pipe holds, and a reader of one.
+    done = shell("set -o pipefail; TRANSLATE | head -n 1", 5_000 * (DOG + b"\n"))
     assert done.stdout == b"the dog sleeps\n"
     assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.slow
-def test_lines_of_standard_input_are_translated() -> None:
-    done = shell("TRANSLATE", "der Hund schläft\r\nder Hund schläft".encode())
-    assert done.stdout == b"the dog sleeps\n" * 2
+def test_a_signal_saves_the_state_and_says_how_to_go_on(tmp_path) -> None:
+    recipe = TRANSLATOR.replace("steps = 4", "steps = 6000")
+    (tmp_path / "small.toml").write_text(recipe.replace("every = 2", "every = 2000"))
+    words = ["-m", "transformer_lib", "train", "--config", "small.toml", "--out", "run"]
+
+    def start() -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, *words, "--quiet", "--resume"], cwd=tmp_path, text=True,
+            stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    def wait_for(step: int) -> None:
+        end = time.monotonic() + 120
+        log = tmp_path / "run" / "metrics.jsonl"
+        while not log.exists() or len(read_log(tmp_path / "run")) < step:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    process, step = start(), 0
+    for number, code in (signal.SIGTERM, 143), (signal.SIGINT, 130):
+        wait_for(step + 3)
+        second = start()
+        assert (
+            "error: another process works on the run in run" in second.communicate()[1]
+        )
+        process.send_signal(number)
+        said = process.communicate(timeout=120)[1]
+        assert process.returncode == code
+        step = read_log(tmp_path / "run")[-1]["step"]
+        assert said.splitlines()[-1] == (
+            f"interrupted by {number.name} after step {step}: the state is saved in "
+            "run; the same command with --resume continues from there"
+        )
+        process = start()
+    wait_for(step + 1)
+    process.kill()
+    process.communicate()
+    steps = [line["step"] for line in read_log(tmp_path / "run")]
+    assert steps == [*range(1, len(steps) + 1)], "none is missing, none is doubled"

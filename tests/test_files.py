@@ -1,11 +1,18 @@
-"""A file is the old one or the new one, never a half."""
+"""A file is the old one or the new one, never a half; damaged ones are named."""
 
 import errno
+import json
 import os
+from pathlib import Path
 
 import pytest
+import torch
+from small_run import small_recipe
 
-from transformer_lib.files import remove_leftovers, replacing, write_bytes, write_text
+import transformer_lib as tl
+from transformer_lib.files import remove_leftovers, write_bytes, write_text
+from transformer_lib.runs.checkpoint import load_checkpoint, save_checkpoint
+from transformer_lib.runs.recipe import read_recipe, read_stored_recipe, recipe_text
 
 
 def test_written_is_read_and_replaced(tmp_path) -> None:
@@ -18,39 +25,20 @@ def test_written_is_read_and_replaced(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_full_disk_leaves_the_old_file_alone(tmp_path, monkeypatch, step) -> None:
+def test_a_full_disk_leaves_the_old_file_and_is_named(
+    tmp_path, monkeypatch, step
+) -> None:
     path = tmp_path / "file.txt"
     write_text(path, "old")
 
-    def full(*_args):
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def full(*names):
+        raise OSError(errno.ENOSPC, "No space left on device", *names[1:])
 
     monkeypatch.setattr(os, step, full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match=r"No space left .*file\.txt'"):
         write_text(path, "new")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["file.txt"]
-
-
-def test_permissions_are_those_of_any_new_file(tmp_path) -> None:
-    plain = tmp_path / "plain"
-    plain.write_text("")
-    write_text(tmp_path / "ours", "")
-    assert (tmp_path / "ours").stat().st_mode == plain.stat().st_mode
-
-
-def test_a_file_appears_when_it_is_whole(tmp_path) -> None:
-    path = tmp_path / "file"
-    with replacing(path) as file:
-        file.write(b"first ")
-        assert not path.exists()
-        file.write(b"second")
-    assert path.read_bytes() == b"first second"
-    with pytest.raises(KeyboardInterrupt), replacing(path) as file:
-        file.write(b"third")
-        raise KeyboardInterrupt
-    assert path.read_bytes() == b"first second"
-    assert os.listdir(tmp_path) == ["file"]
 
 
 def test_leftovers_are_removed_and_nothing_else(tmp_path) -> None:
@@ -58,3 +46,75 @@ def test_leftovers_are_removed_and_nothing_else(tmp_path) -> None:
         (tmp_path / name).touch()
     remove_leftovers(tmp_path)
     assert sorted(os.listdir(tmp_path)) == [".hidden", "file.tmp"]
+
+
+# --- damaged files --------------------------------------------------------------------
+
+TOML = '[data]\ncorpus = "grammar"\n[training]\nsteps = 4\nsave_every = 2\n'
+READERS = {
+    "config.json": tl.load,
+    "tokenizer.json": lambda folder: tl.Tokenizer.load(folder / "tokenizer.json"),
+    "model.safetensors": tl.load,
+    "classifier/config.json": lambda folder: tl.load_classifier(folder / "classifier"),
+    "a.pt": lambda folder: load_checkpoint(folder / "a.pt"),
+    "recipe.json": read_stored_recipe,
+    "a.toml": lambda folder: read_recipe(folder / "a.toml"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A file of each kind that the library reads."""
+    folder = tmp_path_factory.mktemp("files")
+    tokenizer = tl.Tokenizer.train(["der Hund schläft"], 270)
+    config = tl.TransformerConfig(
+        src_vocab_size=len(tokenizer), tgt_vocab_size=len(tokenizer), d_model=8,
+        n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=1, max_len=16,
+    )  # fmt: skip
+    tl.Translator(tl.Transformer(config), tokenizer).save(folder)
+    classifier = tl.Classifier(
+        tl.EncoderClassifier(config, 2), tokenizer, ("no", "yes")
+    )
+    classifier.save(folder / "classifier")
+    save_checkpoint(folder / "a.pt", {"step": 3, "weights": {"a": torch.ones(5)}})
+    write_text(folder / "recipe.json", recipe_text(small_recipe()))
+    write_text(folder / "a.toml", TOML)
+    return folder
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: b"",
+        lambda whole: b"[1]",
+        lambda whole: b"\xff" + whole,
+    ],
+    ids=["cut", "empty", "other", "no text"],
+)
+def test_a_damaged_file_is_named(folder, name, damage) -> None:
+    path = folder / name
+    whole = path.read_bytes()
+    if (damaged := damage(whole)) == b"[1]" and name.endswith("toml"):
+        damaged = b"data = 1"
+    path.write_bytes(damaged)
+    try:
+        with pytest.raises(ValueError, match=path.name) as caught:
+            READERS[name](folder)
+    finally:
+        path.write_bytes(whole)
+    assert "\n" not in str(caught.value)
+    READERS[name](folder)
+
+
+def test_a_model_is_not_made_before_its_weights_fit(folder) -> None:
+    path = folder / "config.json"
+    whole = path.read_text(encoding="utf-8")
+    wrong = json.dumps({**json.loads(whole), "d_ff": 50_000_000})
+    path.write_text(wrong, encoding="utf-8")
+    try:
+        with pytest.raises(ValueError, match=r"\(8, 8\) in .*safetensors, but \(5000"):
+            tl.load(folder)
+    finally:
+        path.write_text(whole, encoding="utf-8")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import transformer_lib as tl
 from transformer_lib.evaluation.scores import bleu, chrf, exact_match
 from transformer_lib.model.checks import check_integers
+from transformer_lib.runs.recipe import Recipe, make_recipe
 from transformer_lib.training.loop import train_step
-from transformer_lib.training.recipe import Recipe, make_recipe
 from transformer_lib.training.schedule import learning_rate
 
 

@@ -18,7 +18,7 @@ from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.pretrained import classifier
 from transformer_lib.pretrained.translator import MODELS, Translator, load
-from transformer_lib.training import evaluate as score
+from transformer_lib.runs import evaluate as score
 
 TEXTS = ["the cat sleeps", "die Katze schläft", "a dog sees the old man today"]
 

@@ -2,11 +2,12 @@
 
 model         what the book builds: attention, layers, the whole Transformer
 data          sentences, tokens, batches, corpora
-training      loss, schedule, loop, runs that survive being interrupted
+training      loss, schedule, step, loop
 generation    greedy search, beam search, sampling, and their cache
 evaluation    BLEU, chrF and accuracy with intervals, word alignment
 interpret     recording attention, changing it
 pretrained    the shipped models: `load("multi30k-de-en").translate([...])`
+runs          recipes, and runs in folders that survive being interrupted
 convert       other people's weights, names and masks
 plots         still pictures
 cli           python -m transformer_lib translate | train | score | export

@@ -16,10 +16,10 @@ from transformer_lib.files import write_text
 from transformer_lib.model.state_dict import average_tensors
 from transformer_lib.model.transformer import Transformer, count_parameters
 from transformer_lib.pretrained.translator import Translator
+from transformer_lib.runs.translation import Data
 from transformer_lib.training.loop import Trainer
 from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import learning_rate, make_optimizer
-from transformer_lib.training.translation import Data
 
 RESULTS = Path(__file__).parent / "results" / "ablations.json"
 CURVE_STEPS = 25  # steps that share a point of a recorded curve

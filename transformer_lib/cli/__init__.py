@@ -17,22 +17,18 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Hand the command line to the command that its first word names."""
-    with good_manners():
-        _run(arguments)
-
-
-def _run(arguments: Sequence[str] | None) -> None:
     first, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    if first in COMMANDS:
-        import_module(f"transformer_lib.cli.{first}").main(rest)
-        return
-    parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib",
-        usage=f"%(prog)s {{{','.join(COMMANDS)}}} ...",
-        description="The book's commands. Each has a --help of its own.",
-        epilog=EXIT_CODES,
-    )
-    commands = parser.add_subparsers(title="commands", metavar="command", required=True)
-    for name, does in COMMANDS.items():
-        commands.add_parser(name, help=does)
-    parser.parse_args([first])
+    with good_manners():
+        if first in COMMANDS:
+            import_module(f"transformer_lib.cli.{first}").main(rest)
+            return
+        parser = argparse.ArgumentParser(
+            prog="python -m transformer_lib",
+            usage=f"%(prog)s {{{','.join(COMMANDS)}}} ...",
+            description="The book's commands. Each has a --help of its own.",
+            epilog=EXIT_CODES,
+        )
+        commands = parser.add_subparsers(title="commands", metavar="command")
+        for name, does in COMMANDS.items():
+            commands.add_parser(name, help=does)
+        parser.parse_args([first])

@@ -15,17 +15,6 @@ from transformer_lib.pretrained.translator import load, read_terms
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line, and write the folder."""
-    options = _parser().parse_args(arguments)
-    name = Path(options.model).name
-    folder = Path(options.out or f"{name}-{options.to}")
-    try:
-        export(load(options.model), folder, options.to, read_terms(options.model))
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        sys.exit(f"error: {error}")
-    sys.stdout.write(f"{folder}: its README.md has a program that translates\n")
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m transformer_lib export",
         description="Write a translator as a folder that other programs open.",
@@ -40,4 +29,7 @@ def _parser() -> argparse.ArgumentParser:
         "same for pre-norm models; onnx: ONNX Runtime",
     )
     parser.add_argument("--out", help="a new folder (default: NAME-FORMAT)")
-    return parser
+    options = parser.parse_args(arguments)
+    folder = Path(options.out or f"{Path(options.model).name}-{options.to}")
+    export(load(options.model), folder, options.to, read_terms(options.model))
+    sys.stdout.write(f"{folder}: its README.md has a program that translates\n")

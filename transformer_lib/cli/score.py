@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from transformer_lib.cli.shell import EXIT_CODES
 from transformer_lib.pretrained.translator import load, shipped_models
-from transformer_lib.training.evaluate import describe, evaluate, read_recipe_of
+from transformer_lib.runs.evaluate import describe, evaluate, read_recipe_of
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -34,4 +34,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             sys.stdout.write(f"{name}\n{describe(result)}\n")
     if failures:
-        sys.exit("error: " + "\n".join(failures))
+        raise ValueError("\n".join(failures))

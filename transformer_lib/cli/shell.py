@@ -10,14 +10,12 @@ EXIT_CODES = (
     "2 wrong options; 130 stopped by Ctrl-C, 143 by SIGTERM; 141 whoever read the "
     "output has stopped reading"
 )
+MOST_BYTES = 100_000  # of a line: no sentence, and a tokenizer would take minutes
 
 
 @contextmanager
 def good_manners() -> Iterator[None]:
-    """End a command as a shell expects it, without a traceback.
-
-    A command handles its own errors; what is left are those of standard output.
-    """
+    """End a command as a shell expects it, in one line, without a traceback."""
     if sys.stdout is None:
         sys.exit("error: standard output is closed")
     try:
@@ -29,28 +27,36 @@ def good_manners() -> Iterator[None]:
         _forget_output()
         sys.exit(141)
     except OSError as error:
-        _forget_output()
-        sys.exit(f"error: standard output: {error.strerror or error}")
+        if error.errno is None or error.filename is not None:
+            sys.exit(f"error: {error}")
+        _forget_output()  # an error of a file names it
+        sys.exit(f"error: standard output: {error.strerror}")
+    except (ValueError, ImportError) as error:
+        sys.exit(f"error: {error}")
     except KeyboardInterrupt as interrupted:
+        if str(interrupted):
+            sys.stderr.write(f"{interrupted}\n")
         sys.exit(getattr(interrupted, "exit_code", 130))
 
 
 def read_lines() -> list[str]:
-    """Return the lines of standard input.
+    """Return the lines of standard input, without a byte-order mark.
 
     Raises:
-        ValueError: it is closed, or a line is not UTF-8; which one.
+        ValueError: it is closed, or a line is too long or not UTF-8; which one.
     """
     if sys.stdin is None:
         raise ValueError("there is no sentence, and standard input is closed")
     lines = []
-    for number, line in enumerate(sys.stdin.buffer, start=1):
+    while line := sys.stdin.buffer.readline(MOST_BYTES + 1):
+        where = f"standard input, line {len(lines) + 1}"
+        if len(line) > MOST_BYTES:
+            raise ValueError(f"{where}: more than {MOST_BYTES:,} bytes")
         try:
-            lines.append(line.decode("utf-8").rstrip("\r\n"))
+            text = line.decode("utf-8" if lines else "utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ValueError(
-                f"standard input, line {number}: no UTF-8: {error}"
-            ) from None
+            raise ValueError(f"{where}: no UTF-8: {error}") from None
+        lines.append(text.rstrip("\r\n"))
     return lines
 
 

@@ -18,16 +18,14 @@ FREE = "home-assistant"  # a model that may be used for everything
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line, translate, and print one translation per line."""
     options = _parser().parse_args(arguments)
-    try:
-        sentences = options.sentence or read_lines()
-        translations = load(options.model).translate(sentences, options.beams)
-        terms = read_terms(options.model)
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    lines = options.sentence or read_lines()
+    sentences = [line for line in lines if line.strip()]
+    translations = iter(load(options.model).translate(sentences, options.beams))
+    terms = read_terms(options.model)
     if terms and "no open license" in terms and sys.stderr:
         sys.stderr.write(f"The terms of {options.model}: {terms}\n")
-    for translation in translations:
-        sys.stdout.write(translation + "\n")
+    for line in lines:  # a blank line has a blank line for its translation
+        sys.stdout.write((next(translations) if line.strip() else "") + "\n")
 
 
 def _list_terms() -> str:

@@ -14,7 +14,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from transformer_lib.data.examples import split_words
-from transformer_lib.files import read_text, write_text
+from transformer_lib.files import write_text
 from transformer_lib.model.checks import (
     check_flags,
     check_integers,
@@ -134,7 +134,7 @@ class Tokenizer:
             ValueError: the file is no tokenizer; its name is in the message.
         """
         try:
-            return cls.from_json(read_text(Path(path)))
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 

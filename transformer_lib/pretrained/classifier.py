@@ -5,6 +5,7 @@ config.json          fields of TransformerConfig, the pooling and the classes' n
 tokenizer.json       text to ids
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +16,6 @@ import torch
 from transformer_lib.data.batches import pad_batch
 from transformer_lib.data.texts import encode_texts
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.files import read_json
 from transformer_lib.generation.greedy import without_dropout
 from transformer_lib.model.checks import check_pooling, check_texts
 from transformer_lib.model.classifier import EncoderClassifier, Pooling
@@ -123,7 +123,7 @@ def load_classifier(folder: str | Path) -> Classifier:
     """
     folder = Path(folder)
     try:
-        content = read_json(folder / CONFIG)
+        content = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         config, classes = config_from(content["model"]), content["classes"]
         check_texts("classes", classes)
         check_pooling(content["pooling"], get_args(Pooling))

@@ -21,7 +21,7 @@ from tqdm.auto import tqdm
 
 from transformer_lib.data.batches import pad_batch
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.files import read_json, read_text, write_bytes, write_text
+from transformer_lib.files import write_bytes, write_text
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.constraints import GenerationConfig, without_dropout
 from transformer_lib.generation.greedy import greedy_decode
@@ -186,7 +186,7 @@ def load(name: str | Path) -> Translator:
 
 def _read_config(path: Path) -> TransformerConfig:
     try:
-        return config_from(read_json(path))
+        return config_from(json.loads(path.read_text(encoding="utf-8")))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} describes no model: {error}") from None
 
@@ -214,7 +214,7 @@ def read_terms(name: str | Path) -> str | None:
     card = find(name) / "README.md"
     if not card.is_file():
         return None
-    for line in read_text(card).splitlines():
+    for line in card.read_text(encoding="utf-8").splitlines():
         if line.startswith("- Terms: "):
             return line.removeprefix("- Terms: ")
     return None

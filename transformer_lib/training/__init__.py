@@ -1,16 +1,15 @@
-"""Loss, schedule, loop, and runs that survive being interrupted."""
+"""How a model learns: the loss, the schedule, the step, the loop.
 
-from transformer_lib.training.checkpoint import load_checkpoint
-from transformer_lib.training.classification import new_model, train_epoch
-from transformer_lib.training.evaluate import read_recipe_of
-from transformer_lib.training.loop import check_gradient, next_step, train
+Needs PyTorch alone. A run in a folder, with a recipe, is in `transformer_lib.runs`.
+"""
+
+from transformer_lib.training.loop import Trainer, train, train_step
 from transformer_lib.training.loss import (
-    at_least_float32,
     batch_loss,
     label_loss,
+    label_smoothed_loss,
     shift_right,
     smoothing_floor,
+    split_target,
 )
-from transformer_lib.training.recipe import difference, read_recipe
-from transformer_lib.training.schedule import make_optimizer
-from transformer_lib.training.translation import fit, prepare
+from transformer_lib.training.schedule import learning_rate, make_optimizer

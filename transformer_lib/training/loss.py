@@ -6,20 +6,13 @@ training step divides it by their number, so that batches of any size can be add
 
 import math
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lib.acceleration import real_positions
 from transformer_lib.data.batches import Batch
-from transformer_lib.data.texts import LabelledBatch, check_labels
-from transformer_lib.model.checks import (
-    check_choice,
-    check_ids,
-    check_integers,
-    check_numbers,
-    check_tensors,
-)
+from transformer_lib.data.texts import LabelledBatch
+from transformer_lib.generation.incremental import at_least_float32
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.transformer import Transformer
 
@@ -37,24 +30,8 @@ def split_target(target: Tensor) -> tuple[Tensor, Tensor]:
             its eos here; what the decoder predicts after it is padding, which the loss
             ignores.
         tgt_out: (batch, tgt_len), all but the first column.
-
-    Raises:
-        ValueError: target has fewer than two columns.
     """
-    check_target(target)
     return target[:, :-1], target[:, 1:]
-
-
-def check_target(target: Tensor) -> None:
-    """Refuse a target with nothing to predict."""
-    check_tensors(target=target)
-    if target.is_floating_point() or target.is_complex():
-        raise TypeError(f"target must hold ids, not {target.dtype}")
-    if target.dim() != 2 or target.size(1) < 2:
-        raise ValueError(
-            "target must be (batch, length) with at least bos and one more token, "
-            f"not of shape {tuple(target.shape)}"
-        )
 
 
 def shift_right(tgt_out: Tensor, bos_id: int) -> Tensor:
@@ -70,8 +47,6 @@ def shift_right(tgt_out: Tensor, bos_id: int) -> Tensor:
     Returns:
         tgt_in: (batch, tgt_len)
     """
-    check_ids(tgt_out)
-    check_integers(bos_id=bos_id)
     tgt_in = tgt_out.roll(1, dims=1)  # the last column comes round to the front
     tgt_in[:, 0] = bos_id
     return tgt_in
@@ -90,55 +65,27 @@ def label_smoothed_loss(
     Args:
         logits: (..., tgt_vocab_size)
         tgt_out: (...), the ids to be predicted.
-        pad_id: the id that the loss ignores.
+        pad_id: the id that the loss ignores, also one that no token has, like -100.
         smoothing: share of probability given away, at least 0 and below 1.
 
     Returns:
         A scalar, in nats.
 
     Raises:
-        ValueError: shapes do not fit, an id has no score, or smoothing is out of range.
-        TypeError: logits are not floating-point numbers, or tgt_out not torch.int64.
+        ValueError: shapes do not fit; `gather` would read a part of the logits.
     """
-    check_loss_input(logits, tgt_out, smoothing)
-    check_integers(pad_id=pad_id)
+    if logits.shape[:-1] != tgt_out.shape:
+        raise ValueError(
+            f"logits {tuple(logits.shape)} do not fit tgt_out {tuple(tgt_out.shape)}"
+        )
+    real = tgt_out != pad_id
     log_probs = at_least_float32(logits).log_softmax(dim=-1)
-    right = log_probs.gather(-1, tgt_out.unsqueeze(-1)).squeeze(-1)  # (...)
+    index = tgt_out.where(real, 0).unsqueeze(-1)  # (..., 1)
+    right = log_probs.gather(-1, index).squeeze(-1)  # (...)
     nats = -(1 - smoothing) * right
     if smoothing:
         nats = nats - smoothing * log_probs.mean(dim=-1)
-    return nats.masked_fill(tgt_out == pad_id, 0.0).sum()
-
-
-def check_loss_input(logits: Tensor, tgt_out: Tensor, smoothing: float) -> None:
-    """Refuse logits of another target, and a share that is none."""
-    check_tensors(logits=logits, tgt_out=tgt_out)
-    check_numbers(smoothing=smoothing)
-    if not 0 <= smoothing < 1:
-        raise ValueError(f"smoothing must be at least 0 and below 1, not {smoothing}")
-    if logits.shape[:-1] != tgt_out.shape:
-        raise ValueError(
-            f"logits of shape {tuple(logits.shape)} do not belong to tgt_out of shape "
-            f"{tuple(tgt_out.shape)}"
-        )
-    if logits.dim() == 0 or 0 in logits.shape:
-        raise ValueError(f"logits of shape {tuple(logits.shape)} hold no scores")
-    if not logits.is_floating_point():
-        raise TypeError(f"logits must be floating-point numbers, not {logits.dtype}")
-    if tgt_out.dtype != torch.int64:
-        raise TypeError(f"tgt_out must hold torch.int64, not {tgt_out.dtype}")
-    if tgt_out.device.type != "meta":
-        lowest, highest = (bound.item() for bound in tgt_out.aminmax())
-        if lowest < 0 or highest >= logits.size(-1):
-            raise ValueError(
-                f"tgt_out holds ids from {lowest} to {highest}, but there are scores "
-                f"of {logits.size(-1)} tokens"
-            )
-
-
-def at_least_float32(x: Tensor) -> Tensor:
-    """Widen what mixed precision made of 16 bits: too few to add up many tokens."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
+    return nats.where(real, 0.0).sum()
 
 
 def smoothing_floor(vocab_size: int, smoothing: float) -> float:
@@ -148,19 +95,9 @@ def smoothing_floor(vocab_size: int, smoothing: float) -> float:
     probabilities still pays for their uncertainty.
 
     Args:
-        vocab_size: number of target tokens, at least 1.
+        vocab_size: number of target tokens.
         smoothing: share of probability given away, at least 0 and below 1.
-
-    Raises:
-        ValueError: a value is out of range.
     """
-    check_integers(vocab_size=vocab_size)
-    check_numbers(smoothing=smoothing)
-    if vocab_size < 1 or not 0 <= smoothing < 1:
-        raise ValueError(
-            "vocab_size must be at least 1 and smoothing at least 0 and below 1, not "
-            f"{vocab_size} and {smoothing}"
-        )
     other = smoothing / vocab_size
     right = 1 - smoothing + other
     floor = -right * math.log(right)
@@ -196,10 +133,14 @@ def label_loss(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tenso
         reduction: "mean" or "sum" over the batch.
 
     Raises:
-        ValueError: sizes differ, or a label has no class; which one.
+        ValueError: a label is negative; PyTorch would pass over one that is -100.
     """
-    check_labels(labels, logits)
-    check_choice("reduction", reduction, ("mean", "sum"))
+    if (labels < 0).any():
+        n_classes = logits.size(-1)
+        raise ValueError(
+            f"label {int(labels.min())} is outside the {n_classes} classes 0 to "
+            f"{n_classes - 1}"
+        )
     return F.cross_entropy(logits, labels, reduction=reduction)
 
 

@@ -10,7 +10,7 @@ of the shipped models are in the folder `configs`.
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,8 +18,6 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from transformer_lib.files import read_json
-from transformer_lib.model.checks import check_kind
 from transformer_lib.model.classifier import Pooling
 from transformer_lib.model.config import TransformerConfig
 
@@ -27,12 +25,13 @@ Tokens = Literal["subwords", "words"]
 Precision = Literal["auto", "float32"]
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what PyTorch's generators take
 
 CONFIGS = Path(__file__).parent / "configs"
 RECIPE = "recipe.json"  # in the folder of a run or of a model
 # True is no integer, "3" no number, and NaN and infinity are none either.
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-OLD_KEYS = {"batches_a_step": "gradient_accumulation"}  # in recipes stored earlier
+FROM_DATA = ("src_vocab_size", "tgt_vocab_size", "pad_id")  # not for [model]
 
 
 @checked_dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -61,16 +60,13 @@ class DataRecipe:
 
     def __post_init__(self) -> None:
         """Refuse no sentences, and sentences from two places."""
-        files = [name for name in (self.source, self.target) if name]
-        if not self.corpus and len(files) < 2:
+        if bool(self.corpus) == bool(self.source) or bool(self.source) != bool(
+            self.target
+        ):
             raise ValueError(
-                "corpus is missing: name one, or give both source and target, two "
-                "text files"
-            )
-        if self.corpus and files:
-            raise ValueError(
-                f"corpus {self.corpus!r} and the file {files[0]!r} are two sources of "
-                "sentences; give one"
+                "name a corpus, or give source and target, two text files; not "
+                f"corpus {self.corpus!r}, source {self.source!r} and target "
+                f"{self.target!r}"
             )
 
 
@@ -104,7 +100,7 @@ class TrainingRecipe:
     max_norm: Positive = 1.0
     save_every: Count = 1000
     average: Count = 1
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     precision: Precision = "auto"
 
     def __post_init__(self) -> None:
@@ -142,8 +138,13 @@ class ClassifierTraining:
     rate: Positive = 0.001
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
     pooling: Pooling = "max"
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     precision: Precision = "float32"
+
+
+_ModelRecipe = checked_dataclass(
+    TransformerConfig, frozen=True, kw_only=True, config=STRICT
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,12 +168,13 @@ class Recipe:
         )
 
 
-def read_recipe(name: str | Path) -> Recipe:
+def read_recipe(name: str | Path, **data: Any) -> Recipe:
     """Read a recipe.
 
     Args:
         name: of a file in the folder `configs`, without ".toml"; or the path of any
             other file, with it.
+        data: what takes the place of values in its table [data].
 
     Raises:
         FileNotFoundError: there is no such recipe; the message lists those there are.
@@ -183,7 +185,8 @@ def read_recipe(name: str | Path) -> Recipe:
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in CONFIGS.glob("*.toml")))
         raise FileNotFoundError(f"there is no recipe {name}; the shipped ones: {known}")
-    return _parse(path, tomllib.loads)
+    tables = _parse(path, tomllib.loads)
+    return make_recipe({**tables, "data": {**tables.get("data", {}), **data}}, path)
 
 
 def read_stored_recipe(folder: str | Path) -> Recipe:
@@ -193,7 +196,21 @@ def read_stored_recipe(folder: str | Path) -> Recipe:
         FileNotFoundError: there is none.
         ValueError: it is damaged, or something in it is wrong.
     """
-    return _parse(Path(folder) / RECIPE, json.loads)
+    path = Path(folder) / RECIPE
+    return make_recipe(_parse(path, json.loads), path)
+
+
+def _parse(path: Path, loads: Callable[[str], Any]) -> dict[str, Any]:
+    """Read tables of a file."""
+    try:
+        tables = loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: {error}") from None
+    if not isinstance(tables, dict) or not all(
+        isinstance(table, dict) for table in tables.values()
+    ):
+        raise ValueError(f"{path}: a recipe holds tables and nothing else")
+    return tables
 
 
 def recipe_text(recipe: Recipe) -> str:
@@ -201,7 +218,9 @@ def recipe_text(recipe: Recipe) -> str:
     return json.dumps(asdict(recipe), indent=1) + "\n"
 
 
-def make_recipe(tables: dict[str, dict[str, Any]], source: str = "recipe") -> Recipe:
+def make_recipe(
+    tables: dict[str, dict[str, Any]], source: str | Path = "recipe"
+) -> Recipe:
     """Check the three tables of a recipe and put them together.
 
     Args:
@@ -212,24 +231,19 @@ def make_recipe(tables: dict[str, dict[str, Any]], source: str = "recipe") -> Re
         ValueError: a table or key is unknown or missing, or a value has the wrong type
             or is out of range.
     """
-    check_kind(Mapping, tables=tables)
     known = [entry.name for entry in fields(Recipe)]
-    for name, table in tables.items():
-        if name not in known:
-            raise ValueError(
-                f"{source}: unknown table [{name}]; expected {', '.join(known)}"
-            )
-        if not isinstance(table, dict):
-            raise ValueError(f"{source}: {name} must be a table, not {table!r}")
-    training = dict(tables.get("training", {}))
-    for old, new in OLD_KEYS.items():
-        if old in training and new not in training:
-            training[new] = training.pop(old)
+    if unknown := [name for name in tables if name not in known]:
+        raise ValueError(
+            f"{source}: unknown table {unknown}; expected {', '.join(known)}"
+        )
+    data, model, training = (
+        tables.get(name, {}) for name in ("data", "model", "training")
+    )
     kind = ClassifierTraining if "task" in training else TrainingRecipe
     recipe = Recipe(
-        data=_check(DataRecipe, tables.get("data", {}), f"{source}: [data]"),
+        data=_check(DataRecipe, data, f"{source}: [data]"),
         training=_check(kind, training, f"{source}: [training]"),
-        model=tables.get("model", {}),
+        model=model,
     )
     _check_model(recipe, f"{source}: [model]")
     return recipe
@@ -246,27 +260,12 @@ def difference(first: Recipe, second: Recipe) -> str | None:
     return None
 
 
-def _parse(path: Path, loads: Any) -> Recipe:
-    try:
-        tables = read_json(path, loads)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    return make_recipe(tables, str(path))
-
-
-_CheckedConfig = checked_dataclass(
-    TransformerConfig, frozen=True, kw_only=True, config=STRICT
-)
-
-
 def _check_model(recipe: Recipe, where: str) -> None:
-    """Refuse a model that can't work with the vocabulary that the recipe asks for."""
-    sizes = ["src_vocab_size", "tgt_vocab_size"]
-    for name in [*sizes, "pad_id"]:
-        if name in recipe.model:
-            raise ValueError(f"{where} {name} follows from the data and can't be set")
-    vocabulary = dict.fromkeys(sizes, recipe.data.vocab_size)
-    config = _check(_CheckedConfig, {**vocabulary, **recipe.model}, where)
+    """Refuse a model that can't work with the data that the recipe asks for."""
+    if given := [name for name in FROM_DATA if name in recipe.model]:
+        raise ValueError(f"{where} {given[0]} follows from the data and can't be set")
+    sizes = dict.fromkeys(FROM_DATA[:2], recipe.data.vocab_size)
+    config = _check(_ModelRecipe, {**sizes, **recipe.model}, where)
     if isinstance(recipe.training, TrainingRecipe) and config.n_decoder_layers < 1:
         raise ValueError(
             f"{where} n_decoder_layers = {config.n_decoder_layers}: a translator needs "
@@ -284,8 +283,8 @@ def _check(kind: type, values: dict[str, Any], where: str) -> Any:
     try:
         return kind(**values)
     except ValidationError as error:
-        wrong = [_describe(each, kind) for each in error.errors()]
-    raise ValueError("; ".join(f"{where} {each}" for each in wrong))
+        wrong = [f"{where} {_describe(each, kind)}" for each in error.errors()]
+    raise ValueError("; ".join(wrong))
 
 
 def _describe(error: Any, kind: type) -> str:
@@ -296,7 +295,6 @@ def _describe(error: Any, kind: type) -> str:
         return f"{key} = {error['input']!r} is unknown; expected one of {known}"
     if error["type"] == "missing":
         return f"{key} is missing"
-    if not key and "ctx" in error:  # from a check of several values together
-        return str(error["ctx"]["error"])
-    expected = message[:1].lower() + message[1:]
-    return f"{key} = {error['input']!r}: {expected}"
+    if not key:  # from a check of several values together
+        return message.removeprefix("Value error, ")
+    return f"{key} = {error['input']!r}: {message[:1].lower()}{message[1:]}"

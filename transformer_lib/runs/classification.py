@@ -1,9 +1,7 @@
 """A classifier made from a recipe: its data, its model, its training."""
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
-from operator import mul
 from pathlib import Path
 
 import torch
@@ -19,11 +17,10 @@ from transformer_lib.evaluation.accuracy import accuracy
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained.classifier import Classifier
-from transformer_lib.training.interruption import alone_in
+from transformer_lib.runs.recipe import ClassifierTraining, Recipe
+from transformer_lib.runs.run import Job, run_job
 from transformer_lib.training.loop import Trainer
 from transformer_lib.training.loss import text_loss
-from transformer_lib.training.recipe import ClassifierTraining, Recipe
-from transformer_lib.training.run import Job, claim, is_first_process, run_job
 
 
 @dataclass(frozen=True)
@@ -82,17 +79,21 @@ def make_optimizer(model: nn.Module, training: ClassifierTraining) -> AdamW:
     )
 
 
+def make_steps(
+    model: EncoderClassifier, rows: LabelledRows, training: ClassifierTraining
+) -> TextSteps:
+    """Return what each step learns from, the same every time."""
+    pad_id = model.config.pad_id
+    return TextSteps(rows, training.batch_size, training.seed, pad_id=pad_id)
+
+
 def train(
-    recipe: Recipe,
-    data: LabelledData,
-    folder: str | Path,
-    resume: bool = False,
-    progress: bool = False,
+    recipe: Recipe, data: LabelledData, folder: str | Path, progress: bool = False
 ) -> Classifier:
     """Train a classifier as `translation.train` trains a translator."""
-    folder, training = Path(folder), recipe.training
+    training, rows = recipe.training, data.rows["train"]
     model = new_model(recipe, data)
-    steps = _make_steps(model, data.rows["train"], training)
+    steps = make_steps(model, rows, training)
 
     def measure(model: EncoderClassifier) -> dict[str, float]:
         found = accuracy(model, data.rows["valid"])
@@ -100,8 +101,9 @@ def train(
 
     job = Job(
         recipe=recipe,
+        rows=rows,
         model=model,
-        make_optimizer=lambda model: make_optimizer(model, training),
+        optimizer=make_optimizer(model, training),
         loss=text_loss,
         rate=lambda step: training.rate,
         measure=measure,
@@ -109,13 +111,9 @@ def train(
         n_steps=training.epochs * steps.per_epoch,
         save_every=steps.per_epoch,
     )
-    with alone_in(folder) if is_first_process() else nullcontext():
-        if is_first_process():
-            claim(folder, recipe, data.tokenizer, resume=resume)
-        run_job(job, folder, progress)
-        classifier = Classifier(model.cpu().eval(), data.tokenizer, data.corpus.classes)
-        if is_first_process():
-            classifier.save(folder)
+    run_job(job, folder, progress)
+    classifier = Classifier(model.eval(), data.tokenizer, data.corpus.classes)
+    classifier.save(folder)
     return classifier
 
 
@@ -126,33 +124,21 @@ def train_epoch(
     training: ClassifierTraining,
     epoch: int,
 ) -> float:
-    """Learn from every text once; return the mean loss, in nats per text.
+    """Learn from every text once, as a run does; return the mean loss, in nats per text.
 
-    Order and dropout follow from the seed and the number of the epoch alone, and the
-    random generators are left as they were found.
+    Order and dropout follow from the seed and the number of the epoch, from 0.
     """
-    steps = _make_steps(model, rows, training)
-    stream = islice(steps.starting_at(epoch * steps.per_epoch + 1), steps.per_epoch)
-    device = model.head.weight.device
-    batches = [batch.to(device) for [batch] in stream]
-    with torch.random.fork_rng():
-        torch.manual_seed(training.seed * 1_000_003 + epoch)
-        losses = list(Trainer(model, optimizer, text_loss).run([b] for b in batches))
-    sizes = (batch.n_targets for batch in batches)
-    return sum(map(mul, losses, sizes)) / len(rows)
-
-
-def _make_steps(
-    model: EncoderClassifier, rows: LabelledRows, training: ClassifierTraining
-) -> TextSteps:
-    pad_id = model.config.pad_id
-    return TextSteps(rows, training.batch_size, training.seed, pad_id=pad_id)
+    steps = make_steps(model, rows, training)
+    first = epoch * steps.per_epoch
+    batches = list(islice(steps.starting_at(first + 1), steps.per_epoch))
+    trainer = Trainer(model, optimizer, text_loss, seed=training.seed, n_steps=first)
+    losses = zip(trainer.run(batches), batches, strict=True)
+    return sum(nats * batch.n_targets for nats, [batch] in losses) / len(rows)
 
 
 def describe(classifier: Classifier, data: LabelledData) -> str:
     """Measure a classifier on validation and test, and put it into lines of text."""
-    model = classifier.model
-    lines = [f"{count_parameters(model):,} parameters"]
+    lines = [f"{count_parameters(classifier.model):,} parameters"]
     if data.n_truncated:
         n_texts = sum(map(len, data.rows.values()))
         lines.append(
@@ -160,6 +146,6 @@ def describe(classifier: Classifier, data: LabelledData) -> str:
             "were truncated"
         )
     for part in ("valid", "test"):
-        found = accuracy(model, data.rows[part])
+        found = accuracy(classifier.model, data.rows[part])
         lines.append(f"{part}: {found}, {found.nats:.3f} nats per text")
     return "\n".join(lines) + "\n"

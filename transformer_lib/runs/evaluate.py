@@ -11,7 +11,7 @@ from transformer_lib.data.corpora import ParallelCorpus
 from transformer_lib.evaluation.scores import bleu, chrf, exact_match, nats_per_token
 from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained.translator import Translator, find
-from transformer_lib.training.recipe import Recipe, read_stored_recipe
+from transformer_lib.runs.recipe import Recipe, read_stored_recipe
 
 SEARCHES = (1, 4)  # numbers of beams
 

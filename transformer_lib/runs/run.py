@@ -1,0 +1,255 @@
+"""The life of a training run in a folder, of a translator or a classifier.
+
+recipe.json         what decides the run; another recipe can't resume it
+metrics.jsonl       one line per step, and one per look at the validation data
+checkpoints/        the newest states; see `checkpoint`
+.lock               held by the process that works on the run
+
+A run that was killed resumes after its last checkpoint; one that Ctrl-C or SIGTERM
+stopped saves its state first, and resumes from there. On a CPU, with as many
+threads, it ends with the same weights, bit for bit, as a run that was left alone.
+"""
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from tqdm.auto import tqdm
+
+from transformer_lib.acceleration import for_training
+from transformer_lib.data.steps import BatchStream
+from transformer_lib.files import naming, remove_leftovers, write_text
+from transformer_lib.model.state_dict import average_tensors
+from transformer_lib.runs.checkpoint import (
+    checkpoint_name,
+    checkpoint_step,
+    keep_only,
+    list_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
+from transformer_lib.runs.interruption import Interrupted, alone_in, noted_signals
+from transformer_lib.runs.recipe import (
+    RECIPE,
+    Precision,
+    Recipe,
+    difference,
+    read_stored_recipe,
+    recipe_text,
+)
+from transformer_lib.training.loop import Loss, Trainer
+
+LOG = "metrics.jsonl"
+CHECKPOINTS = "checkpoints"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a run has to do: all in which translators and classifiers differ.
+
+    Attributes:
+        recipe: the run's.
+        rows: ids of the training data; other data can't resume the run.
+        model: trained in place; ends with the mean of the last checkpoints' weights.
+        optimizer: of the model's parameters.
+        loss: given the model and a batch, adds up the loss of the batch's targets.
+        rate: the learning rate of each step, counted from 1.
+        measure: given the model, returns what is logged before each checkpoint.
+        steps: the batches of each step.
+        n_steps: number of steps.
+        save_every: steps between two checkpoints; divides n_steps.
+        average: last checkpoints whose weights are averaged in the end.
+        max_norm: a longer gradient is clipped to this norm.
+    """
+
+    recipe: Recipe
+    rows: Any
+    model: nn.Module
+    optimizer: Optimizer
+    loss: Loss
+    rate: Callable[[int], float]
+    measure: Callable[[Any], dict[str, float]]
+    steps: BatchStream
+    n_steps: int
+    save_every: int
+    average: int = 1
+    max_norm: float = math.inf
+
+
+def require_new(folder: Path) -> None:
+    """Refuse a folder with a run in it.
+
+    Raises:
+        FileExistsError: there is one.
+    """
+    if (folder / RECIPE).exists():
+        raise FileExistsError(f"{folder} holds a run already; --resume resumes it")
+
+
+def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
+    """Train a model, resuming the run in the folder if there is one.
+
+    Args:
+        job: what is to be done.
+        folder: of the run; made if it is missing.
+        progress: show a progress bar.
+
+    Raises:
+        ValueError: the folder holds a run with another recipe or other data, or a
+            damaged one, or the training diverged.
+        BlockingIOError: another process works on the run.
+        OSError: the disk is full, for example. What was saved before is still there.
+        Interrupted: Ctrl-C or SIGTERM stopped the run; the state is saved.
+    """
+    folder = Path(folder)
+    with alone_in(folder):
+        _claim(folder, job.recipe)
+        _train(job, folder, progress)
+        last = _planned(folder, job)
+        states = [load_checkpoint(path)["model"] for path in last]
+    job.model.cpu().load_state_dict(average_tensors(states))
+
+
+def _claim(folder: Path, recipe: Recipe) -> None:
+    """Note the recipe in a new folder; refuse another one in an old folder."""
+    remove_leftovers(folder)
+    if not (folder / RECIPE).exists():
+        write_text(folder / RECIPE, recipe_text(recipe))
+    elif what := difference(read_stored_recipe(folder), recipe):
+        raise ValueError(f"the run in {folder} was started with another recipe: {what}")
+
+
+def _train(job: Job, folder: Path, progress: bool) -> None:
+    """Take the steps that are missing."""
+    device, dtype = choose_device(job.recipe.training.precision)
+    model = for_training(job.model.to(device), dtype)
+
+    def loss(model: nn.Module, batch: Any) -> Tensor:
+        with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+            return job.loss(model, batch.to(device))
+
+    seed, checkpoints = job.recipe.training.seed, folder / CHECKPOINTS
+    trainer = Trainer(model, job.optimizer, loss, job.rate, job.max_norm, seed)
+    digest = hashlib.sha256(json.dumps(job.rows).encode()).hexdigest()
+    if saved := list_checkpoints(checkpoints):
+        _resume(trainer, saved[-1], digest)
+    log = Log(folder, after=trainer.n_steps)
+    steps = job.steps.starting_at(trainer.n_steps + 1)
+    losses = tqdm(
+        trainer.run(islice(steps, job.n_steps - trainer.n_steps)),
+        initial=trainer.n_steps,
+        total=job.n_steps,
+        disable=not progress,
+    )
+    with noted_signals() as signals:
+        for nats in losses:
+            step = trainer.n_steps
+            is_planned = step % job.save_every == 0
+            log.write(step, train_nats=nats, rate=job.rate(step))
+            if is_planned:  # the line comes first: a run that resumes here has it
+                log.write(step, **job.measure(model))
+            if is_planned or signals:
+                state = {
+                    "step": step,
+                    "data": digest,
+                    "model": model.state_dict(),
+                    "optimizer": job.optimizer.state_dict(),
+                }
+                save_checkpoint(checkpoints / checkpoint_name(step), state)
+            if is_planned:
+                keep_only(checkpoints, _planned(folder, job))
+            if signals:
+                raise Interrupted(signals[0], step, folder)
+
+
+def _resume(trainer: Trainer, path: Path, digest: str) -> None:
+    """Let a trainer continue from a checkpoint of the same data."""
+    state = load_checkpoint(path)
+    try:
+        if state["data"] != digest:
+            raise ValueError("the run was started with other training data")
+        trainer.model.load_state_dict(state["model"])
+        trainer.optimizer.load_state_dict(state["optimizer"])
+        trainer.n_steps = state["step"]
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        why = " ".join(str(error).split())
+        raise ValueError(f"{path} does not fit this run: {why}") from None
+
+
+def _planned(folder: Path, job: Job) -> list[Path]:
+    """Return the checkpoints that the mean is taken of, none of an interruption."""
+    return [
+        path
+        for path in list_checkpoints(folder / CHECKPOINTS)
+        if checkpoint_step(path) % job.save_every == 0
+    ][-job.average :]
+
+
+def choose_device(wanted: Precision) -> tuple[torch.device, torch.dtype]:
+    """Return the fastest device, and the type in which it multiplies matrices.
+
+    Weights, their gradients and Adam's averages are in float32 in any case; mixed
+    precision computes matrix products in bfloat16 where the hardware is made for it.
+
+    Args:
+        wanted: "float32" for no mixing.
+    """
+    if torch.cuda.is_available():
+        name, able = "cuda", torch.cuda.get_device_capability() >= (8, 0)
+    elif torch.backends.mps.is_available():
+        name, able = "mps", False
+    else:
+        # A PyTorch that cannot tell has no such function.
+        features = getattr(torch.cpu, "get_capabilities", dict)()
+        name = "cpu"
+        able = any(features.get(each) for each in ("avx512_bf16", "amx_bf16"))
+    mixed = able and wanted == "auto"
+    return torch.device(name), torch.bfloat16 if mixed else torch.float32
+
+
+class Log:
+    """The lines of `metrics.jsonl`.
+
+    Args:
+        folder: of the run.
+        after: the step that the run resumes from; later lines are dropped.
+    """
+
+    def __init__(self, folder: Path, after: int) -> None:
+        self.path, self.begun = folder / LOG, time.perf_counter()
+        if self.path.exists():
+            kept = [line for line in read_log(folder) if line["step"] <= after]
+            write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
+
+    def write(self, step: int, **values: float) -> None:
+        """Add a line with the number of the step and the seconds since the start."""
+        seconds = round(time.perf_counter() - self.begun, 3)
+        line = json.dumps({"step": step, **values, "seconds": seconds})
+        with naming(self.path), self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+def read_log(folder: str | Path) -> list[dict[str, float]]:
+    """Return the lines of a run's log, without a last line that was not finished.
+
+    Raises:
+        ValueError: a line was not written by a run; the message has its number.
+    """
+    path = Path(folder) / LOG
+    entries = []
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+        try:
+            entries.append(json.loads(line))
+            math.isfinite(entries[-1]["step"])
+        except (ValueError, TypeError, KeyError):
+            raise ValueError(f"{path}, line {number} is damaged: {line[:40]!r}") from None
+    return entries
