@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 import transformer_lib as tl
 from transformer_lib.evaluation.scores import bleu, chrf, exact_match
 from transformer_lib.model.checks import check_integers
-from transformer_lib.runs.recipe import Recipe, make_recipe
-from transformer_lib.training.loop import train_step
-from transformer_lib.training.schedule import learning_rate
 
 
 @pytest.fixture(scope="module")
@@ -123,12 +120,6 @@ def test_a_batch_of_any_rows(rows, pad_id) -> None:
 
 
 @fast
-@given(tensors(), tensors(), numbers, numbers)
-def test_a_loss(logits, targets, pad_id, smoothing) -> None:
-    attempt(tl.label_smoothed_loss, logits, targets, pad_id, smoothing)
-
-
-@fast
 @given(texts)
 def test_any_text_is_encoded_or_refused(translator, text) -> None:
     tokenizer = translator.tokenizer
@@ -151,36 +142,6 @@ def test_scores_of_any_texts(hypotheses, references) -> None:
         found = attempt(score, hypotheses, references, n_bootstrap=0)
         assert found is None or 0 <= found.value <= 100.001
     attempt(exact_match, hypotheses, references)
-
-
-@fast
-@given(numbers, numbers, numbers, numbers)
-def test_a_learning_rate(step, d_model, warmup, scale) -> None:
-    rate = attempt(learning_rate, step, d_model, warmup, scale)
-    assert rate is None or (math.isfinite(rate) and rate >= 0)
-
-
-DATA = ["corpus", "tokens", "max_len", "source"]
-TRAINING = ["steps", "warmup", "save_every", "average", "max_norm", "rate_scale",
-            "smoothing", "seed", "precision", "batch_tokens", "task",
-            "epochs"]  # fmt: skip
-
-
-@fast
-@given(
-    st.dictionaries(st.sampled_from(TRAINING), numbers, max_size=3),
-    st.dictionaries(st.sampled_from([*CONFIG, "x"]), numbers, max_size=3),
-    st.dictionaries(
-        st.sampled_from(["corpus", "tokens", "max_len", "source"]), numbers
-    ),
-)
-def test_a_recipe(training, model, data) -> None:
-    found = attempt(
-        make_recipe,
-        {"data": {"corpus": "grammar", **data}, "model": model,
-         "training": {"steps": 4, "save_every": 2, **training}},
-    )  # fmt: skip
-    assert found is None or isinstance(found, Recipe)
 
 
 # --- cases that once went wrong ---------------------------------------------------
@@ -210,12 +171,6 @@ def test_a_search_keeps_to_numbers(small) -> None:
         tl.beam_search(small, src, config, True)
     with pytest.raises(TypeError, match=r"bos_id must be an integer, not 1\.5"):
         tl.GenerationConfig(bos_id=1.5, eos_id=2, max_len=4)
-
-
-def test_a_step_goes_down(translator) -> None:
-    for wrong in -1, 0, math.nan:
-        with pytest.raises(ValueError, match="max_norm must be above 0, not "):
-            train_step(translator.model, None, None, [object()], wrong)
 
 
 def test_broken_weights_are_named(translator, tmp_path) -> None:

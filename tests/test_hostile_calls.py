@@ -39,7 +39,6 @@ from transformer_lib.generation.sampling import keep_top_k, keep_top_p
 from transformer_lib.interpret import head_types, interventions, recording
 from transformer_lib.model.embeddings import sinusoids
 from transformer_lib.model.state_dict import average_tensors, load_weights
-from transformer_lib.training import loop, loss, recipe, schedule
 
 pytestmark = pytest.mark.slow  # as a whole
 
@@ -105,15 +104,6 @@ def decoded(
     decoder.select(sentences)
     decoder.truncate(length)
     return logits
-
-
-def step(max_norm: Any) -> float:
-    layer = torch.nn.Linear(2, 1)
-    batch = texts.LabelledBatch(SRC, torch.tensor([0]))
-    adam = schedule.make_optimizer(layer)
-    return loop.train_step(
-        layer, adam, lambda model, batch: model(torch.ones(2)).sum(), [batch], max_norm
-    )
 
 
 def named(weights: Any) -> Any:
@@ -199,18 +189,6 @@ CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
                           {"n_classes": 2, "pooling": "max"}),
     "average_tensors": (average_tensors, {"states": [{"a": torch.ones(2)}]}),
     "load_weights": (named, {"weights": {"weight": torch.ones(2, 2)}}),
-    # training
-    "split_target": (loss.split_target, {"target": SRC}),
-    "shift_right": (loss.shift_right, {"tgt_out": SRC, "bos_id": 1}),
-    "label_smoothed_loss": (tl.label_smoothed_loss,
-                            {"logits": torch.ones(1, 3, 12), "tgt_out": SRC,
-                             "pad_id": 0, "smoothing": 0.1}),
-    "smoothing_floor": (loss.smoothing_floor, {"vocab_size": 3, "smoothing": 0.1}),
-    "label_loss": (loss.label_loss, {"logits": torch.ones(1, 3),
-                                     "labels": torch.tensor([1]),
-                                     "reduction": "mean"}),
-    "train_step": (step, {"max_norm": 1.0}),
-    "make_recipe": (recipe.make_recipe, {"tables": {"data": {"corpus": "grammar"}}}),
     # generation
     "SamplingConfig": (drawn, {"logits": torch.ones(1, 4), "temperature": 1.0,
                                "top_k": 2, "top_p": 0.9}),
@@ -400,21 +378,6 @@ def test_a_table_that_no_computer_holds_is_refused() -> None:
         tl.MultiHeadAttention(10**9, 1)
     with pytest.raises(ValueError, match="n must be at most 200,000, not 1000"):
         grammar.generate(10**12, 0)
-
-
-def test_a_loss_of_nan_stops_training_where_the_gradient_is_finite() -> None:
-    layer = torch.nn.Linear(2, 1)
-    before = layer.weight.clone()
-    batch = texts.LabelledBatch(SRC, torch.tensor([0]))
-
-    def broken(model: Any, batch: Any) -> torch.Tensor:
-        return model(torch.ones(2)).sum() + math.nan
-
-    with pytest.raises(ValueError, match="step 1: .* at a loss of nan; training diver"):
-        loop.train_step(layer, schedule.make_optimizer(layer), broken, [batch])
-    assert torch.equal(layer.weight, before)
-    with pytest.raises(ValueError, match=r"rate must be from 0\.0 to .*, not nan"):
-        schedule.set_learning_rate(schedule.make_optimizer(layer), math.nan)
 
 
 def test_broken_weights_give_no_score() -> None:

@@ -76,6 +76,8 @@ def test_what_a_recipe_says_reaches_the_model() -> None:
         (changed("training", max_norm=0.0), "max_norm = 0.0: .* greater than 0"),
         (changed("training", rate_scale=float("nan")), "rate_scale = nan: .* finite"),
         (changed("training", precision="half"), "precision = 'half': .* 'auto' or 'f"),
+        (changed("model", n_heads=0), r"\[model\] n_heads = 0: .* greater than or equ"),
+        (changed("model", dropout=1.5), r"\[model\] dropout = 1.5: .* less than 1"),
         (changed("model", n_heads=3), "n_heads 3 does not divide d_model 64"),
         # at odds with each other
         (changed("training", save_every=30), "save_every 30 does not divide steps 100"),

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-import lightning
 import pytest
 import torch
 from reference import EXACT
@@ -315,32 +314,6 @@ def test_decoding_under_autocast_is_the_full_pass_under_autocast(
         assert greedy_decode(model, SRC, make_config(5))
     assert expected.dtype == dtype
     torch.testing.assert_close(found, expected.float(), rtol=0.05, atol=0.05)
-
-
-@pytest.mark.parametrize("precision", ["bf16-mixed", "16-mixed"])
-@pytest.mark.filterwarnings("ignore")
-def test_a_validation_step_of_lightning_can_decode(precision, tmp_path) -> None:
-    class Translation(lightning.LightningModule):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model, self.found = small_model().float(), None
-
-        def validation_step(self, src: Tensor) -> None:
-            assert torch.is_autocast_enabled("cpu")
-            self.found = beam_search(self.model, src, make_config(5), 2)
-
-    module = Translation()
-    lightning.Trainer(
-        accelerator="cpu",
-        precision=precision,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        default_root_dir=tmp_path,
-    ).validate(module, torch.utils.data.DataLoader([SRC], batch_size=None))
-    assert len(module.found) == len(SRC)
-    assert all(n_best[0].ids for n_best in module.found)
 
 
 def test_a_model_made_on_the_meta_device_is_whole_once_its_weights_are_loaded() -> None:

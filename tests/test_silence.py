@@ -8,11 +8,18 @@ expression found in its message, and the function does it. Build what the call n
 inside the function, small, and assert nothing: the row fails if nothing is raised.
 """
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+
 import pytest
 import torch
+from small_run import small_fit, small_pairs
 
 import transformer_lib as tl
 from transformer_lib.model.embeddings import sinusoids
+from transformer_lib.runs.recipe import make_recipe
+from transformer_lib.training import label_loss, train_step
 
 ROWS = []
 
@@ -124,6 +131,62 @@ row("pooling: one mask value for every position", ValueError, r"not .*\(2, 1\)",
     lambda: pool(torch.ones(2, 1, **BOOL)))  # fmt: skip
 row("pooling: one sentence's mask for a batch", ValueError, r"not .*\(1, 3\)",
     lambda: pool(torch.ones(1, 3, **BOOL)))  # fmt: skip
+
+
+# --- training -------------------------------------------------------------------------
+
+
+def one_step(max_norm):
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    batch = SimpleNamespace(n_targets=1)
+    loss = lambda model, batch: model(torch.ones(2)).sum()  # noqa: E731
+    train_step(model, optimizer, loss, [batch], max_norm)
+
+
+def rotated_targets():
+    with TemporaryDirectory() as folder:
+        small_fit(Path(folder), steps=2, save_every=1, average=1)
+        sources, targets = zip(*small_pairs(), strict=True)
+        pairs = [*zip(sources, [*targets[1:], targets[0]], strict=True)]
+        small_fit(Path(folder), pairs, steps=2, save_every=1, average=1)
+
+
+row(
+    "loss: targets shorter than the logits, of which a part would be read",
+    ValueError,
+    r"logits \(2, 4, 5\) do not fit tgt_out \(2, 3\)",
+    lambda: tl.label_smoothed_loss(
+        torch.zeros(2, 4, 5), torch.ones(2, 3, dtype=torch.long), 0, 0.0
+    ),
+)
+row(
+    "loss: the label -100, which PyTorch passes over",
+    ValueError,
+    "label -100 is outside the 2 classes",
+    lambda: label_loss(torch.zeros(2, 2), torch.tensor([1, -100])),
+)
+for wrong in (0.0, -1.0):  # 0 means no clipping elsewhere
+    row(
+        f"step: a norm of {wrong}, which leaves nothing good of the gradient",
+        ValueError,
+        "max_norm must be above 0",
+        lambda wrong=wrong: one_step(wrong),
+    )
+row(
+    "run: resumed with targets that belong to other sources",
+    ValueError,
+    "started with other training data",
+    rotated_targets,
+)
+row(
+    "recipe: batches of no tokens",
+    ValueError,
+    "batch_tokens = 0",
+    lambda: make_recipe(
+        {"data": {"corpus": "a"}, "training": {"steps": 1, "batch_tokens": 0}}
+    ),
+)
 
 
 @pytest.mark.parametrize(("do", "error", "match"), ROWS)

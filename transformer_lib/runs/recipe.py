@@ -24,7 +24,9 @@ from transformer_lib.model.config import TransformerConfig
 Tokens = Literal["subwords", "words"]
 Precision = Literal["auto", "float32"]
 Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what PyTorch's generators take
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -96,7 +98,7 @@ class TrainingRecipe:
     gradient_accumulation: Count = 1
     warmup: Count = 4000
     rate_scale: Positive = 1.0
-    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    smoothing: Share = 0.1
     max_norm: Positive = 1.0
     save_every: Count = 1000
     average: Count = 1
@@ -142,7 +144,22 @@ class ClassifierTraining:
     precision: Precision = "float32"
 
 
-_ModelRecipe = checked_dataclass(
+@checked_dataclass(frozen=True, kw_only=True, config={**STRICT, "extra": "ignore"})
+class ModelBounds:
+    """Ranges of sizes and rates; the rest of [model] is as TransformerConfig has it."""
+
+    d_model: Count = 1
+    n_heads: Count = 1
+    d_ff: Count = 1
+    max_len: Count = 1
+    n_encoder_layers: Natural = 1
+    n_decoder_layers: Natural = 1
+    dropout: Share = 0.0
+    attention_dropout: Share = 0.0
+    activation_dropout: Share = 0.0
+
+
+ModelRecipe = checked_dataclass(
     TransformerConfig, frozen=True, kw_only=True, config=STRICT
 )
 
@@ -265,7 +282,8 @@ def _check_model(recipe: Recipe, where: str) -> None:
     if given := [name for name in FROM_DATA if name in recipe.model]:
         raise ValueError(f"{where} {given[0]} follows from the data and can't be set")
     sizes = dict.fromkeys(FROM_DATA[:2], recipe.data.vocab_size)
-    config = _check(_ModelRecipe, {**sizes, **recipe.model}, where)
+    _check(ModelBounds, recipe.model, where)
+    config = _check(ModelRecipe, {**sizes, **recipe.model}, where)
     if isinstance(recipe.training, TrainingRecipe) and config.n_decoder_layers < 1:
         raise ValueError(
             f"{where} n_decoder_layers = {config.n_decoder_layers}: a translator needs "
