@@ -4,14 +4,14 @@ from transformer_book.diagrams.canvas import Canvas
 
 WORDS = ("<bos>", "dull", "film", "<eos>", "<pad>")
 HIDDEN = ((0, 1), (-3, 2), (1, 0), (-2, 1), (4, 6))
+POOLED = {"mean": (-1, 1), "maximum": (1, 2), "first": (0, 1), "last": (-2, 1)}
 
 
 def pipeline_diagram() -> Canvas:
     """From words to two logits: embed, encode, pool, score."""
     canvas = Canvas(520, 424)
-    xs = [66 + 86 * i for i in range(5)]
-    for x, word in zip(xs, WORDS, strict=True):
-        real = word != "<pad>"
+    for i, word in enumerate(WORDS):
+        x, real = 66 + 86 * i, word != "<pad>"
         canvas.text(x, 410, word, "source", bold=True, lit=real)
         canvas.arrow((x, 398), (x, 378), role="source", lit=real)
         canvas.arrow((x, 330), (x, 304), role="memory", lit=real)
@@ -35,17 +35,13 @@ def pipeline_diagram() -> Canvas:
 def pooling_diagram() -> Canvas:
     """Five positions with two features each, and what four poolings make of them."""
     canvas = Canvas(520, 260)
+    style = {"role": "memory", "cell": (52, 34), "size": 15}
     shades = [[0.12, 0.12]] * 4 + [[0.0, 0.0]]
-    canvas.grid(92, 60, HIDDEN, "memory", cell=(52, 34), shades=shades, rows=WORDS,
-                size=15)  # fmt: skip
+    canvas.grid(92, 60, HIDDEN, shades=shades, rows=WORDS, **style)
+    canvas.grid(372, 60, [*POOLED.values()], shades=0.4, rows=POOLED, **style)
     canvas.text(144, 34, "after the encoder", bold=True)
-    canvas.arrow((206, 145), (270, 145), role="memory", width=2.4)
-    pooled = {
-        "mean": (-1, 1), "maximum": (1, 2), "first": (0, 1), "last": (-2, 1),
-    }  # fmt: skip
     canvas.text(424, 34, "pooled", bold=True)
-    canvas.grid(372, 60, [*pooled.values()], "memory", cell=(52, 34), rows=pooled,
-                shades=[[0.4, 0.4]] * 4, size=15)  # fmt: skip
+    canvas.arrow((206, 145), (270, 145), role="memory", width=2.4)
     canvas.text(300, 226, "<pad> takes no part", anchor="start", italic=True)
     canvas.arrow((292, 226), (206, 226), dashed=True)
     return canvas

@@ -1,7 +1,5 @@
 """Diagrams of the decoder: shifting right, cross-attention, the layer, the stack."""
 
-from collections.abc import Callable, Sequence
-
 from transformer_book.diagrams.canvas import Canvas
 
 SOURCE = ["im", "schnee", "spielt", "ein", "hund"]
@@ -14,109 +12,109 @@ DOG = (0.01, 0.00, 0.04, 0.09, 0.87)
 def shifting_right() -> Canvas:
     """Draw what each step reads above what it predicts, one position apart."""
     canvas = Canvas(520, 176)
-    left, step, width = 78.0, 63.0, 55.0
     canvas.text(8, 52, "reads", "target", bold=True, anchor="start")
     canvas.text(8, 128, "predicts", bold=True, anchor="start")
-    for i, (read, predicted) in enumerate(zip(READS, PREDICTS, strict=True)):
-        x = left + i * step
-        middle = x + width / 2
-        canvas.text(middle, 18, str(i))
-        canvas.box(x, 38, width, 28, read, "target", size=14)
-        canvas.arrow((middle, 66), (middle, 112))
-        canvas.box(x, 114, width, 28, predicted, fill=0.04, size=14)
-        if i + 1 < len(READS):
-            start, end = (x + width - 6, 113), (x + step + 6, 67)
-            canvas.arrow(start, end, role="target", dashed=True, width=1.3)
+    canvas.row(78, 38, READS, "target", width=55)
+    for i, x in enumerate(canvas.row(78, 114, PREDICTS, width=55, fill=0.04)):
+        canvas.text(x, 18, str(i))
+        canvas.arrow((x, 66), (x, 112))
+        if i:
+            ends = (x - 41, 113), (x - 22, 67)
+            canvas.arrow(*ends, role="target", dashed=True, width=1.3)
     note = "dashed: read as input one step later"
-    canvas.text(left, 162, note, "target", anchor="start")
+    canvas.text(78, 162, note, "target", anchor="start")
     return canvas
 
 
-def look_across(weights: Sequence[float] = DOG) -> Canvas:
-    """Draw one query of the target, and the keys and values of the memory.
-
-    Args:
-        weights: of the query, one for each source word.
-    """
+def look_across() -> Canvas:
+    """Draw one query of the target, and the keys and values of the memory."""
     canvas = Canvas(520, 352)
-    left, step = 106.0, 83.0
-    canvas.box(left, 72, 5 * step - 8, 30, "weighted sum of the values", "value")
-    middle = left + (5 * step - 8) / 2
-    canvas.arrow((middle, 72), (middle, 40), role="value")
-    canvas.text(middle, 24, "what the step takes from the source", bold=True)
-
+    canvas.box(106, 72, 407, 30, "weighted sum of the values", "value")
+    canvas.arrow((309, 72), (309, 40), role="value")
+    canvas.text(309, 24, "what the step takes from the source", bold=True)
     canvas.box(4, 286, 86, 28, "a → dog", "target", size=14)
     canvas.text(46, 336, "target", "target", bold=True)
-    canvas.text(middle, 336, "memory", "memory", bold=True)
+    canvas.text(309, 336, "memory", "memory", bold=True)
     canvas.box(20, 152, 52, 30, "q", "query")
     canvas.arrow((46, 286), (46, 184), role="query")
-
-    before = 72.0
-    for j, (word, weight) in enumerate(zip(SOURCE, weights, strict=True)):
-        x = left + j * step
+    canvas.row(106, 286, SOURCE, "memory", width=75)
+    before = 72
+    for x, weight in zip(range(106, 520, 83), DOG, strict=True):
         canvas.arrow((before, 167), (x - 3, 167), role="query")
         before = x + 37
-        canvas.box(x, 286, step - 8, 28, word, "memory", size=14)
-        canvas.box(x, 216, 34, 28, "k", "key", size=14)
-        canvas.box(x + 41, 216, 34, 28, "v", "value", size=14)
-        for dx, role in ((17, "key"), (58, "value")):
-            canvas.arrow((x + dx, 286), (x + dx, 246), role=role)
-        canvas.arrow((x + 17, 216), (x + 17, 184), role="key")
-        canvas.grid(x - 3, 152, [[f"{weight:.2f}"]], "highlight", cell=(40, 30),
-                    shades=[[0.06 + 0.6 * weight]], size=14)  # fmt: skip
-        canvas.arrow((x + 58, 216), (x + 58, 104), role="value",
-                     width=1 + 6 * weight)  # fmt: skip
+        weigh(canvas, x, weight, top=152, middle=17, value=58)
+        for middle, role in ((17, "key"), (58, "value")):
+            canvas.box(x + middle - 17, 216, 34, 28, role[0], role, size=14)
+            canvas.arrow((x + middle, 286), (x + middle, 246), role=role)
     return canvas
+
+
+def weigh(
+    canvas: Canvas, x: float, weight: float, *, top: float, middle: float, value: float
+) -> None:
+    """Draw the weight above a key and a value, and how much of the value it takes.
+
+    Args:
+        canvas: to draw on.
+        x: left edge of the key and its value.
+        weight: from 0 to 1.
+        top: upper edge of the weight.
+        middle: of the key, from x.
+        value: middle of the value, from x.
+    """
+    below = top + 64
+    canvas.arrow((x + middle, below), (x + middle, top + 32), role="key")
+    canvas.grid(x - 3, top, [[f"{weight:.2f}"]], "highlight", cell=(40, 30),
+                shades=0.06 + 0.6 * weight, size=14)  # fmt: skip
+    ends = (x + value, below), (x + value, top - 48)
+    canvas.arrow(*ends, role="value", width=1 + 6 * weight)
 
 
 def decoder_layer() -> Canvas:
     """Draw the three sub-layers of a decoder layer, their masks, and the memory."""
     canvas = Canvas(520, 470)
-    left, width = 214.0, 200.0
-    middle, right = left + width / 2, left + width + 24
-    names = ("masked self-attention", "cross-attention", "feed-forward")
-    mottos = ("1. look back", "2. look across", "3. think")
-    bottom = 426.0
+    left, middle, right, bottom = 214.0, 314.0, 414.0, 426.0
     canvas.text(middle, 452, "one vector per target token", "target", bold=True)
-    for number, (name, motto) in enumerate(zip(names, mottos, strict=True)):
-        top = bottom - 84
-        attends = "attention" in name
-        canvas.arrow((middle, bottom + 12), (middle, top + 42),
-                     role="query" if attends else "target")  # fmt: skip
-        canvas.arrow((middle, bottom + 12), (middle, bottom - 14), role="target",
-                     head=False)  # fmt: skip
-        if attends:
+    for name, motto in (
+        ("masked self-attention", "1. look back"),
+        ("cross-attention", "2. look across"),
+        ("feed-forward", "3. think"),
+    ):
+        top, y = bottom - 84, bottom - 14
+        role = "target" if name == "feed-forward" else "query"
+        canvas.arrow((middle, bottom + 12), (middle, top + 42), role=role)
+        canvas.arrow((middle, bottom + 12), (middle, y), role="target", head=False)
+        if role == "query":
             canvas.text(middle + 12, top + 56, "q", "query", bold=True)
-        if number == 0:
-            _mask(canvas, "tgt_mask", top, left, lambda i, j: j <= i)
-            _fork(canvas, middle, bottom - 14, top + 42, (-44, 58))
-        if number == 1:
-            _mask(canvas, "src_mask", top, left, lambda i, j: j < 4)
-            y = bottom - 14
-            canvas.arrow((8, y), (middle - 80, y), role="memory", head=False, width=2.4)
+        if name == "masked self-attention":
+            _mask(canvas, "tgt_mask", top, left)
+            _fork(canvas, middle, y, top + 42, (-44, 58))
+        if name == "cross-attention":
+            _mask(canvas, "src_mask", top, left)
+            ends = (8, y), (middle - 80, y)
+            canvas.arrow(*ends, role="memory", head=False, width=2.4)
             canvas.text(8, y - 13, "memory", "memory", bold=True, anchor="start")
-            canvas.text(8, y + 15, "one vector per source token", "memory", size=14,
-                        anchor="start")  # fmt: skip
+            note = "one vector per source token"
+            canvas.text(8, y + 15, note, "memory", anchor="start")
             _fork(canvas, middle - 80, y, top + 42, (0, 36))
-        canvas.box(left, top, width, 40, name, "target")
+        canvas.box(left, top, 200, 40, name, "target")
         canvas.arrow((middle, top), (middle, top - 12), role="target", head=False)
-        canvas.box(left, top - 36, width, 24, "add & norm", fill=0.06, size=14)
-        canvas.arrow((middle, bottom + 4), (right, bottom + 4), (right, top - 24),
-                     (left + width, top - 24), width=1.2)  # fmt: skip
+        canvas.box(left, top - 36, 200, 24, "add & norm", fill=0.06, size=14)
+        around = (middle, bottom + 4), (right + 24, bottom + 4), (right + 24, top - 24)
+        canvas.arrow(*around, (right, top - 24), width=1.2)
         canvas.text(8, top + 6, motto, bold=True, anchor="start")
         bottom = top - 50
     canvas.arrow((middle, bottom + 14), (middle, 12), role="target")
     return canvas
 
 
-def _mask(
-    canvas: Canvas, name: str, top: float, right: float, open_: Callable[..., bool]
-) -> None:
+def _mask(canvas: Canvas, name: str, top: float, right: float) -> None:
     """Draw a small mask with its name, and an arrow from it to the box at right."""
-    n, cell = 5, 9.0
+    n, cell, causal = 5, 9, name == "tgt_mask"
     x, y = right - 20 - n * cell, top - 5
-    shades = [[0.6 if open_(i, j) else 0.04 for j in range(n)] for i in range(n)]
-    canvas.grid(x, y, [[""] * n] * n, "highlight", cell=(cell, cell), shades=shades)
+    shades = [[0.6 if j <= (i if causal else 3) else 0.04 for j in range(n)]
+              for i in range(n)]  # fmt: skip
+    canvas.blank(x, y, n, n, "highlight", cell=cell, shades=shades)
     canvas.text(x + n * cell / 2, y - 13, name, mono=True)
     canvas.arrow((x + n * cell + 3, top + 20), (right - 1, top + 20))
 
@@ -125,35 +123,24 @@ def _fork(
     canvas: Canvas, x: float, y: float, top: float, offsets: tuple[float, float]
 ) -> None:
     """Draw a key and a value that lead from one line to a box above it."""
-    for dx, name, role in zip(offsets, "kv", ("key", "value"), strict=True):
+    for dx, role in zip(offsets, ("key", "value"), strict=True):
         canvas.arrow((x, y), (x + dx, y), (x + dx, top), role=role)
-        canvas.text(x + dx + 11, top + 14, name, role, bold=True)
+        canvas.text(x + dx + 11, top + 14, role[0], role, bold=True)
 
 
-def one_memory(n_layers: int = 3) -> Canvas:
-    """Draw an encoder whose last output enters every layer of the decoder.
-
-    Args:
-        n_layers: of each side.
-    """
-    step, width = 62.0, 168.0
-    canvas = Canvas(520, 96 + step * n_layers)
-    base = 52 + step * n_layers
-    for x, side, role in ((8.0, "encoder", "source"), (344.0, "decoder", "target")):
-        middle = x + width / 2
-        tokens = "source tokens" if role == "source" else "target tokens"
-        canvas.text(middle, base + 26, tokens, role, bold=True)
-        for layer in range(n_layers):
-            y = base - 12 - step * layer
-            canvas.arrow((middle, y + 22), (middle, y), role=role)
-            canvas.box(x, y - 40, width, 40, f"{side} layer {layer}", role)
-    top = base - 12 - step * (n_layers - 1) - 40
-    canvas.arrow((428, top), (428, 8), role="target")
-    points = ((92, top), (92, 26), (260, 26), (260, base - 32))
-    canvas.arrow(*points, role="memory", head=False, width=2.4)
+def one_memory() -> Canvas:
+    """Draw an encoder whose last output enters every layer of the decoder."""
+    canvas = Canvas(520, 282)
+    for x, side, role in ((8, "encoder", "source"), (344, "decoder", "target")):
+        canvas.text(x + 84, 264, f"{role} tokens", role, bold=True)
+        for layer, y in enumerate((226, 164, 102)):
+            canvas.arrow((x + 84, y + 22), (x + 84, y), role=role)
+            canvas.box(x, y - 40, 168, 40, f"{side} layer {layer}", role)
+    canvas.arrow((428, 62), (428, 8), role="target")
+    way = (92, 62), (92, 26), (260, 26), (260, 206)
+    canvas.arrow(*way, role="memory", head=False, width=2.4)
     canvas.text(176, 12, "memory", "memory", bold=True)
-    for layer in range(n_layers):
-        y = base - 32 - step * layer
+    for y in (206, 144, 82):
         canvas.arrow((259, y), (343, y), role="memory", width=2.4)
         canvas.text(300, y - 14, "k", "key", bold=True)
         canvas.text(318, y - 14, "v", "value", bold=True)

@@ -19,33 +19,27 @@ def lookup(
         names: of the rows that are shown, from row 0 on.
         table: those rows, each with four numbers.
     """
-    top, height, left, width = 48, 26, 196, 52
-    canvas = Canvas(520, top + height * len(table) + 40)
-    shades = [[0.3 if i in ids else 0.0] * len(row) for i, row in enumerate(table)]
-    roles = [
-        ["source" if i in ids else "ink"] * len(row) for i, row in enumerate(table)
-    ]
+    n, right = len(table), 196 + 52 * len(table[0])
+    canvas, bottom = Canvas(520, 88 + 26 * n), 48 + 26 * n
+    width, picked = len(table[0]), [i in ids for i in range(n)]
+    roles = [["source" if used else "ink"] * width for used in picked]
+    shades = [[0.3 * used] * width for used in picked]
     values = [[_text(number, 1) for number in row] for row in table]
-    rows = [str(i) for i in range(len(table))]
-    size = (width, height)
-    canvas.grid(left, top, values, roles, cell=size, shades=shades, rows=rows, size=14)
-    right = left + width * len(table[0])
-    canvas.text((left + right) / 2, 20, "the table: one row for each token", bold=True)
+    canvas.grid(196, 48, values, roles, cell=(52, 26), shades=shades,
+                rows=map(str, range(n)), size=14)  # fmt: skip
+    middle = (196 + right) / 2
+    canvas.text(middle, 20, "the table: one row for each token", bold=True)
+    canvas.text(middle, bottom + 16, "…", size=18)
     for i, name in enumerate(names):
-        middle = top + (i + 0.5) * height
-        role, lit = ("source", True) if i in ids else ("ink", False)
-        canvas.text(right + 10, middle, name, role, anchor="start", lit=lit)
-    canvas.text((left + right) / 2, top + height * len(table) + 16, "…", size=18)
-
+        role, place = roles[i][0], (right + 10, 61 + 26 * i)
+        canvas.text(*place, name, role, anchor="start", lit=picked[i])
     canvas.text(52, 20, "word, id", bold=True)
-    gap = 40
-    first = top + height * len(table) / 2 - gap * (len(words) - 1) / 2
-    for i, (word, number) in enumerate(zip(words, ids, strict=True)):
-        y = first + i * gap
+    y = 68 + 13 * n - 20 * len(words)
+    for word, number in zip(words, ids, strict=True):
         canvas.box(8, y - 14, 76, 28, word, "source")
         canvas.text(102, y, str(number), "source", size=15, bold=True)
-        row = top + (number + 0.5) * height
-        canvas.arrow((116, y), (left - 24, row), role="source")
+        canvas.arrow((116, y), (172, 61 + 26 * number), role="source")
+        y += 40
     return canvas
 
 
@@ -96,17 +90,13 @@ def token_plus_position(word: str, row: Row, position: int, wave: Row) -> Canvas
         (f"position {position}", wave, "ink", "+"),
         (f"vector of “{word}”", total, "source", "="),
     ]
-    left, width, height, gap = 232, 68, 32, 18
-    canvas = Canvas(520, 20 + len(lines) * (height + gap))
-    for i, (name, numbers, role, sign) in enumerate(lines):
-        y = 14 + i * (height + gap)
-        last = i == len(lines) - 1
-        canvas.text(8, y + height / 2, name, role, size=15, anchor="start", bold=last)
-        canvas.text(left - 14, y + height / 2, sign, size=17, anchor="end", bold=True)
-        values = [[_text(number, 2) for number in numbers]]
-        shades = [[0.3 if last else 0.12] * len(row)]
-        cell = (width, height)
-        canvas.grid(left, y, values, role, cell=cell, shades=shades, size=15)
+    canvas = Canvas(520, 220)
+    for y, (name, numbers, role, sign) in zip((14, 64, 114, 164), lines, strict=True):
+        last = sign == "="
+        canvas.text(8, y + 16, name, role, size=15, anchor="start", bold=last)
+        canvas.text(218, y + 16, sign, size=17, anchor="end", bold=True)
+        values, shade = [[_text(x, 2) for x in numbers]], 0.3 if last else 0.12
+        canvas.grid(232, y, values, role, cell=(68, 32), shades=shade, size=15)
     return canvas
 
 

@@ -39,7 +39,21 @@ def model_map(lit: Iterable[str] = PARTS) -> Canvas:
     if unknown := sorted(lit - set(PARTS)):
         raise ValueError(f"no part is called {unknown[0]!r}; there are {list(PARTS)}")
     canvas = Canvas(520, 520)
-    _Map(canvas, lit).draw()
+    memory = _column(canvas, lit, 44, "source", SOURCE)
+    top = _column(canvas, lit, 300, "target", TARGET_IN)
+    # The memory's way from the encoder's end into every cross-attention.
+    leads = bool(lit & {"encoder", "decoder", "cross-attention"})
+    way = (134, memory + 18), (134, memory - 22), (256, memory - 22), (256, 273)
+    canvas.arrow(*way, (300, 273), role="memory", width=2.4, lit=leads)
+    canvas.text(134, memory - 36, "memory", "memory", bold=True, lit=leads)
+    # What turns the decoder's features into probabilities.
+    head, last = {"role": "target", "lit": "lm_head" in lit}, "softmax" in lit
+    canvas.arrow((390, top + 18), (390, top - 14), **head)
+    canvas.box(300, top - 46, 180, 32, "lm_head", **head)
+    canvas.arrow((390, top - 46), (390, top - 58), role="target", lit=last)
+    canvas.box(300, top - 90, 180, 32, "softmax", "target", lit=last)
+    canvas.arrow((390, top - 90), (390, top - 106), role="target", lit=last)
+    canvas.text(390, top - 118, TARGET_OUT, "target", bold=True, lit=last)
     return canvas
 
 
@@ -56,114 +70,50 @@ def draw_map(*lit: str, alt: str = "") -> None:
     model_map(lit or PARTS).show(alt)
 
 
-class _Map:
-    """The drawing itself: two columns, from the tokens at the bottom upward."""
+def _column(
+    canvas: Canvas, lit: set[str], left: float, role: str, tokens: str
+) -> float:
+    """Draw one stack, from its tokens upward; return the height at which it ends."""
+    side = "encoder" if role == "source" else "decoder"
+    steps = [f"{side} self-attention", "cross-attention", "feed-forward"]
+    if side == "encoder":
+        steps.remove("cross-attention")
+    middle, whole = left + 90, side in lit
+    embedded, placed = whole or "embeddings" in lit, whole or "positions" in lit
+    canvas.text(middle, 506, tokens, role, bold=True)
+    canvas.arrow((middle, 494), (middle, 480), role=role, lit=embedded)
+    canvas.box(left, 448, 180, 32, "embeddings", role, lit=embedded)
+    canvas.box(left, 412, 180, 28, "+ positions", role, lit=placed)
+    canvas.arrow((middle, 412), (middle, STACK), role=role, lit=placed)
+    top = STACK - 76 * len(steps) - 28
+    canvas.box(left - 22, top, 224, STACK - top, fill=0.03, lit=whole, dashed=True)
+    canvas.text(left - 15, top + 13, side, size=13, anchor="start", lit=whole)
+    canvas.text(left + 195, top + 13, "N layers", size=13, anchor="end", lit=whole)
+    y = STACK
+    for step in steps:
+        y = _step(canvas, lit, left, y - 8, step, role)
+    return y - 20
 
-    def __init__(self, canvas: Canvas, lit: set[str]) -> None:
-        self.canvas, self.lit = canvas, lit
 
-    def draw(self) -> None:
-        memory = self._column(
-            left=44,
-            role="source",
-            side="encoder",
-            tokens=SOURCE,
-            blocks=("encoder self-attention",),
-        )
-        top = self._column(
-            left=300,
-            role="target",
-            side="decoder",
-            tokens=TARGET_IN,
-            blocks=("decoder self-attention", "cross-attention"),
-        )
-        self._memory(memory)
-        self._head(top)
-
-    def _column(
-        self, left: float, role: str, side: str, tokens: str, blocks: tuple[str, ...]
-    ) -> float:
-        """Draw one stack and return the height at which it ends."""
-        canvas, middle, width = self.canvas, left + 90, 180
-        whole = side in self.lit
-        shown = bool(self.lit & {"embeddings", side})
-        canvas.text(middle, 506, tokens, role, size=14, bold=True)
-        canvas.arrow((middle, 494), (middle, 480), role=role, lit=shown)
-        canvas.box(left, 448, width, 32, "embeddings", role, lit=shown)
-        position = "positions" in self.lit or whole
-        canvas.box(left, 412, width, 28, "+ positions", role, lit=position)
-        canvas.arrow((middle, 412), (middle, STACK), role=role, lit=position or whole)
-
-        y = STACK
-        steps = [*blocks, "feed-forward"]
-        height = 76 * len(steps) + 28
-        canvas.box(
-            left - 22, y - height, width + 44, height, "", "ink", fill=0.03, lit=whole,
-            dashed=True,
-        )  # fmt: skip
-        top = y - height + 13
-        canvas.text(left - 15, top, side, size=13, anchor="start", lit=whole)
-        right = left + width + 15
-        canvas.text(right, top, "N layers", size=13, anchor="end", lit=whole)
-        for step in steps:
-            y = self._step(left, y - 8, step, role, whole)
-        return y - 20
-
-    def _step(
-        self, left: float, bottom: float, step: str, role: str, whole: bool
-    ) -> float:
-        """Draw one sub-layer with its residual connection; return its upper edge."""
-        canvas, middle, width = self.canvas, left + 90, 180
-        lit = step in self.lit or whole
-        norm = "add & norm" in self.lit or whole
-        masked = "masks" in self.lit
-        top = bottom - 38
-        label = step.removeprefix("encoder ").removeprefix("decoder ")
-        canvas.box(left, top, width, 34, label, role, lit=lit)
-        if "attention" in step:
-            self._mask(left + width - 26, top + 7, step, masked or lit, masked)
-        canvas.box(left, top - 28, width, 22, "add & norm", "ink", fill=0.06, lit=norm,
-                   size=13)  # fmt: skip
-        canvas.arrow((middle, top), (middle, top - 6), role=role, head=False, lit=norm)
-        side = left - 11 if step != "cross-attention" else left + width + 11
-        edge = left if step != "cross-attention" else left + width
-        around = ((middle, bottom + 2), (side, bottom + 2), (side, top - 17))
-        canvas.arrow(
-            *around, (edge, top - 17),
-            role="ink", width=1.1, lit=norm,
-        )  # fmt: skip
-        canvas.arrow((middle, bottom + 4), (middle, top + 34), role=role, lit=lit)
-        return top - 30
-
-    def _mask(self, x: float, y: float, step: str, lit: bool, strong: bool) -> None:
-        """Draw a mask of four by four cells: causal, or the last key hidden."""
-        causal = step == "decoder self-attention"
-        values = [[""] * 4 for _ in range(4)]
-        shades = [
-            [0.85 if (j <= i if causal else j < 3) else 0.0 for j in range(4)]
-            for i in range(4)
-        ]
-        role = "highlight" if strong else "ink"
-        self.canvas.grid(
-            x, y, values, role, cell=(5.5, 5.5), shades=shades, lit=lit
-        )  # fmt: skip
-
-    def _memory(self, top: float) -> None:
-        """Draw the memory's way from the encoder's end into every cross-attention."""
-        lit = bool(self.lit & {"encoder", "decoder", "cross-attention"})
-        y = STACK - 8 - 76 - 8 - 21  # the middle of the cross-attention's box
-        points = ((134, top + 18), (134, top - 22), (256, top - 22), (256, y), (300, y))
-        self.canvas.arrow(*points, role="memory", width=2.4, lit=lit)
-        self.canvas.text(134, top - 36, "memory", "memory", bold=True, lit=lit)
-
-    def _head(self, top: float) -> None:
-        """Draw what turns the decoder's features into probabilities."""
-        canvas, middle = self.canvas, 390
-        lit = "lm_head" in self.lit
-        last = "softmax" in self.lit
-        canvas.arrow((middle, top + 18), (middle, top - 14), role="target", lit=lit)
-        canvas.box(300, top - 46, 180, 32, "lm_head", "target", lit=lit)
-        canvas.arrow((middle, top - 46), (middle, top - 58), role="target", lit=last)
-        canvas.box(300, top - 90, 180, 32, "softmax", "target", lit=last)
-        canvas.arrow((middle, top - 90), (middle, top - 106), role="target", lit=last)
-        canvas.text(middle, top - 118, TARGET_OUT, "target", bold=True, lit=last)
+def _step(
+    canvas: Canvas, lit: set[str], left: float, bottom: float, step: str, role: str
+) -> float:
+    """Draw one sub-layer with its residual connection; return its upper edge."""
+    middle, top = left + 90, bottom - 38
+    whole = ("encoder" if role == "source" else "decoder") in lit
+    on, norm = whole or step in lit, whole or "add & norm" in lit
+    label = step.removeprefix("encoder ").removeprefix("decoder ")
+    canvas.box(left, top, 180, 34, label, role, lit=on)
+    if "attention" in step:  # a mask: causal, or the last key hidden
+        masked, causal = "masks" in lit, step == "decoder self-attention"
+        canvas.grid(left + 154, top + 7, [[""] * 4] * 4,
+                    "highlight" if masked else "ink", cell=(5.5, 5.5),
+                    shades=[[0.85 * (j <= (i if causal else 2)) for j in range(4)]
+                            for i in range(4)], lit=masked or on)  # fmt: skip
+    canvas.box(left, top - 28, 180, 22, "add & norm", fill=0.06, lit=norm, size=13)
+    canvas.arrow((middle, top), (middle, top - 6), role=role, head=False, lit=norm)
+    edge, out = (left + 180, 11) if step == "cross-attention" else (left, -11)
+    around = (middle, bottom + 2), (edge + out, bottom + 2), (edge + out, top - 17)
+    canvas.arrow(*around, (edge, top - 17), width=1.1, lit=norm)
+    canvas.arrow((middle, bottom + 4), (middle, top + 34), role=role, lit=on)
+    return top - 30

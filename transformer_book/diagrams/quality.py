@@ -1,7 +1,5 @@
 """Drawings of the chapter on quality."""
 
-from collections import Counter
-
 from transformer_book.diagrams.canvas import Canvas
 
 
@@ -9,83 +7,70 @@ def comparison_diagram() -> Canvas:
     """Two systems translate the same test; references score what they write."""
     canvas = Canvas(520, 270)
     canvas.box(10, 100, 84, 70, "test", "source", sub="German")
-    for y, name in ((10, "system A"), (194, "system B")):
-        middle = y + 33
-        start = (52, 100) if y < 100 else (52, 170)
-        canvas.arrow(start, (52, middle), (120, middle), role="source")
-        canvas.box(122, y, 96, 66, name, sub="a model")
-        canvas.arrow((218, middle), (246, middle), role="target")
-        canvas.box(248, y, 116, 66, "translations", "target", sub="English", size=14)
-        canvas.arrow((364, middle), (396, middle), role="target")
-        canvas.box(398, y, 112, 66, "score", "memory", sub="how sure?")
     canvas.box(236, 104, 140, 62, "references", "target", sub="written by people",
                fill=0.03, dashed=True)  # fmt: skip
-    canvas.arrow((376, 120), (420, 120), (420, 78), role="target", dashed=True)
-    canvas.arrow((376, 150), (420, 150), (420, 192), role="target", dashed=True)
-    canvas.arrow((470, 76), (470, 120), role="memory")
-    canvas.arrow((470, 194), (470, 152), role="memory")
     canvas.text(470, 136, "A − B?", "memory", bold=True)
+    # Of each system: height of its boxes, edges of what it comes from and goes to.
+    for name, y, test, reference, score, ends in (
+        ("system A", 10, 100, 120, 78, (76, 120)),
+        ("system B", 194, 170, 150, 192, (194, 152)),
+    ):
+        middle = y + 33
+        canvas.box(122, y, 96, 66, name, sub="a model")
+        canvas.box(248, y, 116, 66, "translations", "target", sub="English", size=14)
+        canvas.box(398, y, 112, 66, "score", "memory", sub="how sure?")
+        canvas.arrow((52, test), (52, middle), (120, middle), role="source")
+        canvas.arrow((218, middle), (246, middle), role="target")
+        canvas.arrow((364, middle), (396, middle), role="target")
+        way = (376, reference), (420, reference), (420, score)
+        canvas.arrow(*way, role="target", dashed=True)
+        canvas.arrow((470, ends[0]), (470, ends[1]), role="memory")
     return canvas
 
 
 def clipping_diagram(hypothesis: str, reference: str) -> Canvas:
     """Each word of a translation takes one of the reference, as long as one is left."""
     canvas = Canvas(520, 190)
-    ours, theirs = hypothesis.split(), reference.split()
     canvas.text(10, 16, "translation", "target", anchor="start", bold=True)
     canvas.text(10, 174, "reference", "memory", anchor="start", bold=True)
-    spots = _chips(canvas, 38, _matched(ours, theirs), "target")
-    wanted = _chips(canvas, 126, [(word, True) for word in theirs], "memory")
-    free = {}
-    for word, x in zip(theirs, wanted, strict=True):
+    free = {}  # word -> where the reference has it
+    theirs = reference.split()
+    spots = canvas.row(_left(theirs), 126, theirs, "memory", gap=5, height=26)
+    for word, x in zip(theirs, spots, strict=True):
         free.setdefault(word, []).append(x)
-    for word, x in zip(ours, spots, strict=True):
-        if free.get(word):
-            canvas.arrow((x, 64), (free[word].pop(0), 124), role="memory")
+    x = _left(hypothesis.split())
+    for word in hypothesis.split():
+        found = free.get(word, [])
+        [middle] = canvas.row(x, 38, [word], "target", height=26, lit=bool(found))
+        if found:
+            canvas.arrow((middle, 64), (found.pop(0), 124), role="memory")
         else:
-            canvas.text(x, 78, "✕", size=16, bold=True)
+            canvas.text(middle, 78, "✕", size=16, bold=True)
+        x = 2 * middle - x + 5
     return canvas
 
 
-def _matched(ours: list[str], theirs: list[str]) -> list[tuple[str, bool]]:
-    """Say of each word whether the reference still has one to match it."""
-    left, result = Counter(theirs), []
-    for word in ours:
-        result.append((word, left[word] > 0))
-        left[word] -= 1
-    return result
+def _left(words: list[str]) -> float:
+    """Return where a row of words begins that stands in the middle."""
+    return 262.5 - sum(4.13 * len(word) + 8.5 for word in words)
 
 
 def pairing_diagram() -> Canvas:
     """One draw of sentence numbers scores both systems."""
-    canvas = Canvas(520, 236)
-    draws = [3, 1, 4, 1, 5]
+    canvas, draws = Canvas(520, 236), "31415"
     canvas.text(10, 22, "one draw", anchor="start", bold=True)
-    canvas.grid(116, 8, [[str(n) for n in draws]], cell=(44, 28), size=15)
+    canvas.grid(116, 8, [draws], cell=(44, 28), size=15)
     for y, name, role in ((84, "system A", "source"), (180, "system B", "target")):
         canvas.text(10, y + 17, name, role, anchor="start", bold=True)
         cells = [[f"{name[-1]}{n}" for n in draws]]
         canvas.grid(116, y, cells, role, cell=(44, 34), size=15)
         canvas.arrow((336, y + 17), (368, y + 17), role=role)
         canvas.box(370, y, 70, 34, "BLEU", role)
-    for i in range(5):
-        canvas.arrow((138 + 44 * i, 36), (138 + 44 * i, 82), lit=False)
-        canvas.arrow((138 + 44 * i, 118), (138 + 44 * i, 178), lit=False)
+    for x in range(138, 358, 44):
+        canvas.arrow((x, 36), (x, 82), lit=False)
+        canvas.arrow((x, 118), (x, 178), lit=False)
     canvas.arrow((405, 118), (405, 136), role="memory")
     canvas.arrow((405, 180), (405, 160), role="memory")
     canvas.text(405, 148, "A − B", "memory", bold=True)
     canvas.text(452, 148, "× 1,000", "memory", anchor="start")
     return canvas
-
-
-def _chips(
-    canvas: Canvas, y: float, words: list[tuple[str, bool]], role: str
-) -> list[float]:
-    widths = [8.2 * len(word) + 12 for word, _ in words]
-    x = (520 - sum(widths) - 5 * (len(words) - 1)) / 2
-    middles = []
-    for (word, lit), width in zip(words, widths, strict=True):
-        canvas.box(x, y, width, 26, word, role, size=14, lit=lit)
-        middles.append(x + width / 2)
-        x += width + 5
-    return middles
