@@ -124,7 +124,7 @@ def train_epoch(
     training: ClassifierTraining,
     epoch: int,
 ) -> float:
-    """Learn from every text once, as a run does; return the mean loss, in nats per text.
+    """Learn from every text once, as a run does; return the mean loss, nats per text.
 
     Order and dropout follow from the seed and the number of the epoch, from 0.
     """

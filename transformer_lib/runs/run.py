@@ -251,5 +251,7 @@ def read_log(folder: str | Path) -> list[dict[str, float]]:
             entries.append(json.loads(line))
             math.isfinite(entries[-1]["step"])
         except (ValueError, TypeError, KeyError):
-            raise ValueError(f"{path}, line {number} is damaged: {line[:40]!r}") from None
+            raise ValueError(
+                f"{path}, line {number} is damaged: {line[:40]!r}"
+            ) from None
     return entries
