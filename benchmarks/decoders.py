@@ -13,8 +13,7 @@ from recomputing import recompute_ours, recompute_torch
 from torch import Tensor, nn
 
 from transformer_fast.engine import make_engine
-from transformer_lib.convert.crosswalk import convert_weights
-from transformer_lib.convert.positions import fix_positions, sinusoid_halves
+from transformer_lib.convert import convert_weights, fix_positions, sinusoid_halves
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from transformer_lib.convert.crosswalk import convert_weights
+from transformer_lib.convert import convert_weights
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.transformer import Transformer
 

@@ -9,7 +9,7 @@ from reference import EXACT, copy_attention, draw_parameters, gradients
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer_lib.convert.masks import convert_mask
+from transformer_book.other_code import convert_mask
 from transformer_lib.interpret.recording import record_attention
 from transformer_lib.model.attention import (
     MultiHeadAttention,

@@ -10,7 +10,7 @@ import torch
 from reference import EXACT, draw_parameters
 from torch import Tensor, nn
 
-from transformer_lib.convert.convolution import as_convolution
+from transformer_book.other_code import as_convolution
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.classifier import EncoderClassifier

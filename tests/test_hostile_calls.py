@@ -28,9 +28,6 @@ from test_exercises import GRADERS
 import transformer_lib as tl
 from transformer_book.exercises.grading import Feedback
 from transformer_book.pencil import ids as pencil_ids
-from transformer_lib.convert.crosswalk import convert_weights, find
-from transformer_lib.convert.masks import convert_mask
-from transformer_lib.convert.positions import sinusoid_halves
 from transformer_lib.data import batches, corpora, texts
 from transformer_lib.data.corpora import LabelledCorpus, ParallelCorpus, grammar
 from transformer_lib.data.steps import Steps
@@ -253,14 +250,7 @@ CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
     "record_hidden_states": (
         lambda model: recording.record_hidden_states(model).__enter__(),
         {"model": MODEL}),
-    # convert, pencil
-    "convert_mask": (convert_mask, {"mask": REAL, "source": "attend",
-                                    "target": "ignore", "dtype": torch.float32}),
-    "sinusoid_halves": (sinusoid_halves,
-                        {"n_positions": 2, "d_model": 4, "layout": "marian"}),
-    "convert_weights": (convert_weights, {"state": {}, "source": "torch.nn",
-                                          "target": "transformer_lib"}),
-    "find": (find, {"word": "head"}),
+    # pencil
     "pencil.ids": (pencil_ids, {"text": "im schnee"}),
 }  # fmt: skip
 # Beside ValueError and TypeError, by their documentation:
@@ -416,13 +406,6 @@ def test_a_head_or_layer_that_is_not_there_is_named() -> None:
         edited({NAME: make(-1)})
     with pytest.raises(ValueError, match="layer 1 is none of 1, counted from 0"):
         recording.source_attention(MODEL, SRC, [[3, 2]], bos_id=1, layer=1)
-
-
-def test_a_conversion_into_nothing_is_refused() -> None:
-    with pytest.raises(TypeError, match="dtype must be a floating-point type, not"):
-        convert_mask(REAL, "attend", "additive", torch.int64)
-    with pytest.raises(ValueError, match="layout must be one of .*, not 'other'"):
-        sinusoid_halves(2, 4, "other")
 
 
 def test_a_search_needs_numbers() -> None:

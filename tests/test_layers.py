@@ -12,8 +12,7 @@ from reference import (
 )
 from torch import Tensor, nn
 
-from transformer_lib.convert.convolution import as_convolution
-from transformer_lib.convert.masks import convert_mask
+from transformer_book.other_code import as_convolution, convert_mask
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.layers import (
     DecoderLayer,

@@ -3,47 +3,32 @@
 from_torch      nn.Transformer between embeddings and an output layer
 from_marian     Marian of Hugging Face: the models of OPUS-MT
 from_fsmt       FSMT of Hugging Face: fairseq's models of WMT 2019
-from_fairseq    fairseq itself
 
 All take a state dict. Sizes and choices are read from their configuration, keys are
-renamed by the cross-walk, and what our model has no place for is refused by its name.
-Dropout of whole layers is not taken over: it matters only to further training. Give the
-models sources that are padded on the right.
+renamed by the table of `weights`, and what our model has no place for is refused by its
+name. Give the models sources that are padded on the right.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.convert.crosswalk import convert_weights
-from transformer_lib.convert.options import (
-    as_mapping,
-    fairseq_options,
-    fsmt_options,
-    marian_options,
-    torch_options,
-)
 from transformer_lib.convert.positions import fix_positions, sinusoid_halves
-from transformer_lib.model.config import TransformerConfig, Tying
+from transformer_lib.convert.weights import convert_weights
+from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.embeddings import sinusoid_table
-from transformer_lib.model.state_dict import load_weights
+from transformer_lib.model.layers import ACTIVATIONS
 from transformer_lib.model.transformer import Transformer
 
 State = Mapping[str, Tensor]
 
-SRC_TOKENS = "src_embeddings.tokens.weight"
-TGT_TOKENS = "tgt_embeddings.tokens.weight"
+SRC, TGT = "src_embeddings.tokens.weight", "tgt_embeddings.tokens.weight"
 HEAD, HEAD_BIAS = "lm_head.weight", "lm_head.bias"
 LEARNED = "src_embeddings.positions.table"
 SINUSOIDS = "sinusoids"  # stands for a table that is kept by them, but computed by us
-
-FAIRSEQ_MATRICES = (
-    "encoder.embed_tokens.weight",
-    "decoder.embed_tokens.weight",
-    "decoder.output_projection.weight",
-)
 
 # What the best-known model around nn.Transformer calls its parts: that of PyTorch's
 # tutorial on translation.
@@ -53,6 +38,34 @@ TUTORIAL_NAMES = {
     "tgt_tok_emb.embedding.": "tgt_embeddings.tokens.",
     "generator.": "lm_head.",
     "positional_encoding.pos_embedding": SINUSOIDS,
+}
+
+# Our names of settings -> where PyTorch's layers have them.
+TORCH_SETTINGS = {
+    "d_model": "self_attn.embed_dim",
+    "n_heads": "self_attn.num_heads",
+    "d_ff": "linear1.out_features",
+    "norm_first": "norm_first",
+    "norm_eps": "norm1.eps",
+    "dropout": "dropout1.p",
+    "attention_dropout": "self_attn.dropout",
+    "activation_dropout": "dropout.p",
+}
+
+# Our names of settings -> those of Hugging Face, the same for Marian, Pegasus and FSMT.
+SETTINGS = {
+    "d_model": ["d_model"],
+    "n_heads": ["encoder_attention_heads", "decoder_attention_heads"],
+    "d_ff": ["encoder_ffn_dim", "decoder_ffn_dim"],
+    "n_encoder_layers": ["encoder_layers"],
+    "n_decoder_layers": ["decoder_layers"],
+    "activation": ["activation_function"],
+    "scale_embeddings": ["scale_embedding"],
+    "max_len": ["max_position_embeddings"],
+    "pad_id": ["pad_token_id"],
+    "dropout": ["dropout"],
+    "attention_dropout": ["attention_dropout"],
+    "activation_dropout": ["activation_dropout"],
 }
 
 
@@ -70,13 +83,14 @@ def from_torch(
         transformer: from which sizes and choices are read; weights come from the state.
         pad_id: the padding token, the same in both vocabularies.
         names: what the model's keys begin with -> what ours begin with. "" stands for
-            `nn.Transformer` itself; SINUSOIDS for its table of positions, of which is
-            made sure that it is the paper's. Tables of learned positions are ours under
+            `nn.Transformer` itself; SINUSOIDS for its table of positions, which has to
+            be the paper's. Tables of learned positions are ours under
             {src,tgt}_embeddings.positions.table.
         scale_embeddings: whether the model multiplies token vectors by sqrt(d_model).
 
     Raises:
         ValueError: something has no place in our model.
+        RuntimeError: a weight is missing, or of another shape.
     """
     inner, weights = {}, {}
     for key, tensor in state.items():
@@ -88,18 +102,17 @@ def from_torch(
     weights |= convert_weights(inner, "torch.nn", "transformer_lib", strict=True)
     sinusoids = weights.pop(SINUSOIDS, None)
     table = weights.get(LEARNED, sinusoids)
-    config = TransformerConfig(
-        **_vocabularies(weights, "the state dict"),
-        **torch_options(transformer),
-        pad_id=pad_id,
-        learned_positions=LEARNED in weights,
-        scale_embeddings=scale_embeddings,
-        **({} if table is None else {"max_len": table.flatten(0, -2).size(0)}),
-    )
+    settings = _torch_settings(transformer) | {
+        "pad_id": pad_id,
+        "scale_embeddings": scale_embeddings,
+        "learned_positions": LEARNED in weights,
+    }
+    if table is not None:
+        settings["max_len"] = table.flatten(0, -2).size(0)
     if sinusoids is not None:
-        tables = {SINUSOIDS: sinusoids.flatten(0, -2)}
-        _check_tables(tables, sinusoid_table(config.max_len, config.d_model))
-    return _build(config, weights, "the model of PyTorch")
+        ours = sinusoid_table(settings["max_len"], settings["d_model"])
+        _require_sinusoids({SINUSOIDS: sinusoids.flatten(0, -2)}, ours)
+    return _build(weights, settings)
 
 
 def from_marian(state: State, options: Any) -> Transformer:
@@ -108,33 +121,29 @@ def from_marian(state: State, options: Any) -> Transformer:
     It starts targets with its padding token: decode with bos_id = config.pad_id.
 
     Args:
-        state: state dict of `MarianMTModel`, or the content of its file, in which tied
-            matrices are kept once.
+        state: state dict of `MarianMTModel`.
         options: its MarianConfig, or the content of its config.json.
 
     Raises:
         ValueError: something has no place in our model.
+        RuntimeError: a weight is missing, or of another shape.
     """
-    options, state = as_mapping(options), dict(state)
-    tied = ["model.decoder.embed_tokens.weight", "lm_head.weight"]
-    if options.get("share_encoder_decoder_embeddings", True):
-        tied = ["model.shared.weight", "model.encoder.embed_tokens.weight", *tied]
-    if not options.get("tie_word_embeddings", True):
-        tied.pop()
-    _fill_tied(state, tied)
-    state.pop("model.shared.weight", None)
-    bias = state.pop("final_logits_bias", torch.zeros(1))
-    tables = _take(state, "embed_positions.weight")
+    settings = _read_settings(
+        options,
+        normalize_before=False,
+        normalize_embedding=False,
+        add_final_layer_norm=False,
+        static_position_embeddings=True,
+    )
+    state = dict(state)
+    state.pop("model.shared.weight", None)  # the embeddings once more
+    bias = state.pop("final_logits_bias")  # (1, vocab_size)
+    table = sinusoid_halves(settings["max_len"], settings["d_model"], "marian")
+    _require_sinusoids(_pop_positions(state), table)
     weights = convert_weights(state, "Hugging Face", "transformer_lib", strict=True)
     if bias.any():
-        weights[HEAD_BIAS] = bias.flatten()  # from (1, vocab_size)
-    config = TransformerConfig(
-        **_vocabularies(weights, "Marian"),
-        **marian_options(options),
-    )
-    positions = sinusoid_halves(config.max_len, config.d_model, "marian")
-    _check_tables(tables, positions)
-    return _build(config, weights, "Marian", positions)
+        weights[HEAD_BIAS] = bias[0]
+    return _build(weights, settings, table)
 
 
 def from_fsmt(state: State, options: Any) -> Transformer:
@@ -148,114 +157,97 @@ def from_fsmt(state: State, options: Any) -> Transformer:
 
     Raises:
         ValueError: something has no place in our model.
+        RuntimeError: a weight is missing, or of another shape.
     """
-    options = as_mapping(options)
+    settings = _read_settings(options)
     state = {key.removeprefix("model."): tensor for key, tensor in state.items()}
-    tables = _take(state, "embed_positions.weight")
-    if options.get("tie_word_embeddings"):
-        _fill_tied(state, FAIRSEQ_MATRICES)
+    first = settings["pad_id"] + 1  # the row of the first position
+    n_rows = first + settings["max_len"]
+    table = sinusoid_halves(n_rows, settings["d_model"], "fairseq")[first:]
+    tables = _pop_positions(state)
+    _require_sinusoids({key: rows[first:] for key, rows in tables.items()}, table)
     weights = convert_weights(state, "fairseq", "transformer_lib", strict=True)
-    config = TransformerConfig(
-        **_vocabularies(weights, "FSMT"),
-        **fsmt_options(options),
-    )
-    positions = _fairseq_positions(config)
-    start = config.pad_id + 1
-    _check_tables({key: table[start:] for key, table in tables.items()}, positions)
-    return _build(config, weights, "FSMT", positions)
+    return _build(weights, settings, table)
 
 
-def from_fairseq(state: State, options: Any, pad_id: int = 1) -> Transformer:
-    """Load a `TransformerModel` of fairseq.
-
-    Fairseq starts targets with its end token: decode with bos_id = eos_id.
-
-    Args:
-        state: its state dict.
-        options: its arguments, by the names that fairseq's command line has for them
-            with underscores, in a mapping or a namespace.
-        pad_id: the padding token; 1 in fairseq's dictionaries.
-
-    Raises:
-        ValueError: something has no place in our model.
-    """
-    options, state = as_mapping(options), dict(state)
-    _take(state, ".version")
-    _take(state, "._float_tensor")
-    if options.get("share_all_embeddings"):
-        _fill_tied(state, FAIRSEQ_MATRICES)
-    elif options.get("share_decoder_input_output_embed"):
-        _fill_tied(state, FAIRSEQ_MATRICES[1:])
-    weights = convert_weights(state, "fairseq", "transformer_lib", strict=True)
-    config = TransformerConfig(
-        **_vocabularies(weights, "fairseq"),
-        **fairseq_options(options),
-        pad_id=pad_id,
-    )
-    return _build(config, weights, "fairseq", _fairseq_positions(config))
-
-
-def _fairseq_positions(config: TransformerConfig) -> Tensor:
-    """Return fairseq's sinusoids, which count from pad_id + 1."""
-    start = config.pad_id + 1
-    return sinusoid_halves(start + config.max_len, config.d_model, "fairseq")[start:]
-
-
-def _vocabularies(weights: State, source: str) -> dict[str, Any]:
-    """Read the vocabularies from the matrices, and which of these are the same."""
-    for name in (SRC_TOKENS, TGT_TOKENS, HEAD):
-        if name not in weights:
-            raise ValueError(f"{source} has no matrix for our {name}")
-    src, tgt, head = (weights[name] for name in (SRC_TOKENS, TGT_TOKENS, HEAD))
-    tying: Tying = "none"
-    if torch.equal(tgt, head):
-        tying = "all" if torch.equal(src, tgt) else "decoder"
-    return {
-        "src_vocab_size": len(src),
-        "tgt_vocab_size": len(tgt),
-        "tie_embeddings": tying,
-        "head_bias": HEAD_BIAS in weights,
+def _torch_settings(transformer: nn.Transformer) -> dict[str, Any]:
+    """Read sizes and choices from PyTorch's layers, which all have to agree."""
+    stacks = (transformer.encoder, transformer.decoder)
+    layers = [layer for stack in stacks for layer in stack.layers]
+    found = {
+        ours: {attrgetter(theirs)(layer) for layer in layers}
+        for ours, theirs in TORCH_SETTINGS.items()
     }
+    found["activation"] = {_activation_name(layer.activation) for layer in layers}
+    found["final_norm"] = {stack.norm is not None for stack in stacks}
+    for ours, values in found.items():
+        if len(values) > 1:
+            raise ValueError(f"{ours} is not the same in all layers: {values}")
+    settings = {ours: values.pop() for ours, values in found.items()}
+    settings["n_encoder_layers"], settings["n_decoder_layers"] = (
+        len(stack.layers) for stack in stacks
+    )
+    return settings
 
 
-def _build(
-    config: TransformerConfig,
-    weights: State,
-    source: str,
-    positions: Tensor | None = None,
-) -> Transformer:
-    model = Transformer(config)
-    # Half precision would only be slower on a CPU.
-    model.to(torch.promote_types(weights[HEAD].dtype, torch.float32))
-    own = dict(model.named_parameters())  # tied ones once
-    tied = model.state_dict().keys() - own.keys()
-    kept = {name: weights[name] for name in weights if name not in tied}
-    load_weights(model, kept, source)
-    if positions is not None:
-        fix_positions(model, positions)
-    return model.eval()
+def _activation_name(theirs: Callable[[Tensor], Tensor]) -> str:
+    """Find our name of an activation, a function or a module, by what it computes."""
+    x = torch.linspace(-4, 4, 100)
+    for name, kind in ACTIVATIONS.items():
+        if torch.equal(kind()(x), theirs(x)):
+            return name
+    raise ValueError(f"activation {theirs} is none of {', '.join(ACTIVATIONS)}")
 
 
-def _check_tables(tables: State, ours: Tensor) -> None:
-    """Make sure that positions kept by them are those that are computed by us."""
-    for name, table in tables.items():
-        n = min(len(table), len(ours))
-        fits = table.size(1) == ours.size(1) and torch.allclose(
-            table[:n].to(ours), ours[:n], rtol=0, atol=1e-3
-        )
-        if not fits:
-            raise ValueError(
-                f"{name} of shape {tuple(table.shape)} does not hold the sinusoids of "
-                f"shape {tuple(ours.shape)} that are computed for it"
-            )
+def _read_settings(options: Any, **fixed: bool) -> dict[str, Any]:
+    """Read a configuration of Hugging Face, in which some settings must be as fixed."""
+    options = options if isinstance(options, Mapping) else options.to_dict()
+    for name, wanted in fixed.items():
+        if options.get(name, wanted) not in (wanted, None):
+            raise ValueError(f"{name}={options[name]!r} has no place in our model")
+    settings = {}
+    for ours, names in SETTINGS.items():
+        values = [options[name] for name in names]
+        if len(set(values)) > 1:
+            raise ValueError(f"our model has one {ours}, but {names} are {values}")
+        settings[ours] = values[0]
+    if settings["activation"] == "silu":
+        settings["activation"] = "swish"
+    return settings
 
 
-def _take(state: dict[str, Tensor], ending: str) -> dict[str, Tensor]:
+def _pop_positions(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    ending = "embed_positions.weight"
     return {key: state.pop(key) for key in [*state] if key.endswith(ending)}
 
 
-def _fill_tied(state: dict[str, Tensor], names: Iterable[str]) -> None:
-    """Write a matrix that is kept once under all its names."""
-    found = [state[name] for name in names if name in state]
-    for name in names if found else ():
-        state.setdefault(name, found[0])
+def _require_sinusoids(tables: State, ours: Tensor) -> None:
+    """Refuse positions that were learned where sinusoids are computed for them."""
+    for name, table in tables.items():
+        n = min(len(table), len(ours))
+        if not torch.allclose(table[:n].to(ours), ours[:n], rtol=0, atol=1e-3):
+            raise ValueError(f"{name} does not hold the sinusoids computed for it")
+
+
+def _build(
+    weights: State, settings: Mapping[str, Any], positions: Tensor | None = None
+) -> Transformer:
+    """Make our model of these weights; vocabularies and ties are read from them."""
+    src, tgt, head = weights[SRC], weights[TGT], weights[HEAD]
+    tying = "none"
+    if torch.equal(tgt, head):
+        tying = "all" if torch.equal(src, tgt) else "decoder"
+    config = TransformerConfig(
+        src_vocab_size=len(src),
+        tgt_vocab_size=len(tgt),
+        tie_embeddings=tying,
+        head_bias=HEAD_BIAS in weights,
+        **settings,
+    )
+    # Half precision would only be slower on a CPU.
+    dtype = torch.promote_types(head.dtype, torch.float32)
+    model = Transformer(config).to(dtype)
+    model.load_state_dict(weights)
+    if positions is not None:
+        fix_positions(model, positions)
+    return model.eval()

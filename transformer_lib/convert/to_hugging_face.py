@@ -13,101 +13,82 @@ of zeros: all target embeddings are moved by the same vector, so that the start 
 is zero, and the biases of the first decoder layer move them back.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from transformer_lib.convert.crosswalk import convert_weights
-from transformer_lib.convert.positions import sinusoid_halves
+from transformer_lib.convert.models import HEAD, HEAD_BIAS, SETTINGS, SRC, TGT
+from transformer_lib.convert.weights import convert_weights
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
 
-SRC, TGT = "src_embeddings.tokens.weight", "tgt_embeddings.tokens.weight"
-HEAD, HEAD_BIAS = "lm_head.weight", "lm_head.bias"
+if TYPE_CHECKING:
+    from transformers import MarianMTModel, PegasusForConditionalGeneration
+    from transformers import PreTrainedModel as TheirModel
 
 # What is added to the logit of the padding token, which no target may hold.
 NEVER = -1e9
 
-# The axis of a parameter, by the end of its name, that counts features of the model.
-FEATURES = {
-    "tokens.weight": 1,
-    "q_proj.weight": 1,
-    "k_proj.weight": 1,
-    "v_proj.weight": 1,
-    "out_proj.weight": 0,
-    "out_proj.bias": 0,
-    "expand.weight": 1,
-    "contract.weight": 0,
-    "contract.bias": 0,
-    "norm.gain": 0,
-    "norm.bias": 0,
-    "lm_head.weight": 1,
-}
+# Parameters that write features of the model, by the ends of their names: their rows
+# are features. The columns of all other matrices are.
+WRITERS = ("out_proj.weight", "out_proj.bias", "contract.weight", "contract.bias",
+           "norm.gain", "norm.bias")  # fmt: skip
 
 
-def to_marian(
-    model: Transformer, bos_id: int
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def to_marian(model: Transformer, bos_id: int, eos_id: int) -> "MarianMTModel":
     """Turn a post-norm model into `MarianMTModel`.
 
     The padding token becomes the last of the vocabulary, as CTranslate2 wants it; the
-    tokens after it move up by one.
+    tokens after it move up by one: see `pad_last`.
 
     Args:
         model: one vocabulary for both sides, sinusoids.
         bos_id: the token that its targets start with.
-
-    Returns:
-        weights: by the names of Hugging Face.
-        options: the content of its config.json, without end and start tokens.
+        eos_id: the token that its targets end with.
 
     Raises:
         ValueError: Marian has no place for something in the model.
+        ImportError: transformers is not installed.
     """
+    from transformers import MarianConfig, MarianMTModel
+
     config = model.config
-    _refuse_others(config, "Marian", norm_first=False, final_norm=False)
-    weights = _weights(model)
-    weights[TGT], start = weights[TGT].clone(), weights[TGT][bos_id].clone()
-    weights[TGT] -= start
-    weights[TGT][config.pad_id] = 0
+    _require_place(config, "Marian", pre_norm=False)
+    weights, ours = _weights(model), pad_last(config)
+    start = weights[TGT][bos_id]
+    weights[TGT] = weights[TGT] - start
     _undo_shift(weights, start * model.tgt_embeddings.scale)
+    weights[TGT][config.pad_id] = 0
     for name in (SRC, TGT, HEAD, HEAD_BIAS):
-        weights[name] = weights[name][pad_last(config)]
-    options = _options(config, "marian", "MarianMTModel")
-    options |= {
-        "decoder_vocab_size": config.tgt_vocab_size,
+        weights[name] = weights[name][ours]
+    bos, eos, pad = ours.argsort()[[bos_id, eos_id, config.pad_id]].tolist()
+    options = _options(config, bos, eos, pad) | {
         "share_encoder_decoder_embeddings": False,
         "tie_word_embeddings": False,
-        "pad_token_id": config.tgt_vocab_size - 1,
     }
-    return _renamed(weights, config), options
+    return _filled(MarianMTModel(MarianConfig(**options)), weights)
 
 
 def to_pegasus(
-    model: Transformer, bos_id: int
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    model: Transformer, bos_id: int, eos_id: int
+) -> "PegasusForConditionalGeneration":
     """Turn a pre-norm model into `PegasusForConditionalGeneration`.
 
-    Args, results and errors are those of `to_marian`; ids stay as they are.
+    Args and errors are those of `to_marian`; ids stay as they are.
     """
+    from transformers import PegasusConfig, PegasusForConditionalGeneration
+
     config = model.config
-    _refuse_others(config, "Pegasus", norm_first=True, final_norm=True)
+    _require_place(config, "Pegasus", pre_norm=True)
     weights = _weights(model)
-    weights[TGT] = weights[TGT].clone()
     weights[TGT][config.pad_id] = weights[TGT][bos_id]
     tied = config.tie_embeddings == "all"
     if tied:  # padding is masked in the source, and ruled out by its bias in the output
         weights[SRC] = weights[HEAD] = weights[TGT]
-    options = _options(config, "pegasus", "PegasusForConditionalGeneration")
-    options |= {"tie_word_embeddings": tied, "pad_token_id": config.pad_id}
-    renamed = _renamed(weights, config)
-    if tied:  # the three are kept once
-        kept = renamed.pop("model.decoder.embed_tokens.weight")
-        del renamed["model.encoder.embed_tokens.weight"], renamed["lm_head.weight"]
-        renamed["model.shared.weight"] = kept
-    return renamed, options
+    options = _options(config, bos_id, eos_id, config.pad_id)
+    options |= {"tie_word_embeddings": tied}
+    return _filled(PegasusForConditionalGeneration(PegasusConfig(**options)), weights)
 
 
 def pad_last(config: TransformerConfig) -> Tensor:
@@ -116,50 +97,45 @@ def pad_last(config: TransformerConfig) -> Tensor:
     return torch.tensor([*others, config.pad_id])
 
 
-def _refuse_others(
-    config: TransformerConfig, theirs: str, norm_first: bool, final_norm: bool
-) -> None:
-    if config.norm_first != norm_first:
-        kind, other = ("pre", "pegasus") if config.norm_first else ("post", "marian")
+def _require_place(config: TransformerConfig, theirs: str, pre_norm: bool) -> None:
+    """Refuse what their code would leave out without a word."""
+    if config.norm_first != pre_norm:
+        kind, other = ("post", "marian") if pre_norm else ("pre", "pegasus")
         raise ValueError(
             f"norm_first is {config.norm_first}: {theirs} has no place for {kind}-norm "
             f"layers, but {other} has"
         )
-    ours = config.norm_first if config.final_norm is None else config.final_norm
-    needed = {
-        "final_norm": (ours, final_norm),
-        "norm_eps": (config.norm_eps, 1e-5),
-        "learned_positions": (config.learned_positions, False),
-        "embedding_norm_eps": (config.embedding_norm_eps, None),
-        "tgt_vocab_size": (config.tgt_vocab_size, config.src_vocab_size),
-    }
-    for name, (value, wanted) in needed.items():
+    final_norm = pre_norm if config.final_norm is None else config.final_norm
+    for name, value, wanted in (
+        ("final_norm", final_norm, pre_norm),
+        ("norm_eps", config.norm_eps, 1e-5),
+        ("learned_positions", config.learned_positions, False),
+        ("embedding_norm_eps", config.embedding_norm_eps, None),
+        ("tgt_vocab_size", config.tgt_vocab_size, config.src_vocab_size),
+    ):
         if value != wanted:
             raise ValueError(
-                f"{name} is {value}, but {theirs} has a place for {wanted} only"
+                f"{name} is {value}, but {theirs} has a place for {wanted}"
             )
-    for name in ("n_encoder_layers", "n_decoder_layers"):
-        if getattr(config, name) < 1:
-            raise ValueError(f"{theirs} needs at least 1 layer, but {name} is 0")
 
 
 def _weights(model: Transformer) -> dict[str, Tensor]:
     """Return our weights with features in their order and with all biases."""
-    config, weights = model.config, {}
-    order = torch.arange(config.d_model).view(-1, 2).T.flatten()  # sines, then cosines
+    config = model.config
+    order = torch.arange(config.d_model).view(-1, 2).T.flatten()  # sines, cosines
+    weights = {HEAD_BIAS: torch.zeros(config.tgt_vocab_size)}
     for name, weight in model.state_dict().items():
-        end = ".".join(name.split(".")[-2:])
-        weight = weight.detach().cpu().float()
-        axis = FEATURES.get(end)
-        weights[name] = weight if axis is None else weight.index_select(axis, order)
-    if not config.attention_bias:
-        for name in [*weights]:
-            if name.endswith(("q_proj.weight", "k_proj.weight", "v_proj.weight")):
-                zeros = torch.zeros(len(weights[name]))
-                weights[name.removesuffix("weight") + "bias"] = zeros
-    bias = weights.get(HEAD_BIAS, torch.zeros(config.tgt_vocab_size)).clone()
-    bias[config.pad_id] = NEVER
-    return weights | {HEAD_BIAS: bias}
+        weight = weight.detach().cpu().float().clone()
+        if name.endswith(WRITERS):
+            weight = weight[order]
+        elif weight.dim() == 2:
+            weight = weight[:, order]
+        weights[name] = weight
+        if name.endswith(("q_proj.weight", "k_proj.weight", "v_proj.weight")):
+            zeros = torch.zeros(config.d_model)
+            weights.setdefault(name.removesuffix("weight") + "bias", zeros)
+    weights[HEAD_BIAS][config.pad_id] = NEVER
+    return weights
 
 
 def _undo_shift(weights: dict[str, Tensor], shift: Tensor) -> None:
@@ -176,50 +152,30 @@ def _undo_shift(weights: dict[str, Tensor], shift: Tensor) -> None:
     weights[bias] = weights[bias] + shift
 
 
-def _renamed(
-    weights: Mapping[str, Tensor], config: TransformerConfig
-) -> dict[str, Tensor]:
-    """Return the weights by their names, with the tables that they keep."""
-    positions = sinusoid_halves(config.max_len, config.d_model, "marian")
-    tables = {
-        f"model.{side}.embed_positions.weight": positions.clone()
-        for side in ("encoder", "decoder")
-    }
-    bias = weights[HEAD_BIAS][None]  # (1, vocab_size)
-    ours = {name: weight for name, weight in weights.items() if name != HEAD_BIAS}
-    renamed = convert_weights(ours, "transformer_lib", "Hugging Face", strict=True)
-    return renamed | tables | {"final_logits_bias": bias}
-
-
-def _options(config: TransformerConfig, kind: str, architecture: str) -> dict[str, Any]:
+def _options(
+    config: TransformerConfig, bos: int, eos: int, pad: int
+) -> dict[str, object]:
     """Return what both configurations have the same names for."""
-    sides = {
-        name.format(side=side): value
-        for side, n_layers in (
-            ("encoder", config.n_encoder_layers),
-            ("decoder", config.n_decoder_layers),
-        )
-        for name, value in (
-            ("{side}_layers", n_layers),
-            ("{side}_ffn_dim", config.d_ff),
-            ("{side}_attention_heads", config.n_heads),
-        )
+    sizes = {
+        name: getattr(config, ours)
+        for ours, names in SETTINGS.items()
+        for name in names
     }
-    rates = ("dropout", "attention_dropout", "activation_dropout")
-    return {
-        "model_type": kind,
-        "architectures": [architecture],
-        "dtype": "float32",
-        "is_encoder_decoder": True,
+    return sizes | {
         "vocab_size": config.src_vocab_size,
-        "d_model": config.d_model,
-        **sides,
-        **{name: getattr(config, name) for name in rates},
-        "activation_function": config.activation,
-        "max_position_embeddings": config.max_len,
-        "scale_embedding": config.scale_embeddings,
-        "normalize_before": config.norm_first,
-        "normalize_embedding": False,
-        "add_final_layer_norm": config.norm_first,
-        "static_position_embeddings": True,
+        "bos_token_id": bos,
+        "eos_token_id": eos,
+        "pad_token_id": pad,
+        "decoder_start_token_id": pad,
+        "forced_eos_token_id": None,
     }
+
+
+def _filled(theirs: "TheirModel", weights: dict[str, Tensor]) -> "TheirModel":
+    """Give their model our weights; the sinusoids it has computed stay."""
+    bias = weights.pop(HEAD_BIAS)[None]  # (1, vocab_size)
+    state = convert_weights(weights, "transformer_lib", "Hugging Face", strict=True)
+    kept = ("embed_positions.weight", "shared.weight")
+    own = {k: t for k, t in theirs.state_dict().items() if k.endswith(kept)}
+    theirs.load_state_dict(own | state | {"final_logits_bias": bias})
+    return theirs.eval()

@@ -17,14 +17,16 @@ from transformer_lib.model.masks import padding_mask
 from transformer_lib.model.transformer import Transformer
 
 ENCODER, DECODER_STEP = "encoder.onnx", "decoder_step.onnx"
+AXES = {  # that have a size of their own in every call
+    "src": {0: "batch", 1: "src_len"},
+    "ids": {0: "batch"},
+    "memory": {2: "batch", 4: "src_len"},
+    "past": {2: "batch", 4: "length"},
+}
 
 
 class Encoding(nn.Module):
-    """Read the source, and compute what every step of the decoder attends to.
-
-    Args:
-        model: whose encoder it is.
-    """
+    """Read the source, and compute what every step of the decoder attends to."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -45,11 +47,7 @@ class Encoding(nn.Module):
 
 
 class DecodingStep(nn.Module):
-    """Read one token, and score the next one.
-
-    Args:
-        model: whose decoder it is.
-    """
+    """Read one token, and score the next one."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -71,33 +69,35 @@ class DecodingStep(nn.Module):
             logits: (batch, vocab_size)
             present: as past, one token longer.
         """
+        layers = self.model.decoder.layers
+        source = GivenCache([layer.cross_attn for layer in layers], memory)
+        cache = GivenCache([layer.self_attn for layer in layers], past, source)
         mask = padding_mask(src, self.model.config.pad_id)
-        cache = GivenCache(self.model, memory, past)
         nothing_new = memory.new_zeros(src.size(0), 0, self.model.config.d_model)
         features = self.model.decode(ids, nothing_new, mask, cache=cache)
-        return self.model.lm_head(features[:, -1]), torch.stack(cache.present)
+        return self.model.lm_head(features[:, -1]), torch.stack([*cache.kept.values()])
 
 
 class GivenCache:
-    """The protocol `Cache` on keys and values that are given.
+    """The protocol `Cache` on keys and values that come from outside.
 
     Args:
-        model: whose decoder asks.
-        memory: keys and values of the memory, of each layer.
-        past: keys and values of the targets, of each layer.
+        attentions: one of each layer.
+        given: their keys and values (n_layers, 2, batch, n_heads, length, d_head).
+        source: the same for the memory.
 
     Attributes:
-        present: keys and values with those of the new tokens, of each layer.
+        kept: for each attention (2, batch, n_heads, length, d_head), new ones included.
     """
 
-    def __init__(self, model: Transformer, memory: Tensor, past: Tensor) -> None:
-        layers = model.decoder.layers
-        self.length = past.size(4)
-        self.past = {layer.self_attn: past[i] for i, layer in enumerate(layers)}
-        self.source = GivenSource(
-            {layer.cross_attn: memory[i] for i, layer in enumerate(layers)}
-        )
-        self.present: list[Tensor] = []
+    def __init__(
+        self,
+        attentions: list[MultiHeadAttention],
+        given: Tensor,
+        source: "GivenCache | None" = None,
+    ) -> None:
+        self.length, self.source = given.size(4), source
+        self.kept = dict(zip(attentions, given, strict=True))
 
     def positions(self, ids: Tensor) -> Tensor:
         """Return the positions of new tokens (batch, n_new): (n_new,)."""
@@ -108,25 +108,7 @@ class GivenCache:
     ) -> tuple[Tensor, Tensor]:
         """Return keys and values (batch, n_heads, length, d_head) of all tokens."""
         new = torch.stack([key, value])
-        self.present.append(torch.cat([self.past[attention], new], dim=3))
-        keys, values = self.present[-1]
-        return keys, values
-
-
-class GivenSource:
-    """Keys and values of the memory, which never change.
-
-    Args:
-        kept: for each attention (2, batch, n_heads, src_len, d_head).
-    """
-
-    def __init__(self, kept: dict[MultiHeadAttention, Tensor]) -> None:
-        self.kept = kept
-
-    def update(
-        self, attention: MultiHeadAttention, key: Tensor, value: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Return what is kept; key and value are of length 0."""
+        self.kept[attention] = torch.cat([self.kept[attention], new], dim=3)
         keys, values = self.kept[attention]
         return keys, values
 
@@ -141,61 +123,30 @@ def to_onnx(model: Transformer, folder: Path) -> None:
     Raises:
         ImportError: onnx or onnxscript is not installed.
     """
-    try:
-        import onnx  # noqa: F401
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"graphs are written by onnx and onnxscript: {error}"
-        ) from error
     src = torch.full((2, 3), (model.config.pad_id + 1) % model.config.src_vocab_size)
-    batch, src_len, length = (
-        torch.export.Dim(n) for n in ("batch", "src_len", "length")
-    )
     with without_dropout(model), torch.no_grad():
-        encoding, step = Encoding(model), DecodingStep(model)
+        encoding = Encoding(model)
         memory = encoding(src)
-        past = memory[:, :, :, :, :2]
-        of_source = {0: batch, 1: src_len}
-        of_memory = {2: batch, 4: src_len}
-        _write_graph(
-            encoding, {"src": src}, {"src": of_source}, ["memory"], folder / ENCODER
-        )
-        _write_graph(
-            step,
-            {"ids": src[:, :1], "src": src, "memory": memory, "past": past},
-            {
-                "ids": {0: batch},
-                "src": of_source,
-                "memory": of_memory,
-                "past": {2: batch, 4: length},
-            },
-            ["logits", "present"],
-            folder / DECODER_STEP,
-        )
+        inputs = {"src": src}
+        _write(folder / ENCODER, encoding, inputs, ["memory"])
+        inputs |= {"ids": src[:, :1], "memory": memory, "past": memory[..., :2, :]}
+        outputs = ["logits", "present"]
+        _write(folder / DECODER_STEP, DecodingStep(model), inputs, outputs)
 
 
-def _write_graph(
-    module: nn.Module,
-    inputs: dict[str, Tensor],
-    sizes: dict[str, dict[int, torch.export.Dim]],
-    outputs: list[str],
-    path: Path,
+def _write(
+    path: Path, module: nn.Module, inputs: dict[str, Tensor], outputs: list[str]
 ) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        logging.disable(logging.WARNING)
-        try:
-            torch.onnx.export(
-                module.eval(),
-                kwargs=inputs,
-                f=path,
-                input_names=list(inputs),
-                output_names=outputs,
-                dynamic_shapes=sizes,
-                dynamo=True,
-                external_data=False,
-                verbose=False,
-            )
-        finally:
-            logging.disable(logging.NOTSET)
+    logging.disable(logging.WARNING)  # of packages that are not needed
+    with warnings.catch_warnings(action="ignore"):
+        torch.onnx.export(
+            module.eval(),
+            kwargs=inputs,
+            f=path,
+            input_names=list(inputs),
+            output_names=outputs,
+            dynamic_shapes={name: AXES[name] for name in inputs},
+            external_data=False,
+            verbose=False,
+        )
+    logging.disable(logging.NOTSET)

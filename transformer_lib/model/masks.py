@@ -7,7 +7,7 @@ queries and columns are keys, and masks are joined with `&`:
     decoder self-attention     padding_mask(tgt_in, pad_id) & causal_mask(tgt_len)
     cross-attention            padding_mask(src, pad_id)
 
-Other libraries mean other things by a mask; `convert.masks.convert_mask` translates.
+Other libraries mean other things by a mask.
 """
 
 import torch

@@ -1,0 +1,396 @@
+"""The crosswalk: its names exist, its facts hold; masks and variants do what they say."""
+
+import itertools
+import math
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+import torch
+import torch.nn.functional as F
+import transformers
+from reference import EXACT, draw_parameters
+from torch import nn
+
+from transformer_book.other_code import (
+    VARIANTS,
+    apply_variant,
+    convert_mask,
+    find_parts,
+    find_rows,
+    look_up,
+    own_things,
+    read_rows,
+    to_markdown,
+    weight_names,
+)
+from transformer_book.other_code.crosswalk import DIALECTS, WEIGHTS, is_found
+from transformer_book.other_code.dialects import MaskConvention
+from transformer_lib import (
+    PRESETS,
+    MultiHeadAttention,
+    Transformer,
+    causal_mask,
+    padding_mask,
+    record_attention,
+    record_hidden_states,
+)
+from transformer_lib.convert import convert_weights
+
+SRC = torch.tensor([[3, 5, 12, 7, 2], [4, 4, 2, 0, 0]])
+TGT_IN = torch.tensor([[1, 3, 10, 4], [1, 9, 6, 0]])
+
+
+def make_model(**choices) -> Transformer:
+    sizes = {"src_vocab_size": 13, "tgt_vocab_size": 11, "d_model": 12, "n_heads": 3}
+    sizes |= {"d_ff": 10, "n_encoder_layers": 2, "n_decoder_layers": 3, "pad_id": 0}
+    torch.manual_seed(0)
+    config = replace(PRESETS["fairseq"], **sizes, **choices)
+    return draw_parameters(Transformer(config)).eval()
+
+
+@pytest.fixture(scope="module")
+def marian():
+    sizes = {"d_model": 16, "vocab_size": 13, "encoder_layers": 2, "decoder_layers": 2}
+    ids = {"pad_token_id": 0, "decoder_start_token_id": 1}
+    torch.manual_seed(0)
+    return transformers.MarianMTModel(transformers.MarianConfig(**sizes, **ids)).eval()
+
+
+# Rows
+
+
+def test_every_row_has_names_in_two_dialects_and_a_term_of_its_own() -> None:
+    rows = read_rows()
+    assert {row.topic for row in rows} > {"Masks", "Calls", WEIGHTS}
+    for row in rows:
+        assert set(row.names) <= set(DIALECTS)
+        assert len(row.names) >= 2, row.term
+    assert len({(row.topic, row.term) for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("word", "term"),
+    [
+        ("key_padding_mask", "multi-head attention"),
+        ("prev_output_tokens", "target the decoder reads"),
+        ("in_proj_weight", "encoder self-attention, query projection"),
+        ("encoder.tok_embed.weight", "source embedding"),
+        ("enc_layers.N.layernorm2", "encoder norm of feed-forward"),
+    ],
+)
+def test_a_word_is_found_in_every_dialect(word, term) -> None:
+    assert term in [row.term for row in find_rows(word.upper())]
+    assert find_rows(word[:-1]) == []  # whole words only
+
+
+def test_tables_show_names_facts_and_gaps() -> None:
+    (row,) = (row for row in read_rows() if row.term == "scores before the softmax")
+    assert to_markdown([row]).splitlines() == [
+        "**Inputs and outputs**",
+        "",
+        "|  | paper | transformer_lib | fairseq | lecture | post |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| scores before the softmax | $QK^\\top/\\sqrt{d_k}$ | `scores` "
+        "| `attn_weights` | `scores` | `energy` |",
+    ]
+    for table in to_markdown(read_rows()).split("\n\n**"):
+        lines = [line for line in table.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in lines}) == 1
+        assert (
+            "`MultiHeadAttention.forward`: returns (H, A)" in table or "(H" not in table
+        )
+
+
+# Names
+
+
+def test_every_name_of_what_can_be_imported_exists(marian) -> None:
+    configs = (getattr(transformers, f"{n}Config") for n in ("Marian", "Bart", "Bert"))
+    attention = nn.MultiheadAttention(4, 1)
+    found = look_up(
+        {
+            "transformer_lib": own_things(),
+            "torch.nn": {"nn": nn, "F": F, "nn.MultiheadAttention": attention},
+            "Hugging Face": find_parts(marian, *configs),
+        }
+    )
+    assert all(len(names) > 25 for names, _ in found.values())
+    formulas = {dialect: set(rest) for dialect, (_, rest) in found.items()}
+    assert formulas.pop("transformer_lib") == {"tgt_out", "scores", "alignment"}
+    assert not any(formulas.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nn.Transformer(heads)", "no parameter 'heads'"),
+        ("nn.Transformer(nhead=6)", "default of nhead is 8"),
+        ("nn.Transformer.forward(tgt, src)", "the order is"),
+        ("nn.Transformer.lm_head", "has no 'lm_head'"),
+        ("F.scaled_dot_product_attention(key, query)", "the order is"),
+    ],
+)
+def test_a_wrong_name_is_refused(name, message) -> None:
+    with pytest.raises(LookupError, match=message):
+        is_found(name, {"nn": nn, "F": F})
+    assert not is_found("$d_k$", {"nn": nn})
+
+
+# A layer of each text, its names read off its pages: theirs -> ours.
+TEXTS = {
+    ("lecture", "enc_layers.1.", "encoder.layers.1."): {
+        "mha.W_q.weight": "self_attn.q_proj.weight",
+        "mha.W_k.weight": "self_attn.k_proj.weight",
+        "mha.W_v.weight": "self_attn.v_proj.weight",
+        "mha.W_h.bias": "self_attn.out_proj.bias",
+        "cnn.0.weight": "feed_forward.expand.weight",
+        "cnn.2.bias": "feed_forward.contract.bias",
+        "layernorm1.weight": "self_attn_connection.norm.gain",
+        "layernorm2.bias": "feed_forward_connection.norm.bias",
+    },
+    ("post", "decoder.layers.1.", "decoder.layers.1."): {
+        "dec_attn.fc_q.weight": "self_attn.q_proj.weight",
+        "dec_attn.fc.bias": "self_attn.out_proj.bias",
+        "enc_attn.fc_k.weight": "cross_attn.k_proj.weight",
+        "enc_attn.fc_v.weight": "cross_attn.v_proj.weight",
+        "ff.fc1.weight": "feed_forward.expand.weight",
+        "ff.fc2.bias": "feed_forward.contract.bias",
+        "dec_attn_ln.weight": "self_attn_connection.norm.gain",
+        "enc_attn_ln.bias": "cross_attn_connection.norm.bias",
+        "ff_ln.weight": "feed_forward_connection.norm.gain",
+    },
+    ("post", "decoder.", "tgt_embeddings."): {
+        "tok_embed.weight": "tokens.weight",
+        "pos_embed.weight": "positions.table",
+    },
+    ("revisited", "decoder.layers.1.", "decoder.layers.1."): {
+        "self_attn.q_proj.weight": "self_attn.q_proj.weight",
+        "src_attn.out_proj.bias": "cross_attn.out_proj.bias",
+        "feed_forward.contract.weight": "feed_forward.contract.weight",
+        "sublayer.0.norm.a_2": "self_attn_connection.norm.gain",
+        "sublayer.1.norm.b_2": "cross_attn_connection.norm.bias",
+        "sublayer.2.norm.a_2": "feed_forward_connection.norm.gain",
+    },
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_layer_of_each_text_is_renamed(text) -> None:
+    dialect, theirs, ours = text
+    state = {theirs + name: torch.randn(6) for name in TEXTS[text]}
+    way = dialect, "transformer_lib", True, weight_names()
+    found = convert_weights(state, *way)
+    assert found.keys() == {ours + name for name in TEXTS[text].values()}
+    for name, our_name in TEXTS[text].items():
+        assert torch.equal(found[ours + our_name], state[theirs + name])
+
+
+# Facts
+
+
+def moves_nothing(run) -> bool:
+    """Whether the last key can't be seen: moving it moves nothing before it."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 5, 4)
+    moved = x.clone()
+    moved[:, -1] += 9.0
+    return torch.equal(run(x)[:, :-1], run(moved)[:, :-1])
+
+
+LAST = torch.tensor([[False, False, False, False, True]]).repeat(2, 1)
+TABLE = LAST[:1].expand(5, 5)
+
+
+def pytorch_attention(**masks):
+    layer = nn.MultiheadAttention(4, 2, batch_first=True).eval()
+    return lambda x: layer(x, x, x, **masks)[0]
+
+
+def pytorch_transformer(name, mask):
+    """With this mask alone; that of the memory in cross-attention alone."""
+    model = nn.Transformer(4, 2, 1, 1, 8, batch_first=True).eval()
+    other = torch.ones(2, 5, 4)
+    if name.startswith("memory"):
+        return lambda x: model.decoder(other, x, memory_key_padding_mask=mask)
+    if name.startswith("src"):
+        masks = {name: mask, "memory_key_padding_mask": mask}
+        return lambda x: model(x, other, **masks)
+    return lambda x: model(other, x, **{name: mask})
+
+
+def our_attention(mask):
+    layer = MultiHeadAttention(4, 2).eval()
+    return lambda x: layer(x, x, x, mask)
+
+
+@pytest.mark.parametrize(
+    ("attention", "hides"),
+    [
+        (lambda m: pytorch_attention(key_padding_mask=m), LAST),
+        (lambda m: pytorch_attention(attn_mask=m), TABLE),
+        (lambda m: pytorch_transformer("src_key_padding_mask", m), LAST),
+        (lambda m: pytorch_transformer("tgt_key_padding_mask", m), LAST),
+        (lambda m: pytorch_transformer("memory_key_padding_mask", m), LAST),
+        (lambda m: lambda x: F.scaled_dot_product_attention(x, x, x, m), ~TABLE),
+        (our_attention, ~LAST[:, None, None]),
+    ],
+    ids=["key_padding", "attn", "src", "tgt", "memory", "function", "ours"],
+)
+def test_true_means_what_the_crosswalk_says(attention, hides) -> None:
+    """Ignore in PyTorch's modules; attend in its function and in the library."""
+    assert moves_nothing(attention(hides))
+    assert not moves_nothing(attention(~hides))
+
+
+def test_pytorchs_mask_of_the_future_is_added() -> None:
+    mask = nn.Transformer.generate_square_subsequent_mask(3)
+    assert torch.equal(mask == 0, causal_mask(3))
+    assert torch.equal(mask == -torch.inf, ~causal_mask(3))
+
+
+def test_pytorch_has_the_length_first_by_default_and_takes_vectors() -> None:
+    model = draw_parameters(nn.Transformer(6, 2, 1, 1, 10)).eval()
+    src, tgt = torch.randn(3, 2, 6).double(), torch.randn(5, 2, 6).double()
+    alone = model(src[:, :1], tgt[:, :1])  # one sentence: the second axis
+    torch.testing.assert_close(model(src, tgt)[:, :1], alone, **EXACT)
+    with pytest.raises(RuntimeError):
+        model(torch.tensor([[1, 2]]), torch.tensor([[1, 2]]))
+
+
+def test_our_axes_and_recorded_states() -> None:
+    model = make_model(norm_first=True)
+    with record_attention(model) as maps, record_hidden_states(model) as states:
+        model(SRC, TGT_IN)
+    memory = model.encode(SRC, padding_mask(SRC, 0))
+    assert memory.shape == (2, 5, 12)  # (batch, length, d_model)
+    assert maps["decoder.layers.0.cross_attn"].shape == (2, 3, 4, 5)  # each head
+    assert len(states) == 2 + 3  # after each layer, without the embeddings
+    last = states["encoder.layers.1"]
+    torch.testing.assert_close(model.encoder.norm(last), memory, **EXACT)
+
+
+@torch.no_grad()
+def test_hugging_face_masks_are_one_for_attend(marian) -> None:
+    def run(**masks):
+        out = marian(input_ids=SRC[1:], decoder_input_ids=TGT_IN[1:], **masks)
+        return out.logits[:, :3]
+
+    source, target = (SRC[1:] != 0).long(), (TGT_IN[1:] != 0).long()
+    alone = marian(input_ids=SRC[1:, :3], decoder_input_ids=TGT_IN[1:, :3]).logits
+    both = run(attention_mask=source, decoder_attention_mask=target)
+    torch.testing.assert_close(both, alone)
+    assert not torch.allclose(run(attention_mask=1 - source), alone, atol=1e-5)
+    wrong = run(attention_mask=source, decoder_attention_mask=1 - target)
+    assert not torch.allclose(wrong, alone, atol=1e-5)
+
+
+@torch.no_grad()
+def test_hugging_face_makes_the_mask_of_the_future_and_counts_the_embeddings(
+    marian,
+) -> None:
+    marian.set_attn_implementation("eager")
+    how = {"output_hidden_states": True, "output_attentions": True}
+    before = marian(input_ids=SRC, decoder_input_ids=TGT_IN, **how)
+    other = TGT_IN.clone()
+    other[:, -1] = 8
+    after = marian(input_ids=SRC, decoder_input_ids=other)
+    torch.testing.assert_close(before.logits[:, :-1], after.logits[:, :-1])
+    assert not torch.allclose(before.logits[:, -1], after.logits[:, -1])
+    assert len(before.encoder_hidden_states) == 1 + 2
+    assert before.encoder_attentions[0].shape == (2, 16, 5, 5)  # a map for each head
+    assert before.encoder_last_hidden_state.shape == (2, 5, 16)  # batch first
+
+
+SHOWN_HERE = {  # dialect -> facts: all that the tests above have shown
+    "torch.nn": {
+        "True = ignore",
+        "True = attend",
+        "0 = attend, -inf = ignore",
+        "vectors, not ids",
+        "(length, batch, d_model) by default",
+    },
+    "transformer_lib": {
+        "True = attend",
+        "(batch, length, d_model)",
+        "after each layer",
+        "one map for each head",
+    },
+    "Hugging Face": {
+        "1 = attend",
+        "made by the decoder itself",
+        "the embeddings too",
+        "one map for each head",
+        "(batch, length, d_model)",
+    },
+}
+
+
+@pytest.mark.parametrize("dialect", SHOWN_HERE)
+def test_every_fact_about_what_can_be_imported_is_shown(dialect) -> None:
+    names = [name for row in read_rows() for name in row.names.get(dialect, [])]
+    facts = {name.partition(" | ")[2] for name in names} - {""}
+    assert facts == SHOWN_HERE[dialect]
+
+
+# Masks
+
+ATTEND = torch.tensor([[True, False, True], [True, True, False]])
+
+
+def test_every_convention_says_the_same() -> None:
+    written = {
+        "attend": ATTEND.tolist(),
+        "ignore": [[False, True, False], [False, False, True]],
+        "additive": [[0.0, -math.inf, 0.0], [0.0, 0.0, -math.inf]],
+        "attend_byte": [[1, 0, 1], [1, 1, 0]],
+        "ignore_byte": [[0, 1, 0], [0, 0, 1]],
+    }
+    assert written.keys() == set(get_args(MaskConvention))
+    for source, target in itertools.product(written, repeat=2):
+        given = torch.tensor(written[source])
+        assert convert_mask(given, source, target).tolist() == written[target]
+
+
+@pytest.mark.parametrize("fill", [-1e4, -1e9, torch.finfo().min])
+def test_finite_fill_values_count_as_hidden(fill) -> None:
+    additive = torch.zeros(2, 3).masked_fill(~ATTEND, fill)
+    assert torch.equal(convert_mask(additive, "additive", "attend"), ATTEND)
+    half = convert_mask(ATTEND, "attend", "additive", dtype=torch.float16)
+    assert half.dtype == torch.float16
+    assert half.isneginf().sum() == 2
+
+
+# Variants
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_only_the_first_variant_changes_nothing(variant: str) -> None:
+    model = make_model()
+    before = model(SRC, TGT_IN)
+    apply_variant(model, variant)
+    change = (model(SRC, TGT_IN) - before).norm() / before.norm()
+    assert (change < 1e-12) == (variant == next(iter(VARIANTS)))
+
+
+def test_variants_are_what_they_are_called() -> None:
+    model, positions = make_model(), torch.arange(4)
+    norm = model.encoder.layers[0].self_attn_connection.norm
+    attention, embed = model.encoder.layers[0].self_attn, model.src_embeddings
+    x = torch.randn(5, 12).double()
+    before = norm.gain.clone(), attention.q_proj.weight.clone()
+    mixed = embed.positions(positions)
+
+    apply_variant(model, "unbiased variance")
+    scaled = (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True) * before[0]
+    torch.testing.assert_close(norm(x), scaled + norm.bias, rtol=0, atol=1e-4)
+    apply_variant(model, "epsilon 1e-6")
+    assert norm.eps == 1e-6
+    apply_variant(model, "divisor d_model / 2")
+    torch.testing.assert_close(attention.q_proj.weight / 2, before[1] / 6)  # d_head 4
+    apply_variant(model, "unscaled embeddings")
+    expected = embed.tokens.weight[SRC[:, :4]] + mixed
+    torch.testing.assert_close(embed(SRC[:, :4]), expected)
+    apply_variant(model, "sines first")
+    halves = torch.cat([mixed[:, 0::2], mixed[:, 1::2]], dim=-1)
+    assert torch.equal(embed.positions(positions), halves)

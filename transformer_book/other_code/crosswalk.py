@@ -1,0 +1,238 @@
+"""The crosswalk: one thing, and its name in nine dialects.
+
+Rows are read from `names.toml` (parameters, arguments, masks) and from the library's
+table of weights. `look_up` looks names up in real objects.
+"""
+
+import inspect
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from torch import nn
+
+from transformer_lib.convert import WEIGHT_NAMES
+from transformer_lib.convert.weights import spread
+from transformer_lib.interpret import recording
+from transformer_lib.model import attention, config, masks
+from transformer_lib.model.transformer import Transformer
+
+DIALECTS = (
+    "paper",
+    "transformer_lib",
+    "torch.nn",
+    "fairseq",
+    "Hugging Face",
+    "lecture",
+    "post",
+    "dummies",
+    "revisited",
+)
+WEIGHTS = "Weights"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that several dialects have a name for.
+
+    Attributes:
+        topic: the table it belongs to.
+        term: what it is, in plain words.
+        names: dialect -> its names; a dialect without one is missing. What follows
+            " | " in a name is a fact about it.
+    """
+
+    topic: str
+    term: str
+    names: Mapping[str, list[str]]
+
+
+def read_rows() -> list[Row]:
+    """Return all rows, topic by topic; weights come last."""
+    rows = [
+        Row(
+            topic, term, {d: [n] if isinstance(n, str) else n for d, n in cells.items()}
+        )
+        for topic, terms in _read_names().items()
+        if topic != WEIGHTS
+        for term, cells in terms.items()
+    ]
+    for row in weight_names():
+        names = {d: [row[d]] for d in DIALECTS if row.get(d)}
+        rows.append(Row(WEIGHTS, row["term"], names))
+    return rows
+
+
+def weight_names() -> list[dict[str, str]]:
+    """Return the library's table of weights with columns for the texts."""
+    texts = _read_names()[WEIGHTS]
+    return [{**row, **texts.get(row["term"], {})} for row in WEIGHT_NAMES]
+
+
+def _read_names() -> dict[str, Any]:
+    file = resources.files(__package__) / "names.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def find_rows(word: str) -> list[Row]:
+    """Return the rows in which a dialect uses this word, whole, upper or lower case."""
+    pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
+    return [
+        row
+        for row in read_rows()
+        if any(
+            pattern.search(text)
+            for names in row.names.values()
+            for name in names
+            for text in spread(name.partition(" | ")[0])
+        )
+    ]
+
+
+def to_markdown(rows: list[Row]) -> str:
+    """Write rows as Markdown, one table a topic, without dialects that it lacks."""
+    tables = []
+    for topic in dict.fromkeys(row.topic for row in rows):
+        of_topic = [row for row in rows if row.topic == topic]
+        used = [d for d in DIALECTS if any(d in row.names for row in of_topic)]
+        lines = [f"**{topic}**", ""]
+        lines.append("| " + " | ".join(["", *used]) + " |")
+        lines.append("| --- " * (len(used) + 1) + "|")
+        for row in of_topic:
+            cells = [_cell(row.names.get(dialect, [])) for dialect in used]
+            lines.append("| " + " | ".join([row.term, *cells]) + " |")
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
+
+
+def _cell(names: list[str]) -> str:
+    parts = []
+    for name in names:
+        text, _, fact = name.partition(" | ")
+        text = text if "$" in text else f"`{text}`"
+        parts.append(f"{text}: {fact}" if fact else text)
+    return "; ".join(parts) or "–"
+
+
+def look_up(
+    known: Mapping[str, Mapping[str, Any]],
+) -> dict[str, tuple[list[str], list[str]]]:
+    """Look every name of these dialects up, weights apart.
+
+    Args:
+        known: dialect -> the objects that its names may begin with.
+
+    Returns:
+        dialect -> the names that were found, and those that name no object (formulas
+        and variables).
+
+    Raises:
+        LookupError: a name is wrong, see `is_found`.
+    """
+    result = {}
+    for dialect, things in known.items():
+        names = [
+            name.partition(" | ")[0]
+            for row in read_rows()
+            if row.topic != WEIGHTS
+            for name in row.names.get(dialect, [])
+        ]
+        found = [name for name in names if is_found(name, things)]
+        result[dialect] = (found, [name for name in names if name not in found])
+    return result
+
+
+def is_found(name: str, things: Mapping[str, Any]) -> bool:
+    """Look a name up in real objects.
+
+    Args:
+        name: `Thing.attribute`, or `Thing(first, second=default)`.
+        things: the objects that a name may begin with.
+
+    Returns:
+        True if it was found; False if it names none of the things (a formula, say).
+
+    Raises:
+        LookupError: the thing has no such attribute or parameter, its parameters come
+            in another order, or the default is another.
+    """
+    match = re.fullmatch(r"([\w.]+)(?:\((.*)\))?", name)
+    heads = [h for h in things if match and f"{match[1]}.".startswith(f"{h}.")]
+    if not heads:
+        return False
+    head = max(heads, key=len)
+    thing = things[head]
+    for attribute in match[1][len(head) :].split(".")[1:]:
+        if not hasattr(thing, attribute):
+            raise LookupError(f"{name}: {type(thing).__name__} has no {attribute!r}")
+        thing = getattr(thing, attribute)
+    if match[2] is not None:
+        _compare_parameters(name, match[2].split(", "), _parameters(thing))
+    return True
+
+
+def _compare_parameters(name: str, wanted: list[str], real: dict[str, str]) -> None:
+    order, places = list(real), []
+    for parameter, _, default in (part.partition("=") for part in wanted):
+        if parameter not in order:
+            raise LookupError(f"{name}: no parameter {parameter!r} among {order}")
+        places.append(order.index(parameter))
+        if default and real[parameter] != default:
+            raise LookupError(
+                f"{name}: the default of {parameter} is {real[parameter]}"
+            )
+    if places != sorted(places):
+        raise LookupError(f"{name}: the order is {order}")
+
+
+def _parameters(thing: Any) -> dict[str, str]:
+    """Return the parameters of a function or class in order, and their defaults."""
+    function = thing if inspect.isroutine(thing) or inspect.isclass(thing) else None
+    try:
+        signature = inspect.signature(function or type(thing))
+    except ValueError:  # built in: its help text begins with the call
+        call = re.match(r"\s*\w+\((.*?)\)", thing.__doc__, re.DOTALL)[1]
+        pairs = (part.strip().partition("=") for part in call.split(","))
+        return {name: default for name, _, default in pairs}
+    return {
+        name: "" if parameter.default is parameter.empty else repr(parameter.default)
+        for name, parameter in signature.parameters.items()
+    }
+
+
+def find_parts(*things: Any, prefix: str = "") -> dict[str, Any]:
+    """Name things as the crosswalk does.
+
+    Args:
+        things: modules, which stand for all their parts, one of each class; functions
+            and classes.
+        prefix: what to leave out where a name begins with it.
+
+    Returns:
+        name of the class or function -> the thing.
+    """
+    found = {}
+    for thing in things:
+        if isinstance(thing, nn.Module):
+            found |= {type(part).__name__: part for part in thing.modules()}
+        else:
+            found[thing.__name__] = thing
+    return {name.removeprefix(prefix): thing for name, thing in found.items()}
+
+
+def own_things() -> dict[str, Any]:
+    """Return what names of this library may begin with."""
+    sizes = {"d_model": 4, "n_heads": 2, "d_ff": 4, "norm_first": True}
+    small = config.TransformerConfig(src_vocab_size=5, tgt_vocab_size=5, **sizes)
+    return find_parts(
+        Transformer(small),
+        attention.scaled_dot_product_attention,
+        config.TransformerConfig,
+        masks.causal_mask,
+        masks.padding_mask,
+        recording.record_attention,
+        recording.record_hidden_states,
+    )
