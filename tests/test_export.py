@@ -122,7 +122,8 @@ def test_transformers_writes_the_same_tokens(exported, to) -> None:
         "MarianMTModel", "PegasusForConditionalGeneration"
     )  # fmt: skip
     settings = model.generation_config
-    assert (settings.num_beams, settings.do_sample) == (1, False)
+    assert settings.num_beams == 1
+    assert not settings.do_sample
     assert settings.max_length == translator.model.config.max_len + 1
     batch = tokenizer(SENTENCES, return_tensors="pt", padding=True)
     ids = model.generate(**batch, max_new_tokens=MAX_LEN)[:, 1:].tolist()

@@ -1,4 +1,4 @@
-"""The crosswalk: its names exist, its facts hold; masks and variants do what they say."""
+"""The crosswalk: its names exist, its facts hold; masks and variants do as they say."""
 
 import itertools
 import math

@@ -8,15 +8,20 @@ expression found in its message, and the function does it. Build what the call n
 inside the function, small, and assert nothing: the row fails if nothing is raised.
 """
 
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import pytest
 import torch
+import transformers
 from small_run import small_fit, small_pairs
 
 import transformer_lib as tl
+from transformer_book.other_code import convert_mask
+from transformer_lib.convert import convert_weights, from_marian, from_torch
+from transformer_lib.convert.to_hugging_face import to_marian, to_pegasus
 from transformer_lib.model.embeddings import sinusoids
 from transformer_lib.runs.recipe import make_recipe
 from transformer_lib.training import label_loss, train_step
@@ -186,6 +191,109 @@ row(
     lambda: make_recipe(
         {"data": {"corpus": "a"}, "training": {"steps": 1, "batch_tokens": 0}}
     ),
+)
+
+
+# --- other people's models ------------------------------------------------------------
+
+
+def load_marian(weights=None, **options):
+    config = transformers.MarianConfig(
+        vocab_size=9,
+        d_model=6,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=8,
+        decoder_ffn_dim=8,
+        max_position_embeddings=12,
+        pad_token_id=8,
+        decoder_start_token_id=8,
+        eos_token_id=2,
+    )
+    state = transformers.MarianMTModel(config).state_dict()
+    return from_marian(state | (weights or {}), config.to_dict() | options)
+
+
+def load_pytorch(*activations):
+    inner = torch.nn.Transformer(6, 2, 1, 1, 8, batch_first=True)
+    layers = [inner.encoder.layers[0], inner.decoder.layers[0]]
+    for layer, activation in zip(layers, activations, strict=True):
+        layer.activation = activation
+    return from_torch(inner.state_dict(), inner, 0, {"": ""})
+
+
+def export_to(to, **choices):
+    sizes = {"src_vocab_size": 9, "tgt_vocab_size": 9, "d_model": 6, "n_heads": 2}
+    sizes |= {"d_ff": 8, "n_encoder_layers": 1, "n_decoder_layers": 1}
+    return to(tl.Transformer(tl.TransformerConfig(**sizes | choices)), 1, 2)
+
+
+TABLE = "model.encoder.embed_positions.weight"
+for name, match, weights, options in (
+    ("a weight that we have no place for", r"adapter\.weight .* have no name",
+     {"model.adapter.weight": torch.ones(6)}, {}),
+    ("positions that were learned", "does not hold the sinusoids",
+     {TABLE: torch.randn(12, 6)}, {}),
+    ("pre-norm layers", "normalize_before=True", {}, {"normalize_before": True}),
+    ("norms at the end", "add_final_layer_norm", {}, {"add_final_layer_norm": True}),
+    ("other heads in the decoder", "one n_heads", {}, {"decoder_attention_heads": 3}),
+):  # fmt: skip
+    row(
+        f"from Marian: {name}",
+        ValueError,
+        match,
+        partial(load_marian, weights, **options),
+    )
+
+relu, gelu = torch.nn.functional.relu, torch.nn.functional.gelu
+for name, match, activations in (
+    ("layers that differ", "activation is not the same", (relu, gelu)),
+    ("a GELU that is approximated", "none of relu", 2 * [torch.nn.GELU("tanh")]),
+):
+    row(f"from PyTorch: {name}", ValueError, match, partial(load_pytorch, *activations))
+
+for to, match, choices in (
+    (to_marian, "pre-norm layers, but pegasus has", {"norm_first": True}),
+    (to_pegasus, "post-norm layers, but marian has", {}),
+    (to_marian, "final_norm is True", {"final_norm": True}),
+    (to_marian, "norm_eps is 1e-06", {"norm_eps": 1e-6}),
+    (to_marian, "learned_positions is True", {"learned_positions": True}),
+    (to_marian, "embedding_norm_eps is 1e-05", {"embedding_norm_eps": 1e-5}),
+):
+    row(f"{to.__name__}: {match}", ValueError, match, partial(export_to, to, **choices))
+
+for name, error, match, mask, kind in (
+    (
+        "a bias as a mask",
+        ValueError,
+        "0 or -inf",
+        torch.tensor([0.0, -0.5]),
+        "additive",
+    ),
+    ("ones as added", ValueError, "0 or -inf", torch.tensor([0.0, 1.0]), "additive"),
+    ("numbers as Booleans", TypeError, "attend isn't", torch.zeros(2), "attend"),
+    (
+        "Booleans as numbers",
+        TypeError,
+        "isn't torch.bool",
+        torch.tensor([True]),
+        "additive",
+    ),
+):
+    row(
+        f"convert_mask: {name}",
+        error,
+        match,
+        partial(convert_mask, mask, kind, "ignore"),
+    )
+
+row(
+    "convert_weights: a dialect that has no names, which would leave all out",
+    ValueError,
+    "no names of weights in 'latin'",
+    lambda: convert_weights({"a": torch.ones(2)}, "latin", "transformer_lib"),
 )
 
 

@@ -50,8 +50,9 @@ def convert_mask(
     """
     if (mask.dtype == torch.bool) != (source in ("attend", "ignore")):
         raise TypeError(f"a mask of kind {source} isn't {mask.dtype}")
-    if source == "additive" and not ((mask == 0) | (mask <= -1e4)).all():
-        raise ValueError("an additive mask holds 0 or -infinity, no bias")
+    hidden = mask <= -1e4  # adding so much leaves a weight of 0
+    if source == "additive" and not (hidden | (mask == 0)).all():
+        raise ValueError("an additive mask holds 0 or -infinity only")
     attend = mask != 0 if source.startswith("attend") else mask == 0
     zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
     translations = {

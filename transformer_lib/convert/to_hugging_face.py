@@ -88,6 +88,11 @@ def to_pegasus(
         weights[SRC] = weights[HEAD] = weights[TGT]
     options = _options(config, bos_id, eos_id, config.pad_id)
     options |= {"tie_word_embeddings": tied}
+    options |= {  # CTranslate2 asks for them
+        "normalize_before": True,
+        "normalize_embedding": False,
+        "add_final_layer_norm": True,
+    }
     return _filled(PegasusForConditionalGeneration(PegasusConfig(**options)), weights)
 
 
