@@ -2,7 +2,6 @@
 
 import itertools
 
-import pytest
 import torch
 
 from transformer_lib.model.masks import causal_mask, padding_mask

@@ -88,11 +88,8 @@ def to_pegasus(
         weights[SRC] = weights[HEAD] = weights[TGT]
     options = _options(config, bos_id, eos_id, config.pad_id)
     options |= {"tie_word_embeddings": tied}
-    options |= {  # CTranslate2 asks for them
-        "normalize_before": True,
-        "normalize_embedding": False,
-        "add_final_layer_norm": True,
-    }
+    # CTranslate2 asks for these two.
+    options |= {"normalize_before": True, "normalize_embedding": False}
     return _filled(PegasusForConditionalGeneration(PegasusConfig(**options)), weights)
 
 
