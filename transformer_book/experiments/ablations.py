@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.config import TransformerConfig
@@ -75,7 +75,10 @@ def without_scale(model: Transformer) -> None:
     """Undo the division by sqrt(d_head): queries are multiplied by it."""
     for part in model.modules():
         if isinstance(part, MultiHeadAttention):
-            part.q_proj.register_forward_hook(partial(_stretch, math.sqrt(part.d_head)))
+            factor = math.sqrt(part.d_head)
+            part.q_proj.register_forward_hook(
+                lambda _, inputs, q, factor=factor: factor * q
+            )
 
 
 def with_small_embeddings(model: Transformer) -> None:
@@ -94,7 +97,9 @@ def without_positions(
     """Replace the position vectors of one side, or of both, by zeros."""
     for side, gone in ((model.src_embeddings, src), (model.tgt_embeddings, tgt)):
         if gone:
-            side.positions.register_forward_hook(_vanish)
+            side.positions.register_forward_hook(
+                lambda _, inputs, positions: torch.zeros_like(positions)
+            )
 
 
 PAPER = "the paper's choices"
@@ -125,16 +130,8 @@ VARIANTS = (
 
 
 def find_variant(name: str) -> Variant:
-    """Return the variant of this name.
-
-    Raises:
-        ValueError: there is none; the message lists those there are.
-    """
-    for variant in VARIANTS:
-        if variant.name == name:
-            return variant
-    names = "; ".join(variant.name for variant in VARIANTS)
-    raise ValueError(f"there is no variant {name!r}; these are: {names}")
+    """Return the variant of this name."""
+    return {variant.name: variant for variant in VARIANTS}[name]
 
 
 def build(variant: Variant, vocab_size: int, seed: int) -> Transformer:
@@ -152,11 +149,3 @@ def build(variant: Variant, vocab_size: int, seed: int) -> Transformer:
         if variant.change:
             variant.change(model)
     return model
-
-
-def _stretch(factor: float, _module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
-    return factor * output
-
-
-def _vanish(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
-    return torch.zeros_like(output)
