@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
@@ -16,6 +17,7 @@ from playwright.sync_api import Page
 from playwright.sync_api import TimeoutError as TookTooLong
 
 Rule = Callable[[Page], list[str]]
+IN_THE_PAGE = (Path(__file__).parent / "page_rules.js").read_text(encoding="utf-8")
 
 
 def axe(page: Page, context: dict[str, Any], **options: Any) -> list[str]:
@@ -53,162 +55,33 @@ def code_colors(page: Page) -> list[str]:
 
     axe looks at one part of each look: thousands of others are like it.
     """
-    page.evaluate(
-        """() => {
-          const behind = (part) => {
-            for (let each = part; each; each = each.parentElement) {
-              const color = getComputedStyle(each).backgroundColor;
-              if (!/^rgba\\(.* 0\\)$|^transparent$/.test(color)) return color;
-            }
-          };
-          const looks = new Set();
-          for (const part of document.querySelectorAll("pre, pre *")) {
-            const says = [...part.childNodes].some(
-              (child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
-            if (!says || !part.checkVisibility()) continue;
-            const { color, fontSize, fontWeight, opacity } = getComputedStyle(part);
-            const look = [color, fontSize, fontWeight, opacity, behind(part)].join();
-            if (!looks.has(look)) part.setAttribute("data-look", "");
-            looks.add(look);
-          }
-        }"""
-    )
+    page.evaluate(f"{IN_THE_PAGE}.markLooks()")
     return axe(page, {"include": "[data-look]"}, runOnly=["color-contrast"])
 
 
 def mathematics(page: Page) -> list[str]:
     """Every formula is typeset, without an error, and none is left as source."""
-    return page.evaluate(
-        r"""() => {
-          const wrong = [];
-          for (const formula of document.querySelectorAll(".math")) {
-            const set = formula.querySelector("mjx-container");
-            const error = formula.querySelector("mjx-merror, [data-mjx-error]");
-            const source = formula.textContent.slice(0, 60);
-            if (!set || !set.getBoundingClientRect().width)
-              if (formula.checkVisibility()) wrong.push(`not typeset: ${source}`);
-            if (error) wrong.push(`error in a formula: ${error.textContent}`);
-          }
-          const text = document.querySelector("article")?.innerText ?? "";
-          const code = [...document.querySelectorAll("article :is(pre, code)")]
-            .map((part) => part.innerText).join("\n");
-          for (const sign of ["\\(", "\\[", "$$"])
-            if (text.split(sign).length > code.split(sign).length)
-              wrong.push(`${sign} left in the text`);
-          return wrong;
-        }"""
-    )
+    return page.evaluate(f"{IN_THE_PAGE}.mathematics()")
 
 
 def charts(page: Page) -> list[str]:
     """Every interactive chart is drawn, and changes when its inputs are used."""
-    return page.evaluate(
-        """async () => {
-          const wrong = [];
-          for (const chart of document.querySelectorAll("div.vega-chart")) {
-            const key = chart.getAttribute("aria-labelledby");
-            const drawing = () => chart.querySelector("svg");
-            const size = drawing()?.getBoundingClientRect();
-            if (!size?.width || !size?.height) {
-              wrong.push(`${key} is not drawn`);
-              continue;
-            }
-            const use = async (input, value) => {
-              if (input.type === "checkbox") input.checked = value;
-              else input.value = value;
-              for (const kind of ["input", "change"])
-                input.dispatchEvent(new Event(kind, { bubbles: true }));
-              await chart.drawn?.view.runAsync();
-              return drawing().outerHTML;
-            };
-            const other = (input) =>
-              input.type === "checkbox" ? !input.checked
-              : input.matches("select")
-                ? [...input.options].find((one) => !one.selected).value
-              : input.value === input.max ? input.min : input.max;
-            const answers = async (input) => {
-              const before = drawing().outerHTML;
-              const old = input.type === "checkbox" ? input.checked : input.value;
-              const after = await use(input, other(input));
-              await use(input, old);
-              return before !== after;
-            };
-            const selects = [...chart.querySelectorAll("select")];
-            for (const input of chart.querySelectorAll("select, input")) {
-              if (!input.matches("select, [type=range], [type=checkbox]"))
-                wrong.push(`${key} has an input that this rule cannot try`);
-              let answered = await answers(input);
-              // An input may matter for one choice only: try the others too.
-              for (const select of selects.filter((one) => one !== input)) {
-                const old = select.value;
-                for (const option of select.options) {
-                  if (answered) break;
-                  await use(select, option.value);
-                  answered = await answers(input);
-                }
-                await use(select, old);
-              }
-              if (!answered)
-                wrong.push(`${key} does not answer to its input ${input.name}`);
-            }
-          }
-          return wrong;
-        }"""
-    )
+    return page.evaluate(f"{IN_THE_PAGE}.charts()")
 
 
 def pictures(page: Page) -> list[str]:
     """Every picture has loaded and says in words what it shows."""
-    return page.evaluate(
-        """() => [...document.querySelectorAll("img")].flatMap((img) => {
-          const name = img.src.slice(-60);
-          const wrong = [];
-          if (!img.alt.trim() || img.alt.endsWith(".png"))
-            wrong.push(`picture without words: ${name}`);
-          if (img.checkVisibility() && img.complete && !img.naturalWidth)
-            wrong.push(`picture not loaded: ${name}`);
-          return wrong;
-        })"""
-    )
+    return page.evaluate(f"{IN_THE_PAGE}.pictures()")
 
 
 def diagrams(page: Page) -> list[str]:
     """Drawn diagrams lie on the page's own color, and fit into their column."""
-    return page.evaluate(
-        """() => [...document.querySelectorAll("svg.diagram")].flatMap((svg) => {
-          if (!svg.checkVisibility()) return [];
-          const paper = getComputedStyle(document.body).backgroundColor;
-          const column = svg.closest("article").getBoundingClientRect();
-          const seen = new Set([getComputedStyle(svg.querySelector("rect")).fill]);
-          for (let part = svg; !part.matches("article"); part = part.parentElement)
-            seen.add(getComputedStyle(part).backgroundColor);
-          seen.delete("rgba(0, 0, 0, 0)");
-          seen.delete(paper);
-          const wrong = [...seen].map((color) => `${color} behind, the page: ${paper}`);
-          if (svg.getBoundingClientRect().right > column.right + 1)
-            wrong.push("wider than its column");
-          return wrong.map((text) => `${text}: ${svg.ariaLabel ?? ""}`);
-        })"""
-    )
+    return page.evaluate(f"{IN_THE_PAGE}.diagrams()")
 
 
 def width(page: Page) -> list[str]:
     """The page itself never scrolls sideways."""
-    return page.evaluate(
-        """() => {
-          const limit = document.documentElement.clientWidth;
-          const wide = document.documentElement.scrollWidth;
-          if (wide <= limit) return [];
-          const scrolls = (part) => part && part !== document.body &&
-            (getComputedStyle(part).overflowX !== "visible" ||
-              scrolls(part.parentElement));
-          const guilty = [...document.querySelectorAll("article *")]
-            .filter((part) => part.getBoundingClientRect().right > limit + 1)
-            .filter((part) => !scrolls(part))
-            .map((part) => `${part.tagName} ${part.className}`).slice(0, 3);
-          return [`${wide} pixels wide, the window has ${limit}: ${guilty.join("; ")}`];
-        }"""
-    )
+    return page.evaluate(f"{IN_THE_PAGE}.width()")
 
 
 RULES: list[Rule] = [
