@@ -5,7 +5,7 @@ Their Marian is tiny and freshly drawn; our model has the same weights.
 
 import pytest
 import torch
-from test_hugging_face import make_ours, make_theirs
+from test_interop import load, make_theirs
 from torch import Tensor
 
 from transformer_lib.generation.beam_search import beam_search
@@ -35,13 +35,10 @@ SEARCHES = [  # n_beams, length_penalty, early_stopping, min_len, prefix
 
 
 def make_models(seed: int) -> tuple[torch.nn.Module, torch.nn.Module]:
-    theirs = make_theirs("Marian")
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        for parameter in theirs.parameters():
-            if parameter.requires_grad:
-                parameter.add_(0.4 * torch.randn_like(parameter))
-    return make_ours("Marian", theirs), theirs
+    ids = {"pad_token_id": PAD, "decoder_start_token_id": BOS}
+    theirs = make_theirs("Marian", seed, **ids)
+    theirs.final_logits_bias[0, EOS] = 4.0  # so that some targets end by themselves
+    return load(theirs), theirs
 
 
 def generate(theirs: torch.nn.Module, prefix: list[int], **options):
