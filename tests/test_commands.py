@@ -206,26 +206,19 @@ def test_two_files_of_ones_own_take_the_place_of_the_corpus(tmp_path, capsys) ->
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("changes", "message"),
     [
-        ("n_decoder_layers = 1", "n_decoder_layers = 0", "translator needs at least 1"),
-        ("warmup = 4", "warmup = 0", "warmup = 0: input should be greater than"),
-        ("warmup = 4", f"seed = {2**63}", "input should be less than 9223372036854775"),
-        ("max_len", "max_len = 6  #", "max_len = 100 of"),
-        ("n_heads = 2", "max_len = 6\nn_heads = 2", "max_len = 6 is less than max_len"),
-        ("d_ff = 16", "d_ff = 16\nmax_len = 7 #", "test sentence"),
+        ({"warmup = 4": "warmup = 0"}, "warmup = 0: input should be greater than"),
+        # Refused now, and not after hours of training.
+        ({"max_len = 12": "max_len = 7", "d_ff": "max_len = 7\nd_ff"}, "test sentence"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_work_is_refused_before_the_folder_is_made(
-    tmp_path, old, new, message
+    tmp_path, changes, message
 ) -> None:
-    recipe = TRANSLATOR.replace(old, new)
-    if message == "test sentence":
-        recipe = recipe.replace("max_len = 12", "max_len = 7")
-    if message == "max_len = 100 of":
-        recipe = TRANSLATOR.replace("max_len = 12", "").replace(
-            "d_ff", "max_len = 50\nd_ff"
-        )
+    recipe = TRANSLATOR
+    for old, new in changes.items():
+        recipe = recipe.replace(old, new)
     with pytest.raises(SystemExit) as caught:
         train(tmp_path, recipe)
     assert message in caught.value.code and caught.value.code.startswith("error: ")

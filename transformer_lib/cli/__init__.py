@@ -1,11 +1,10 @@
 """The commands: `python -m transformer_lib translate | train | score | export`."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from transformer_lib.cli.shell import EXIT_CODES, good_manners
+from transformer_lib.cli.shell import good_manners, new_parser
 
 COMMANDS = {
     "translate": "translate sentences with a shipped model or one of your own",
@@ -22,12 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if first in COMMANDS:
             import_module(f"transformer_lib.cli.{first}").main(rest)
             return
-        parser = argparse.ArgumentParser(
-            prog="python -m transformer_lib",
-            usage=f"%(prog)s {{{','.join(COMMANDS)}}} ...",
-            description="The book's commands. Each has a --help of its own.",
-            epilog=EXIT_CODES,
-        )
+        parser = new_parser("", "The book's commands. Each has a --help of its own.")
+        parser.usage = f"%(prog)s {{{','.join(COMMANDS)}}} ..."
         commands = parser.add_subparsers(title="commands", metavar="command")
         for name, does in COMMANDS.items():
             commands.add_parser(name, help=does)

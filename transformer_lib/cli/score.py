@@ -5,24 +5,19 @@ name, it scores every shipped model. The scores on the model cards come from her
 corpus that is not part of the package is downloaded, or read from a folder of yours.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 
-from transformer_lib.cli.shell import EXIT_CODES
+from transformer_lib.cli.shell import new_parser
 from transformer_lib.pretrained.translator import load, shipped_models
 from transformer_lib.runs.evaluate import describe, evaluate, read_recipe_of
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line, measure, and print the scores."""
-    parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib score",
-        description="Measure models on the test sentences of their corpus.",
-        epilog=EXIT_CODES,
-    )
+    parser = new_parser("score", "Measure models on the test part of their corpus.")
     parser.add_argument(
-        "model", nargs="*", help="name or folder (default: all shipped models)"
+        "model", nargs="*", help="name or folder (default: the shipped)"
     )
     options = parser.parse_args(arguments)
     failures = []

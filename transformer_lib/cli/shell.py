@@ -1,5 +1,6 @@
 """What a shell expects of a command: streams that close or fill up, exit codes."""
 
+import argparse
 import os
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,12 @@ EXIT_CODES = (
     "output has stopped reading"
 )
 MOST_BYTES = 100_000  # of a line: no sentence, and a tokenizer would take minutes
+
+
+def new_parser(command: str, description: str) -> argparse.ArgumentParser:
+    """Return a parser of a command's options, with the exit codes in its help."""
+    prog = f"python -m transformer_lib {command}".strip()
+    return argparse.ArgumentParser(prog, description=description, epilog=EXIT_CODES)
 
 
 @contextmanager

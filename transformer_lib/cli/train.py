@@ -6,7 +6,6 @@ trains on two text files of yours. With `--resume` it resumes a run that was
 interrupted.
 """
 
-import argparse
 import json
 import sys
 import time
@@ -14,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_lib.acceleration import keep_freed_memory
-from transformer_lib.cli.shell import EXIT_CODES
+from transformer_lib.cli.shell import new_parser
 from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import SCORES
 from transformer_lib.runs import classification, translation
@@ -22,21 +21,29 @@ from transformer_lib.runs.evaluate import describe, evaluate
 from transformer_lib.runs.recipe import ClassifierTraining, read_recipe
 from transformer_lib.runs.run import require_new
 
+DEFAULT = "home-assistant"  # a recipe whose sentences are inside the package
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line, train, and print the scores."""
-    parser = _parser()
+    parser = new_parser("train", "Train a translator or classifier as a recipe says.")
+    add = parser.add_argument
+    add("--config", default=DEFAULT, help=f"shipped recipe or TOML file ({DEFAULT})")
+    add("--source", help="a file of your own sentences, one a line, to learn from")
+    add("--target", help="the file of their translations, in the same lines")
+    add("--out", help="folder of the run (default: runs/NAME)")
+    add("--resume", action="store_true", help="resume the run in the folder")
+    add("--quiet", action="store_true", help="show no progress bar")
     options = parser.parse_args(arguments)
     if bool(options.source) != bool(options.target):
         parser.error("--source and --target go together")
     folder = Path(options.out or f"runs/{Path(options.source or options.config).stem}")
     progress = sys.stderr.isatty() and not options.quiet
     keep_freed_memory()
-    own = {}
-    if options.source:
-        own = {"corpus": "", "reverse": False,
-               "source": str(Path(options.source).resolve()),
-               "target": str(Path(options.target).resolve())}  # fmt: skip
+    files = {"source": options.source, "target": options.target}
+    own = {name: str(Path(file).resolve()) for name, file in files.items() if file}
+    if own:
+        own.update(corpus="", reverse=False)
     recipe = read_recipe(options.config, **own)
     if not options.resume:
         require_new(folder)
@@ -54,30 +61,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_text(folder / SCORES, text + "\n")
         scores = describe(result)
     sys.stdout.write(f"{folder}: trained in {seconds:.0f} seconds\n{scores}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib train",
-        description="Train a translator or a classifier as a recipe says.",
-        epilog=EXIT_CODES,
-    )
-    parser.add_argument(
-        "--config",
-        default="home-assistant",
-        help="name of a shipped recipe, or a TOML file (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--source",
-        metavar="FILE",
-        help="train on sentences of your own, one a line, in place of the recipe's",
-    )
-    parser.add_argument(
-        "--target", metavar="FILE", help="their translations, in the same lines"
-    )
-    parser.add_argument("--out", help="folder of the run (default: runs/NAME)")
-    parser.add_argument(
-        "--resume", action="store_true", help="resume the run in the folder"
-    )
-    parser.add_argument("--quiet", action="store_true", help="show no progress bar")
-    return parser

@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from transformer_lib.cli.shell import EXIT_CODES, read_lines
+from transformer_lib.cli.shell import EXIT_CODES, new_parser, read_lines
 from transformer_lib.pretrained.translator import load, read_terms, shipped_models
 
 FREE = "home-assistant"  # a model that may be used for everything
@@ -17,7 +17,15 @@ FREE = "home-assistant"  # a model that may be used for everything
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line, translate, and print one translation per line."""
-    options = _parser().parse_args(arguments)
+    parser = new_parser("translate", "Translate with a shipped model or your own.")
+    add = parser.add_argument
+    add("sentence", nargs="*", help="default: lines of standard input")
+    add("--model", default=FREE, help=f"shipped model, or folder of a run ({FREE})")
+    add("--beams", type=int, default=4, help="1 for greedy search (default: 4)")
+    terms = [f"  {name}: {read_terms(name)}" for name in shipped_models()]
+    parser.epilog = "\n".join(["terms of the shipped models:", *terms, "", EXIT_CODES])
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    options = parser.parse_args(arguments)
     lines = options.sentence or read_lines()
     sentences = [line for line in lines if line.strip()]
     translations = iter(load(options.model).translate(sentences, options.beams))
@@ -26,27 +34,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.write(f"The terms of {options.model}: {terms}\n")
     for line in lines:  # a blank line has a blank line for its translation
         sys.stdout.write((next(translations) if line.strip() else "") + "\n")
-
-
-def _list_terms() -> str:
-    lines = (f"  {name}: {read_terms(name)}" for name in shipped_models())
-    return "\n".join(["terms of the shipped models:", *lines])
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib translate",
-        description="Translate sentences with a shipped model or one of your own.",
-        epilog="\n\n".join([_list_terms(), EXIT_CODES]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("sentence", nargs="*", help="default: lines of standard input")
-    parser.add_argument(
-        "--model",
-        default=FREE,
-        help="name of a shipped model, or the folder of a run (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--beams", type=int, default=4, help="1 for greedy search (default: 4)"
-    )
-    return parser
