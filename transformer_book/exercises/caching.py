@@ -131,8 +131,7 @@ def _run_window(answer, window, steps):
     run=_run_window,
     right="The newest token pushes the oldest one out, in each attention.",
     mistakes=lambda solve: {
-        "nothing is forgotten; keep the last window tokens.":
-            {"cut": lambda x, n: x},
+        "nothing is forgotten; keep the last window tokens.": {"cut": lambda x, n: x},
         "these are the first tokens; keep the last ones.":
             {"cut": lambda x, n: x[:, :, :, :n]},
         "this is one token too many: the new one is among those that count.":
@@ -152,11 +151,11 @@ class check_window:
     returns their keys and values.
     """
 
-    def __init__(
-        self, window, cut=lambda x, n: x[:, :, :, -n:], name=lambda a: a, order=1
-    ):
-        self.window, self.cut, self.name, self.order = window, cut, name, order
-        self.kept = {}
+    cut = staticmethod(lambda x, n: x[:, :, :, -n:])
+    name, order = staticmethod(lambda attention: attention), 1
+
+    def __init__(self, window):
+        self.window, self.kept = window, {}
 
     def update(self, attention, key, value):
         """(batch, n_heads, 1, d_head) -> keys and values to attend to."""

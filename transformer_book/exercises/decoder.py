@@ -1,6 +1,7 @@
 """Graders of the chapter on the decoder and cross-attention."""
 
 from functools import partial
+from types import MappingProxyType
 
 import torch
 from torch import nn
@@ -144,20 +145,15 @@ class check_two_sources(nn.Module):
     whose forward takes x, two memories, their masks, and tgt_mask.
     """
 
-    def __init__(
-        self,
-        *blocks_and_options,
-        order=(0, 1, 2, 3),
-        copied=None,
-        connect=lambda link, x, step: link(x, step),
-        n_norms=4,
-    ):
+    n_norms, order, copied = 4, (0, 1, 2, 3), MappingProxyType({})
+    connect = staticmethod(lambda link, x, step: link(x, step))
+
+    def __init__(self, back, first, second, feed_forward, *options):
         super().__init__()
-        *blocks, dropout, norm_first = blocks_and_options
-        sizes = blocks[0].d_model, dropout, norm_first
-        self.blocks = nn.ModuleList(blocks)
-        self.links = nn.ModuleList(SublayerConnection(*sizes) for _ in range(n_norms))
-        self.order, self.copied, self.connect = order, copied or {}, connect
+        self.blocks = nn.ModuleList([back, first, second, feed_forward])
+        self.links = nn.ModuleList(
+            SublayerConnection(back.d_model, *options) for _ in range(self.n_norms)
+        )
 
     def forward(self, x, first, second, first_mask, second_mask, tgt_mask):
         """(batch, tgt_len, d_model) and what is looked at -> the shape of x."""

@@ -39,8 +39,7 @@ def check_period(pair, d_model, circle=2 * math.pi, base=10_000, exponent=2):
         "you moved in the other direction; check the signs.":
             lambda vectors, k: solve(vectors, -k),
         "you moved the rows of the tensor. The vectors k positions further on need not "
-        "be among its rows; compute them.":
-            lambda vectors, k: vectors.roll(-k, dims=0),
+        "be among its rows; compute them.": lambda vectors, k: vectors.roll(-k, dims=0),
         "sine and cosine are swapped.":
             lambda *given: solve(*given).view(-1, 4, 2).flip(-1).flatten(1),
         "all your sines come first; sines and cosines should alternate.":
@@ -77,8 +76,7 @@ def _draw_segments():
     mistakes=lambda solve: {
         "the factor sqrt(d_model) on the token vectors is missing.": {"factor": 1.0},
         "the factor is sqrt(d_model), not d_model.": {"factor": 6},
-        "you divide the token vectors by sqrt(d_model); multiply.":
-            {"factor": 6**-0.5},
+        "you divide the token vectors by sqrt(d_model); multiply.": {"factor": 6**-0.5},
         "the factor belongs to the token vectors; you multiply the segments, too.":
             {"join": lambda token, segment, wave: token + 6**0.5 * segment + wave},
         "the factor belongs to the token vectors, not to the whole sum.":
@@ -104,13 +102,12 @@ class check_segments(nn.Module):
     Its forward takes ids and segments, (batch, length) -> (batch, length, d_model).
     """
 
-    def __init__(
-        self, vocab_size, n_segments, d_model, factor=6**0.5, join=lambda *x: sum(x)
-    ):
+    factor, join = 6**0.5, staticmethod(lambda *vectors: sum(vectors))
+
+    def __init__(self, vocab_size, n_segments, d_model):
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, d_model)
         self.segments = nn.Embedding(n_segments, d_model)
-        self.factor, self.join = factor, join
 
     def forward(self, ids, segments):
         """(batch, length) twice -> (batch, length, d_model)."""

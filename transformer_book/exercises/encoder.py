@@ -146,17 +146,12 @@ class check_parallel_layer(nn.Module):
     layer(x, src_mask) returns x + self_attn(n) + feed_forward(n); n is LayerNorm(x).
     """
 
-    def __init__(
-        self,
-        self_attn,
-        feed_forward,
-        masked=True,
-        join=lambda x, n, a, f, norm: x + a(n) + f(n),
-    ):
+    masked, join = True, staticmethod(lambda x, n, a, f, norm: x + a(n) + f(n))
+
+    def __init__(self, self_attn, feed_forward):
         super().__init__()
         self.self_attn, self.feed_forward = self_attn, feed_forward
         self.norm = LayerNorm(self_attn.d_model)
-        self.masked, self.join = masked, join
 
     def forward(self, x, src_mask=None):
         """(batch, length, d_model) -> the same shape."""

@@ -205,22 +205,17 @@ class check_language_model(nn.Module):
     model(ids) returns logits of the next token, (batch, length, vocab_size).
     """
 
-    def __init__(
-        self,
-        embeddings,
-        encoder,
-        mask=causal_mask,
-        embed=lambda embeddings, ids: embeddings(ids),
-        head=lambda model, features: model.lm_head(features),
-        tie=lambda weight: weight,
-        bias=False,
-    ):
+    mask, bias = staticmethod(causal_mask), False
+    embed = staticmethod(lambda embeddings, ids: embeddings(ids))
+    head = staticmethod(lambda model, features: model.lm_head(features))
+    tie = staticmethod(lambda weight: weight)
+
+    def __init__(self, embeddings, encoder):
         super().__init__()
         self.embeddings, self.encoder = embeddings, encoder
         vocab_size, d_model = embeddings.tokens.weight.shape
-        self.lm_head = nn.Linear(d_model, vocab_size, bias=bias)
-        self.lm_head.weight = tie(embeddings.tokens.weight)
-        self.mask, self.embed, self.head = mask, embed, head
+        self.lm_head = nn.Linear(d_model, vocab_size, bias=self.bias)
+        self.lm_head.weight = self.tie(embeddings.tokens.weight)
 
     def forward(self, ids):
         """(batch, length) -> (batch, length, vocab_size)."""

@@ -101,8 +101,7 @@ _PROBABILITIES = [[0.05, 0.4, 0.02, 0.25, 0.15, 0.1, 0.03],
         "nothing is left out.": lambda probabilities, share: probabilities.clone(),
         "only the likeliest token of each row is left: this is greedy search.":
             lambda probabilities, share: solve(probabilities, 1.0),
-        "this keeps the unlikely tokens; keep the likely ones.":
-            {"drops": torch.ge},
+        "this keeps the unlikely tokens; keep the likely ones.": {"drops": torch.ge},
     },
 )  # fmt: skip
 def check_min_p(

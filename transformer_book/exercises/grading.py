@@ -77,7 +77,7 @@ class Seen:
         sign: takes a result and then the case's arguments; tells whether the mistake
             is seen. Other true values than True, or several in a tuple or list, are
             written into the `{}` of the sentence.
-        examples: answers with this mistake, or keyword arguments of the solution.
+        examples: answers with this mistake, or dictionaries that make one.
     """
 
     sign: Callable[..., Any]
@@ -96,10 +96,10 @@ class Grader:
         right: what the reader is told then; or a function that makes it from the
             results of all cases.
         mistakes: takes the solution and returns the table: the sentence that names a
-            mistake -> an answer with that mistake, a dictionary of keyword arguments
-            that make one of the solution, a list of those, or `Seen`. The sentence of
-            an answer that has the wrong shape or type fits all answers that are wrong
-            in the same way.
+            mistake -> an answer with that mistake, a dictionary that makes one of the
+            solution (keyword arguments of a function, attributes of a class), a list of
+            those, or `Seen`. The sentence of an answer that has the wrong shape or type
+            fits all answers that are wrong in the same way.
         run: takes an answer and a case's arguments; returns the result, by default
             `answer(*case)`. None means that there is no answer yet.
         view: takes a result and a case's arguments; returns the part of it that is
@@ -150,11 +150,12 @@ class Grader:
         """The table's answers with this mistake."""
         answers = self.table[sentence]
         answers = answers.examples if isinstance(answers, Seen) else answers
+        answers = answers if isinstance(answers, list) else [answers]
         return [
-            partial(self.solution, **answer)
+            _change(self.solution, answer)
             if isinstance(answer, dict) and callable(self.solution)
             else answer
-            for answer in (answers if isinstance(answers, list) else [answers])
+            for answer in answers
         ]
 
     @cached_property
@@ -261,6 +262,14 @@ class Grader:
             if shown[number] and (alone or len({*shown}) > 1):
                 telling.append(f"{name} = {shown[number]}")
         return f"{', '.join(telling)}: " if telling else ""
+
+
+def _change(solution: Any, parts: Mapping[str, Any]) -> Any:
+    """A function with other keyword arguments, or a class with other attributes."""
+    if not isinstance(solution, type):
+        return partial(solution, **parts)
+    attributes = {n: staticmethod(p) if callable(p) else p for n, p in parts.items()}
+    return type(solution.__name__, (solution,), attributes)
 
 
 def grader(**parts: Any) -> Callable[[Any], Grader]:

@@ -181,19 +181,13 @@ class check_grouped_query(nn.Module):
     d_model) plus key and value (batch, k_len, d_model) -> (batch, q_len, d_model).
     """
 
-    def __init__(
-        self,
-        d_model,
-        n_heads,
-        n_groups,
-        share=lambda x, n, size: _split(x, n).repeat_interleave(size, dim=1),
-        root=lambda d_model, d_head: d_head,
-        join=_join,
-        last=lambda layer, z: layer.out_proj(z),
-    ):
+    share = staticmethod(lambda x, n, size: _split(x, n).repeat_interleave(size, 1))
+    root = staticmethod(lambda d_model, d_head: d_head)
+    join, last = staticmethod(_join), staticmethod(lambda layer, z: layer.out_proj(z))
+
+    def __init__(self, d_model, n_heads, n_groups):
         super().__init__()
         self.n_heads, self.n_groups = n_heads, n_groups
-        self.share, self.root, self.join, self.last = share, root, join, last
         width = n_groups * (d_model // n_heads)
         self.q_proj = nn.Linear(d_model, d_model)
         self.k_proj = nn.Linear(d_model, width)

@@ -97,10 +97,8 @@ def _masked_softmax(scores, mask):
             {"weigh": lambda x, mask: x.softmax(-1) * mask},
         "softmax runs over the wrong axis: each query's weights add up to 1.":
             {"weigh": lambda x, mask: x.masked_fill(~mask, -1e9).softmax(-2)},
-        "the values don't pass through v_proj.":
-            {"average": lambda head, weights, value: weights @ value},
-        "the result doesn't pass through out_proj.":
-            {"project": lambda head, z: z},
+        "the values don't pass through v_proj.": {"make_values": lambda head, x: x},
+        "the result doesn't pass through out_proj.": {"project": lambda head, x: x},
         "key and value can differ from the query, as in cross-attention.":
             {"read": lambda query, key, value: (query, query, query)},
     },
@@ -111,24 +109,19 @@ class check_one_head(nn.Module):
     Its forward takes (query, key, value, mask=None).
     """
 
-    def __init__(
-        self,
-        d_model,
-        root=math.sqrt,
-        weigh=_masked_softmax,
-        read=lambda query, key, value: (query, key, value),
-        average=lambda head, weights, value: weights @ head.v_proj(value),
-        project=lambda head, z: head.out_proj(z),
-    ):
+    root, weigh = math.sqrt, staticmethod(_masked_softmax)
+    read = staticmethod(lambda query, key, value: (query, key, value))
+    make_values = staticmethod(lambda head, x: head.v_proj(x))
+    project = staticmethod(lambda head, x: head.out_proj(x))
+
+    def __init__(self, d_model):
         super().__init__()
         for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
             self.add_module(name, nn.Linear(d_model, d_model))
-        self.root, self.weigh, self.read = root, weigh, read
-        self.average, self.project = average, project
 
     def forward(self, query, key, value, mask=None):
         """(batch, length, d_model) each -> the same shape."""
         query, key, value = self.read(query, key, value)
         scores = self.q_proj(query) @ self.k_proj(key).mT / self.root(query.size(-1))
         weights = self.weigh(scores, torch.tensor(True) if mask is None else mask)
-        return self.project(self, self.average(self, weights, value))
+        return self.project(self, weights @ self.make_values(self, value))
