@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from transformer_lib.pretrained import cards
-from transformer_lib.runs.evaluate import score_translations
+from transformer_lib.evaluation import cards
+from transformer_lib.training.evaluate import score_translations
 
 
 @pytest.fixture

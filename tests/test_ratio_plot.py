@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import pytest
 
-from transformer_lib.plots.ratios import plot_ratios
+from transformer_lib.plots.rows import plot_ratios
 
 ROWS = {"short": {"a": 1.0, "b": 4.0}, "long": {"b": 0.5, "c": 3.0}}
 

@@ -8,15 +8,15 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from transformer_lib.data.corpora import load_labelled
-from transformer_lib.data.corpora.labelled import LabelledCorpus
-from transformer_lib.data.corpora.parallel import PARTS
-from transformer_lib.data.corpora.reviews import (
+from transformer_lib.data.corpora.labelled import (
     REVIEWS_FILE,
+    LabelledCorpus,
     Review,
     label,
     load_reviews,
     read_reviews,
 )
+from transformer_lib.data.corpora.parallel import PARTS
 
 CORPUS = load_reviews()
 

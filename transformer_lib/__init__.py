@@ -28,7 +28,7 @@ from transformer_lib.model.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
 )
-from transformer_lib.model.classifier import EncoderClassifier, Pool
+from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.embeddings import (
     Embeddings,
@@ -41,7 +41,6 @@ from transformer_lib.model.layers import (
     FeedForward,
     LayerNorm,
     SublayerConnection,
-    layer_norm,
 )
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.presets import PRESETS
@@ -71,7 +70,6 @@ __all__ = [
     "LayerNorm",
     "MultiHeadAttention",
     "PRESETS",
-    "Pool",
     "PositionalEncoding",
     "SENTENCE_PAIRS",
     "SamplingConfig",
@@ -86,7 +84,6 @@ __all__ = [
     "count_parameters",
     "greedy_decode",
     "label_smoothed_loss",
-    "layer_norm",
     "learning_rate",
     "load",
     "load_classifier",

@@ -6,9 +6,10 @@ from statistics import fmean
 import torch
 
 from transformer_book.exercises.grading import Seen, grader
+from transformer_book.grammar import explain
 from transformer_lib import MultiHeadAttention, load, record_attention, split_words
 from transformer_lib.data.batches import make_batch
-from transformer_lib.data.corpora.grammar import explain, load_grammar
+from transformer_lib.data.corpora import load_grammar
 from transformer_lib.evaluation.alignment import (
     alignment_error_rate,
     links_from_weights,

@@ -5,16 +5,13 @@ made from the plan one batch at a time. A plan depends on its arguments alone, s
 interrupted run can continue: the same seed and epoch give the same plan.
 """
 
-import operator
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-
-from transformer_lib.model.checks import check_integers, check_kind, check_numbers
 
 Ids = Sequence[int]
 TooLong = Literal["refuse", "skip", "truncate"]
@@ -58,10 +55,11 @@ def pad_batch(sequences: Sequence[Ids], pad_id: int) -> Tensor:
         (batch, longest), int64.
 
     Raises:
-        ValueError: there is no sequence, or one of them is empty.
+        ValueError: a sequence is empty: its row would be padding alone.
     """
-    check_sequences(sequences)
-    check_integers(pad_id=pad_id)
+    for number, ids in enumerate(sequences):
+        if len(ids) == 0:
+            raise ValueError(f"sequence {number} of the batch is empty")
     longest = max(len(ids) for ids in sequences)
     rows = [list(ids) + [pad_id] * (longest - len(ids)) for ids in sequences]
     return torch.tensor(rows)
@@ -76,10 +74,8 @@ def make_batch(pairs: Sequence[tuple[Ids, Ids]], *, bos_id: int, pad_id: int) ->
         pad_id: what fills the rest of a row.
 
     Raises:
-        ValueError: there is no pair, or a side is empty.
+        ValueError: a side is empty.
     """
-    check_pairs(pairs)
-    check_integers(bos_id=bos_id)
     src = pad_batch([src for src, _ in pairs], pad_id)
     tgt_in = pad_batch([[bos_id, *tgt[:-1]] for _, tgt in pairs], pad_id)
     tgt_out = pad_batch([tgt for _, tgt in pairs], pad_id)
@@ -100,7 +96,6 @@ def fill_batches(
     Returns:
         Row numbers of each batch.
     """
-    check_order(order, lengths, max_tokens)
     plan: list[list[int]] = [[]]
     longest = 0
     for row in order:
@@ -134,10 +129,14 @@ def batch_plan(
         Row numbers of each batch, none of them empty.
 
     Raises:
-        ValueError: there is no pair, or one is longer than max_tokens alone.
+        ValueError: a pair is longer than max_tokens alone; the first.
     """
-    check_lengths(lengths, max_tokens)
-    check_epoch(seed, epoch)
+    for number, sides in enumerate(lengths, start=1):
+        if max(sides) > max_tokens:
+            raise ValueError(
+                f"pair {number} has {max(sides)} tokens, more than max_tokens "
+                f"{max_tokens}; limit_lengths skips or truncates them"
+            )
     rng = random.Random(f"{seed} {epoch}")  # text seeds alike on every machine
     order = list(range(len(lengths)))
     if seed is not None:
@@ -170,9 +169,8 @@ def token_batches(
         epoch: another order for every epoch under one seed.
 
     Raises:
-        ValueError: there is no pair, a side is empty, or one exceeds max_tokens.
+        ValueError: a side is empty, or longer than max_tokens.
     """
-    check_pairs(pairs)
     lengths = [(len(src), len(tgt)) for src, tgt in pairs]
     for rows in batch_plan(lengths, max_tokens, seed, epoch, bucket=seed is not None):
         yield make_batch([pairs[row] for row in rows], bos_id=bos_id, pad_id=pad_id)
@@ -186,16 +184,7 @@ def padding_share(
     Args:
         plan: row numbers of each batch.
         lengths: source and target length of each pair.
-
-    Raises:
-        ValueError: there is no batch, one is empty or holds no token, or a row has no
-            length.
     """
-    check_kind(Sequence, plan=plan)
-    if not plan:
-        raise ValueError("a plan needs at least 1 batch, but got 0")
-    for rows in plan:
-        check_order(rows, lengths)
     real = padded = 0
     for rows in plan:
         for side in (0, 1):
@@ -214,7 +203,7 @@ def limit_lengths(
 
     Args:
         pairs: (source, target), both ending with <eos>, in the order of the file.
-        max_len: most tokens of a side, <eos> counted.
+        max_len: most tokens of a side, <eos> counted; at least 2.
         too_long: "refuse" raises and names the first; "skip" leaves such pairs out;
             "truncate" keeps the first max_len - 1 tokens and the last, <eos>.
 
@@ -222,11 +211,11 @@ def limit_lengths(
         The pairs that fit, and the line numbers, from 1, of those that did not.
 
     Raises:
-        ValueError: a pair is too long and none may be, nothing is left, max_len is
-            below 2, or too_long is unknown.
+        ValueError: a pair is too long and none may be, nothing is left, or too_long
+            is unknown.
     """
-    check_limit(max_len, too_long)
-    check_pairs(pairs)
+    if too_long not in get_args(TooLong):
+        raise ValueError(f"too_long is one of {get_args(TooLong)}, not {too_long!r}")
     fitting, lines = [], []
     for line, (src, tgt) in enumerate(pairs, start=1):
         if max(len(src), len(tgt)) > max_len:
@@ -248,117 +237,3 @@ def limit_lengths(
 
 def _truncated(ids: list[int], max_len: int) -> list[int]:
     return ids if len(ids) <= max_len else [*ids[: max_len - 1], ids[-1]]
-
-
-def check_sequences(sequences: Sequence[Ids]) -> None:
-    """Refuse what makes no batch.
-
-    Raises:
-        ValueError: there is no sequence, or one of them is empty; which one.
-    """
-    if isinstance(sequences, str) or not isinstance(sequences, Collection):
-        raise TypeError(f"sequences must be a list of lists of ids: {sequences!r:.80}")
-    if len(sequences) == 0:
-        raise ValueError("a batch needs at least 1 sequence, but got 0")
-    for number, sequence in enumerate(sequences):
-        check_sequence(f"sequence {number} of the batch", sequence)
-        if len(sequence) == 0:
-            raise ValueError(f"sequence {number} of the batch is empty")
-
-
-def check_sequence(name: str, sequence: Ids) -> None:
-    """Refuse what is no list of ids, and ids that are no integers of 64 bits.
-
-    Raises:
-        TypeError: naming the sequence.
-        ValueError: an id takes more than 64 bits.
-    """
-    try:
-        ids = list(map(operator.index, sequence)) if len(sequence) else [0]
-    except (TypeError, IndexError):
-        raise TypeError(f"{name} must be a list of ids, not {sequence!r:.80}") from None
-    if min(ids) < -(2**63) or max(ids) >= 2**63:
-        raise ValueError(f"{name} holds an id that does not fit into 64 bits")
-
-
-def check_pairs(pairs: Sequence[tuple[Ids, Ids]]) -> None:
-    """Refuse what are no pairs of sequences; a generator could be read only once.
-
-    Raises:
-        TypeError: pairs are no list, or one of them is no pair; which one.
-    """
-    if isinstance(pairs, str) or not isinstance(pairs, Collection):
-        raise TypeError(f"pairs must be a list of pairs, not {pairs!r:.80}")
-    for number, pair in enumerate(pairs, start=1):
-        sides = isinstance(pair, Collection) and len(pair) == 2
-        if not sides or not all(isinstance(side, Sequence) for side in pair):
-            raise TypeError(
-                f"pair {number} must be two lists of ids, a source and a target, not "
-                f"{pair!r:.80}"
-            )
-
-
-def check_order(
-    order: Sequence[int], lengths: Sequence[tuple[int, int]], max_tokens: int = 1
-) -> None:
-    """Refuse row numbers of which no batch can be made.
-
-    Raises:
-        ValueError: there is no row, or one has no length, or only empty sides.
-        TypeError: a number is no integer.
-    """
-    check_integers(max_tokens=max_tokens)
-    check_sequence("order", order)
-    if len(order) == 0:
-        raise ValueError("a batch needs at least 1 row, but got 0")
-    if not 0 <= min(order) <= max(order) < len(lengths):
-        raise ValueError(
-            f"rows go from {min(order)} to {max(order)}, but there are lengths of "
-            f"{len(lengths)}"
-        )
-    for row in order:
-        check_sides(row + 1, lengths[row])
-
-
-def check_sides(number: int, sides: tuple[int, int]) -> None:
-    """Refuse lengths that no pair has; number counts from 1."""
-    check_sequence(f"lengths of pair {number}", sides)
-    if len(sides) != 2 or min(sides) < 0 or max(sides) < 1:
-        raise ValueError(
-            f"pair {number} must have two lengths, at least 0 and not both of them: "
-            f"{sides!r:.80}"
-        )
-
-
-def check_epoch(seed: int | None, epoch: int) -> None:
-    """Refuse what does not tell one order from another."""
-    check_integers(epoch=epoch)
-    if seed is not None:
-        check_numbers(seed=seed)
-
-
-def check_lengths(lengths: Sequence[tuple[int, int]], max_tokens: int) -> None:
-    """Refuse pairs of which no plan can be made.
-
-    Raises:
-        ValueError: there is no pair, or one is longer than max_tokens alone; the first.
-    """
-    check_integers(max_tokens=max_tokens)
-    check_kind(Sequence, lengths=lengths)
-    if not lengths:
-        raise ValueError("a plan needs at least 1 pair, but got 0")
-    for number, sides in enumerate(lengths, start=1):
-        if max(sides) > max_tokens:
-            raise ValueError(
-                f"pair {number} has {max(sides)} tokens, more than max_tokens "
-                f"{max_tokens}; limit_lengths skips or truncates them"
-            )
-
-
-def check_limit(max_len: int, too_long: TooLong) -> None:
-    """Refuse a length that leaves no token beside <eos>, and an unknown treatment."""
-    if not isinstance(too_long, str) or too_long not in get_args(TooLong):
-        raise ValueError(f"too_long is one of {get_args(TooLong)}, not {too_long!r}")
-    check_integers(max_len=max_len)
-    if max_len < 2:
-        raise ValueError(f"max_len must be at least 2, not {max_len}")

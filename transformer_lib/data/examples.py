@@ -1,6 +1,7 @@
 """Sentences the chapters work on, and how they are split into words."""
 
 import re
+from collections.abc import Iterable
 
 # English and German, written for this book. The word order differs in most of them.
 SENTENCE_PAIRS: tuple[tuple[str, str], ...] = (
@@ -23,3 +24,13 @@ def split_words(sentence: str) -> list[str]:
     An apostrophe stays inside its word: "didn't" is one token.
     """
     return re.findall(r"\w+(?:['’]\w+)*|[^\w\s]", sentence)
+
+
+def require_texts(name: str, texts: Iterable[str]) -> None:
+    """Refuse one text where a list of texts is read: its letters would be the texts.
+
+    Raises:
+        TypeError: texts is a single string.
+    """
+    if isinstance(texts, (str, bytes)):
+        raise TypeError(f"{name} must be a list of texts, not one text: {texts!r:.80}")

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice
 from typing import Generic, TypeVar
 
-from transformer_lib.data.batches import Batch, Ids, batch_plan, check_pairs, make_batch
-from transformer_lib.model.checks import check_integers
+from transformer_lib.data.batches import Batch, Ids, batch_plan, make_batch
 
 AnyBatch = TypeVar("AnyBatch")
 Rows = list[int]
@@ -21,9 +20,6 @@ class BatchStream(Generic[AnyBatch]):
         plan: given an epoch, from 0, returns the row numbers of each batch.
         make: given row numbers, makes the batch.
         n_batches: batches in a step, in all processes together.
-
-    Raises:
-        ValueError: n_batches is below 1.
     """
 
     def __init__(
@@ -32,9 +28,6 @@ class BatchStream(Generic[AnyBatch]):
         make: Callable[[Rows], AnyBatch],
         n_batches: int,
     ) -> None:
-        check_integers(n_batches=n_batches)
-        if n_batches < 1:
-            raise ValueError(f"a step needs at least 1 batch, not {n_batches}")
         self.plan, self.make, self.n_batches = plan, make, n_batches
 
     def starting_at(
@@ -49,14 +42,8 @@ class BatchStream(Generic[AnyBatch]):
             n_processes: among how many each step's batches are divided.
 
         Raises:
-            ValueError: first is below 1, rank is none of the processes, or the batches
-                cannot be divided equally.
+            ValueError: the batches cannot be divided equally.
         """
-        check_integers(first=first, rank=rank, n_processes=n_processes)
-        if not 0 <= rank < n_processes:
-            raise ValueError(f"rank {rank} is none of {n_processes} processes")
-        if first < 1:
-            raise ValueError(f"steps are counted from 1, not from {first}")
         if self.n_batches % n_processes != 0:
             raise ValueError(
                 f"{self.n_batches} batches per step cannot be divided equally among "
@@ -85,9 +72,6 @@ class Steps(BatchStream[Batch]):
         seed: decides the order.
         bos_id: what the decoder reads first.
         pad_id: what fills the rest of a row.
-
-    Raises:
-        ValueError: n_batches is below 1.
     """
 
     def __init__(
@@ -100,7 +84,6 @@ class Steps(BatchStream[Batch]):
         bos_id: int,
         pad_id: int,
     ) -> None:
-        check_pairs(pairs)
         self.pairs, self.max_tokens, self.seed = pairs, max_tokens, seed
         lengths = [(len(src), len(tgt)) for src, tgt in pairs]
         super().__init__(

@@ -6,21 +6,18 @@ is full. Bytes rather than letters, so that no text is unknown: a letter never s
 training is two to four byte tokens, and decoding returns it exactly.
 """
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
-
-from transformer_lib.data.examples import split_words
+from transformer_lib.data.examples import require_texts, split_words
 from transformer_lib.files import write_text
-from transformer_lib.model.checks import (
-    check_flags,
-    check_integers,
-    check_kind,
-    check_texts,
-)
+
+if TYPE_CHECKING:
+    import tokenizers
 
 SPECIAL = PAD, BOS, EOS, UNK = "<pad>", "<bos>", "<eos>", "<unk>"
 N_BYTES = 256
@@ -39,16 +36,18 @@ class Tokenizer:
     pad_id, bos_id, eos_id, unk_id = range(4)
 
     def __init__(self, engine: tokenizers.Tokenizer) -> None:
-        check_kind(tokenizers.Tokenizer, engine=engine)
         found = [engine.id_to_token(number) for number in range(4)]
         if found != list(SPECIAL):
             raise ValueError(f"ids 0 to 3 must be {list(SPECIAL)}, but are {found}")
         # The text "<eos>" in a sentence is five characters, not the end of it.
         engine.encode_special_tokens = True
+        # A file may ask for either: texts would lose their ends without a word.
+        engine.no_truncation()
+        engine.no_padding()
         self._engine = engine
 
     @classmethod
-    def train(cls, texts: Iterable[str], vocab_size: int) -> "Tokenizer":
+    def train(cls, texts: Iterable[str], vocab_size: int) -> Tokenizer:
         """Learn a byte-pair encoding.
 
         Args:
@@ -59,7 +58,8 @@ class Tokenizer:
         Raises:
             ValueError: vocab_size is below 260, or there is no text.
         """
-        check_integers(vocab_size=vocab_size)
+        from tokenizers import models, pre_tokenizers, trainers
+
         if vocab_size < len(SPECIAL) + N_BYTES:
             raise ValueError(
                 f"vocab_size must be at least {len(SPECIAL) + N_BYTES} "
@@ -81,7 +81,7 @@ class Tokenizer:
         texts: Iterable[str],
         vocab_size: int = 1_000_000,
         lowercase: bool = False,
-    ) -> "Tokenizer":
+    ) -> Tokenizer:
         """Give every word and punctuation mark of the texts one token, no pieces.
 
         Any other word is unk_id and lost: for texts with a closed vocabulary, or texts
@@ -96,8 +96,8 @@ class Tokenizer:
         Raises:
             ValueError: there is no text, or vocab_size leaves no word.
         """
-        check_integers(vocab_size=vocab_size)
-        check_flags(lowercase=lowercase)
+        from tokenizers import models, normalizers, trainers
+
         if vocab_size <= len(SPECIAL):
             raise ValueError(
                 f"vocab_size must be above 4 (special tokens), not {vocab_size}"
@@ -114,12 +114,14 @@ class Tokenizer:
         return cls(engine)
 
     @classmethod
-    def from_json(cls, text: str) -> "Tokenizer":
+    def from_json(cls, text: str) -> Tokenizer:
         """Read what `to_json` wrote.
 
         Raises:
             ValueError: the text is no tokenizer, or its special tokens are others.
         """
+        import tokenizers
+
         try:
             engine = tokenizers.Tokenizer.from_str(text)
         except Exception as error:  # the package raises plain Exception
@@ -127,7 +129,7 @@ class Tokenizer:
         return cls(engine)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Tokenizer":
+    def load(cls, path: str | Path) -> Tokenizer:
         """Read a file that `save` wrote.
 
         Raises:
@@ -162,14 +164,10 @@ class Tokenizer:
             eos: end with eos_id.
 
         Raises:
-            TypeError: text is no string, or bos or eos is neither True nor False.
             ValueError: the text is empty, only white space, or no valid Unicode.
         """
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a string, not {text!r}")
         if not text.strip():
             raise ValueError(f"a sentence needs at least 1 word, but got {text!r}")
-        check_flags(bos=bos, eos=eos)
         text.encode("utf-8")  # refuses half of a surrogate pair and says where
         ids = self._engine.encode(text).ids
         return [self.bos_id] * bos + ids + [self.eos_id] * eos
@@ -194,7 +192,6 @@ class Tokenizer:
         Raises:
             ValueError: an id is outside the vocabulary.
         """
-        check_kind(str, space=space)
         return [self._label(number, space) for number in _checked(ids, len(self))]
 
     def _label(self, number: int, space: str) -> str:
@@ -226,13 +223,10 @@ class Vocabulary:
     pad_id, bos_id, eos_id, unk_id = range(4)
 
     def __init__(self, sentences: Iterable[str]) -> None:
-        sentences = _listed(sentences)
+        require_texts("sentences", sentences)
         words = (word for sentence in sentences for word in split_words(sentence))
         self.tokens = list(dict.fromkeys([*SPECIAL, *words]))
-        ids = {token: number for number, token in enumerate(self.tokens)}
-        engine = tokenizers.Tokenizer(models.WordLevel(ids, unk_token=UNK))
-        engine.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        self._tokenizer = Tokenizer(engine)
+        self._ids = {token: number for number, token in enumerate(self.tokens)}
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -240,10 +234,19 @@ class Vocabulary:
     def encode(self, sentence: str, bos: bool = False, eos: bool = True) -> list[int]:
         """Return the sentence's ids; an unknown word becomes unk_id.
 
-        Arguments and errors are those of `Tokenizer.encode`.
+        Args:
+            sentence: one sentence.
+            bos: begin with bos_id.
+            eos: end with eos_id.
+
+        Raises:
+            ValueError: the sentence holds no word.
         """
-        words = " ".join(split_words(sentence))
-        return self._tokenizer.encode(words or sentence, bos, eos)
+        words = split_words(sentence)
+        if not words:
+            raise ValueError(f"a sentence needs at least 1 word, but got {sentence!r}")
+        ids = [self._ids.get(word, self.unk_id) for word in words]
+        return [self.bos_id] * bos + ids + [self.eos_id] * eos
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Return the tokens of the ids, special ones too.
@@ -255,10 +258,8 @@ class Vocabulary:
 
 
 def _checked(ids: Iterable[int], vocab_size: int) -> list[int]:
-    try:
-        ids = [operator.index(number) for number in ids]
-    except TypeError:
-        raise TypeError(f"ids must be a list of integers, not {ids!r:.80}") from None
+    """Return the ids as Python's integers; -1 would be the last one without a word."""
+    ids = [operator.index(number) for number in ids]
     for number in ids:
         if not 0 <= number < vocab_size:
             raise ValueError(
@@ -267,8 +268,11 @@ def _checked(ids: Iterable[int], vocab_size: int) -> list[int]:
     return ids
 
 
-def _engine(model: models.Model) -> tokenizers.Tokenizer:
+def _engine(model: tokenizers.models.Model) -> tokenizers.Tokenizer:
     """Split before spaces and punctuation; put a space before the text and drop it."""
+    import tokenizers
+    from tokenizers import decoders, normalizers, pre_tokenizers
+
     engine = tokenizers.Tokenizer(model)
     engine.normalizer = normalizers.Prepend(" ")
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -280,17 +284,10 @@ def _engine(model: models.Model) -> tokenizers.Tokenizer:
 
 def _some(texts: Iterable[str]) -> list[str]:
     """Return the texts as a list, at least one."""
-    texts = _listed(texts)
+    require_texts("texts", texts)
+    texts = list(texts)
     if not any(text.strip() for text in texts):
         raise ValueError(f"training needs text, but got {len(texts)} empty sentences")
-    return texts
-
-
-def _listed(texts: Iterable[str]) -> list[str]:
-    """Return the texts as a list; refuse a single one, whose letters would be texts."""
-    listed = isinstance(texts, Iterable) and not isinstance(texts, (str, bytes))
-    texts = list(texts) if listed else texts
-    check_texts("texts", texts)
     return texts
 
 

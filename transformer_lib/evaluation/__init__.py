@@ -6,6 +6,7 @@ from transformer_lib.evaluation.alignment import (
     diagonal_links,
     random_links,
 )
+from transformer_lib.evaluation.cards import read_card
 from transformer_lib.evaluation.resampling import (
     bleu_counts,
     bleu_from_counts,

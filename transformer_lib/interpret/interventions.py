@@ -12,22 +12,12 @@ from torch import Tensor, nn
 
 from transformer_lib.interpret.kernels import (
     Edit,
+    OpenKernel,
     Watch,
     named_attentions,
     opened,
 )
 from transformer_lib.model.attention import MultiHeadAttention
-from transformer_lib.model.checks import check_integers, check_kind
-
-__all__ = [
-    "Edit",
-    "edit_weights",
-    "equal_weights",
-    "named_attentions",
-    "record_value_norms",
-    "shuffled_weights",
-    "without_head",
-]
 
 
 @contextmanager
@@ -52,22 +42,21 @@ def edit_weights(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
         ValueError: there is no attention of this name, or an edit returns another
             shape.
     """
-    check_kind(Mapping, edits=edits)
     attentions = dict(named_attentions(model))
     for name in edits:
         if name not in attentions:
             known = ", ".join(attentions) or "none"
             raise ValueError(f"no attention is named {name!r}; there are: {known}")
-    with opened({attentions[name]: {"edit": edit} for name, edit in edits.items()}):
+    with opened(
+        {attentions[name]: OpenKernel((edit,)) for name, edit in edits.items()}
+    ):
         yield
 
 
 def without_head(*heads: int) -> Edit:
     """Prune heads: with all their weights at 0 they add nothing to the output."""
-    _check_numbers_of(heads)
 
     def edit(weights: Tensor, allowed: Tensor) -> Tensor:
-        _check_there(heads, weights)
         weights[:, list(heads)] = 0.0
         return weights
 
@@ -76,10 +65,8 @@ def without_head(*heads: int) -> Edit:
 
 def equal_weights(*heads: int) -> Edit:
     """Let heads give every key they may attend to the same weight."""
-    _check_numbers_of(heads)
 
     def edit(weights: Tensor, allowed: Tensor) -> Tensor:
-        _check_there(heads, weights)
         n_keys = allowed.sum(dim=-1, keepdim=True).clamp(min=1)
         weights[:, list(heads)] = (allowed / n_keys)[:, list(heads)].to(weights)
         return weights
@@ -92,11 +79,8 @@ def shuffled_weights(*heads: int, seed: int = 0) -> Edit:
 
     The keys that the mask hides stay hidden.
     """
-    _check_numbers_of(heads)
-    check_integers(seed=seed)
 
     def edit(weights: Tensor, allowed: Tensor) -> Tensor:
-        _check_there(heads, weights)
         generator = torch.Generator().manual_seed(seed)
         chance = torch.rand(weights.shape, generator=generator).to(weights.device)
         # Ranks among the allowed keys: one by place, one by chance.
@@ -107,18 +91,6 @@ def shuffled_weights(*heads: int, seed: int = 0) -> Edit:
         return weights
 
     return edit
-
-
-def _check_numbers_of(heads: tuple[int, ...]) -> None:
-    check_integers(**{f"head {place}": head for place, head in enumerate(heads)})
-
-
-def _check_there(heads: tuple[int, ...], weights: Tensor) -> None:
-    """Refuse a head that an attention has not; -1 is its last."""
-    n_heads = weights.size(1)
-    for head in heads:
-        if not -n_heads <= head < n_heads:
-            raise ValueError(f"head {head} is none of {n_heads}, counted from 0")
 
 
 @contextmanager
@@ -150,5 +122,5 @@ def record_value_norms(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         return watch
 
     found = named_attentions(model)
-    with opened({each: {"watch": measure(name, each)} for name, each in found}):
+    with opened({each: OpenKernel((), (measure(name, each),)) for name, each in found}):
         yield norms

@@ -6,10 +6,14 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from transformer_lib.data.batches import check_sequences, pad_batch
+from transformer_lib.data.batches import pad_batch
 from transformer_lib.generation.constraints import without_dropout
-from transformer_lib.interpret.kernels import Watch, named_attentions, opened
-from transformer_lib.model.checks import check_ids, check_integers, check_kind
+from transformer_lib.interpret.kernels import (
+    OpenKernel,
+    Watch,
+    named_attentions,
+    opened,
+)
 from transformer_lib.model.layers import DecoderLayer, EncoderLayer
 from transformer_lib.model.transformer import Transformer
 
@@ -52,7 +56,9 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         raise ValueError(
             f"{type(model).__name__} holds no MultiHeadAttention to record"
         )
-    with opened({each: {"watch": keep(name)} for name, each in attentions.items()}):
+    with opened(
+        {each: OpenKernel((), (keep(name),)) for name, each in attentions.items()}
+    ):
         yield maps
 
 
@@ -70,7 +76,6 @@ def record_hidden_states(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     Raises:
         ValueError: the model holds no layer.
     """
-    check_kind(nn.Module, model=model)
     kinds = (EncoderLayer, DecoderLayer)
     layers = {name: m for name, m in model.named_modules() if isinstance(m, kinds)}
     if not layers:
@@ -118,12 +123,6 @@ def source_attention(
         was chosen, the mean over the heads. Rows sum to 1; columns to the coverage of
         the source tokens.
     """
-    check_ids(src)
-    check_integers(bos_id=bos_id, layer=layer)
-    check_sequences(targets)
-    n_layers = len(model.decoder.layers)
-    if not -n_layers <= layer < n_layers:
-        raise ValueError(f"layer {layer} is none of {n_layers}, counted from 0")
     read = [[bos_id, *ids[:-1]] for ids in targets]
     tgt_in = pad_batch(read, model.config.pad_id).to(src.device)
     attention = model.decoder.layers[layer].cross_attn

@@ -6,9 +6,7 @@ from transformer_lib.plots.heatmaps import (
     plot_mask,
     plot_masks,
     plot_matrix,
-    plot_scores,
 )
-from transformer_lib.plots.intervals import plot_intervals, plot_spread
 from transformer_lib.plots.lines import plot_bars, plot_histograms, plot_lines
-from transformer_lib.plots.ratios import plot_ratios
+from transformer_lib.plots.rows import plot_intervals, plot_ratios, plot_spread
 from transformer_lib.plots.theme import use_book_theme

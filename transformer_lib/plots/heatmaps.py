@@ -16,16 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
-from transformer_lib.model.checks import check_texts
-from transformer_lib.plots.checks import (
-    Tokens,
-    as_array,
-    check_named,
-    check_tokens,
-    check_weights,
-)
+from transformer_lib.plots.arrays import as_array, require_weights
 from transformer_lib.plots.palette import LIGHT
 
+Tokens = Sequence[str]
 MAX_WRITTEN_CELLS = 100  # more numbers than this would be too small to read
 
 _WEIGHTS = LinearSegmentedColormap.from_list("weights", LIGHT.weights)
@@ -84,9 +78,6 @@ def plot_attention_heads(
     array = as_array(weights, 3, "weights", finite=False)
     if titles is None:
         titles = [f"head {index}" for index in range(len(array))]
-    check_texts("titles", titles)
-    if len(titles) != len(array):
-        raise ValueError(f"{len(array)} heads, but {len(titles)} titles")
     return _draw_weights(array, q_tokens, k_tokens, titles, cell=0.3)
 
 
@@ -122,10 +113,6 @@ def plot_masks(
         TypeError: a mask is not boolean.
         ValueError: wrong rank, or other counts of tokens.
     """
-    check_named("masks", masks)
-    for tokens in (q_tokens, k_tokens):
-        if isinstance(tokens, Mapping) and (missing := masks.keys() - tokens.keys()):
-            raise ValueError(f"no tokens are named for mask {missing.pop()!r}")
     panels = []
     for name, mask in masks.items():
         dtype = getattr(mask, "dtype", type(mask).__name__)
@@ -170,10 +157,6 @@ def plot_matrix(
     """
     array = as_array(matrix, 2, "matrix", finite=False)
     n_rows, n_columns = array.shape
-    if row_names is not None:
-        check_texts("row_names", row_names)
-    if row_names is not None and len(row_names) != n_rows:
-        raise ValueError(f"{n_rows} rows, but {len(row_names)} row_names")
     finite = np.where(np.isfinite(array), array, np.nan)
     limit = np.nanmax(np.abs(finite), initial=0.0) or 1.0
     width = min(max(0.42 * n_columns + 2, 4), 7)
@@ -192,32 +175,6 @@ def plot_matrix(
     return figure
 
 
-def plot_scores(
-    scores: ArrayLike,
-    q_tokens: Sequence[str],
-    k_tokens: Sequence[str],
-    title: str | None = None,
-    unit: str = "score",
-) -> Figure:
-    """Draw scores before the softmax, laid out as an attention map.
-
-    Args:
-        scores: (q_len, k_len). Hidden scores, -infinity, are gray and written out.
-        q_tokens: q_len names for the rows.
-        k_tokens: k_len names for the columns.
-        title: text above the map.
-        unit: label of the color bar.
-
-    Raises:
-        ValueError: wrong rank, or other counts of tokens.
-    """
-    array = as_array(scores, 2, "scores", finite=False)
-    check_tokens(array.shape, q_tokens, k_tokens)
-    figure = plot_matrix(scores, title, "query", "key", unit)
-    _token_ticks(figure.axes[0], q_tokens, k_tokens)
-    return figure
-
-
 def _draw_weights(
     weights: NDArray[np.float64],
     q_tokens: Tokens,
@@ -226,7 +183,7 @@ def _draw_weights(
     cell: float,
 ) -> Figure:
     """Draw (n_maps, q_len, k_len) with one color bar for all."""
-    check_weights(weights)
+    require_weights(weights)
     panels = [(m, q_tokens, k_tokens, t) for m, t in zip(weights, titles, strict=True)]
     figure = _draw_panels(panels, _WEIGHTS, cell, ("query", "key"))
     image = figure.axes[0].images[0]
@@ -243,7 +200,6 @@ def _draw_panels(
     """Draw (array, q_tokens, k_tokens, title) panels; a cell has so many inches."""
     width = height = 1.6
     for array, q_tokens, k_tokens, _ in panels:
-        check_tokens(array.shape, q_tokens, k_tokens)
         side = min(cell, 5.4 / max(array.shape))
         longest = max(map(len, q_tokens)), max(map(len, k_tokens))
         width = max(width, side * array.shape[1] + 0.08 * longest[0] + 0.5)
@@ -276,18 +232,18 @@ def _label(axes: Axes, row_label: str, column_label: str) -> None:
 
 def _token_ticks(axes: Axes, q_tokens: Tokens, k_tokens: Tokens) -> None:
     """Write the queries down the side and the keys along the top of the cells."""
+    q_len, k_len = axes.images[0].get_array().shape
     slanted = max(map(len, k_tokens)) > 3
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     # A token is no formula: "$x^2$" is five characters.
     plain = {"parse_math": False}
-    rotation = 45 if slanted else 0
-    axes.set_xticks(range(len(k_tokens)), k_tokens, rotation=rotation, **plain)
+    axes.set_xticks(range(k_len), k_tokens, rotation=45 if slanted else 0, **plain)
     if slanted:
         plt.setp(axes.get_xticklabels(), ha="left", rotation_mode="anchor")
-    axes.set_yticks(range(len(q_tokens)), q_tokens, **plain)
-    axes.set_xticks(np.arange(len(k_tokens) - 1) + 0.5, minor=True)
-    axes.set_yticks(np.arange(len(q_tokens) - 1) + 0.5, minor=True)
+    axes.set_yticks(range(q_len), q_tokens, **plain)
+    axes.set_xticks(np.arange(k_len - 1) + 0.5, minor=True)
+    axes.set_yticks(np.arange(q_len - 1) + 0.5, minor=True)
     axes.tick_params(which="both", length=0)
     axes.grid(True, which="minor", color=LIGHT.line, linewidth=0.6)
 

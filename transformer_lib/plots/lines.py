@@ -10,10 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from transformer_lib.model.checks import check_sizes, check_texts
-from transformer_lib.plots.checks import as_array, check_named
+from transformer_lib.plots.arrays import as_array
 
-MOST_BINS = 10_000
 _HATCHES = ("", "//", "..", "xx", "--", "oo")
 
 
@@ -36,14 +34,10 @@ def plot_lines(
         log_y: use a logarithmic y axis.
 
     Raises:
-        ValueError: a curve and x differ in length, or there is no curve.
+        ValueError: a value is not finite.
     """
-    check_named("curves", curves)
     x = as_array(x, 1, "x")
     arrays = {name: as_array(y, 1, f"curve {name!r}") for name, y in curves.items()}
-    for name, y in arrays.items():
-        if len(y) != len(x):
-            raise ValueError(f"x has {len(x)} points, but curve {name!r} has {len(y)}")
     figure, axes = plt.subplots()
     for name, y in arrays.items():
         axes.plot(x, y, label=name, marker="o" if len(x) <= 12 else None, markersize=4)
@@ -76,11 +70,9 @@ def plot_bars(
         ValueError: another count of values than of labels.
     """
     groups = values if isinstance(values, Mapping) else {"": values}
-    check_texts("labels", labels)
-    check_named("values", groups)
     arrays = {name: as_array(each, 1, "values") for name, each in groups.items()}
     for array in arrays.values():
-        if len(array) != len(labels):
+        if len(array) != len(labels):  # one value would be drawn at every label
             raise ValueError(f"{len(labels)} labels, but {len(array)} values")
     figure, axes = plt.subplots()
     width = 0.8 / len(arrays)
@@ -109,12 +101,8 @@ def plot_histograms(
         n_bins: bins between the smallest and the largest value.
 
     Raises:
-        ValueError: there is no sample or no bin, or a value is not finite.
+        ValueError: a value is not finite.
     """
-    check_named("samples", samples)
-    check_sizes(n_bins=n_bins)
-    if n_bins > MOST_BINS:
-        raise ValueError(f"n_bins must be at most {MOST_BINS}, not {n_bins}")
     arrays = {name: as_array(each, 1, name) for name, each in samples.items()}
     edges = np.histogram_bin_edges(np.concatenate(list(arrays.values())), n_bins)
     figure, axes = plt.subplots()

@@ -1,4 +1,3 @@
 """Models as they are kept and used: weights, configuration and tokenizer."""
 
-from transformer_lib.pretrained.cards import read_card
 from transformer_lib.pretrained.translator import find

@@ -9,7 +9,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import get_args
 
 import torch
 
@@ -17,8 +16,7 @@ from transformer_lib.data.batches import pad_batch
 from transformer_lib.data.texts import encode_texts
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.generation.greedy import without_dropout
-from transformer_lib.model.checks import check_pooling, check_texts
-from transformer_lib.model.classifier import EncoderClassifier, Pooling
+from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.pretrained.translator import (
     CONFIG,
     TOKENIZER,
@@ -122,18 +120,12 @@ def load_classifier(folder: str | Path) -> Classifier:
         ValueError: a file is damaged, or the weights do not fit the configuration.
     """
     folder = Path(folder)
+    path = folder / CONFIG
     try:
-        content = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        config, classes = config_from(content["model"]), content["classes"]
-        check_texts("classes", classes)
-        check_pooling(content["pooling"], get_args(Pooling))
+        content = json.loads(path.read_text(encoding="utf-8"))
+        classes, config = tuple(content["classes"]), config_from(content["model"])
+        model = EncoderClassifier(config, len(classes), content["pooling"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{folder / CONFIG} describes no classifier: {error!r}"
-        ) from None
-    model = load_model(
-        lambda: EncoderClassifier(config, len(classes), content["pooling"]),
-        folder / WEIGHTS,
-    )
-    tokenizer = Tokenizer.load(folder / TOKENIZER)
-    return Classifier(model.eval(), tokenizer, tuple(classes))
+        raise ValueError(f"{path} describes no classifier: {error!r}") from None
+    model = load_model(model, folder / WEIGHTS)
+    return Classifier(model, Tokenizer.load(folder / TOKENIZER), classes)

@@ -8,27 +8,24 @@ README.md            the model card: data, terms, scores, how it was made
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save
 from torch import nn
-from tqdm.auto import tqdm
 
 from transformer_lib.data.batches import pad_batch
+from transformer_lib.data.examples import require_texts
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.files import write_bytes, write_text
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.constraints import GenerationConfig, without_dropout
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.incremental import Decoding, make_decoder
-from transformer_lib.model.checks import check_integers, check_texts
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.state_dict import check_shapes, load_weights, shapes_of
+from transformer_lib.model.state_dict import load_weights
 from transformer_lib.model.transformer import Transformer
 
 MODELS = Path(__file__).parent / "models"
@@ -86,30 +83,31 @@ class Translator:
         Raises:
             TypeError: sentences is a text instead of a list of texts.
             ValueError: a sentence holds no word, or is longer than the model allows;
-                its number, from 1, is in the message.
+                its number, from 1, is in the message. Or batch_tokens is below 1.
         """
-        check_texts("sentences", sentences)
-        check_integers(n_beams=n_beams, batch_tokens=batch_tokens, extra_len=extra_len)
+        require_texts("sentences", sentences)
+        if batch_tokens < 1:
+            raise ValueError(f"batch_tokens must be at least 1, not {batch_tokens}")
         ids = [self._encode(i, text) for i, text in enumerate(sentences, start=1)]
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]), reverse=True)
+        batches: Iterable[list[int]] = []
+        while order:
+            size = max(1, batch_tokens // len(ids[order[0]]))
+            batches.append(order[:size])
+            order = order[size:]
+        if progress:
+            from tqdm.auto import tqdm
+
+            batches = tqdm(batches, unit="batch")
         translations = [""] * len(ids)
-        with (
-            tqdm(total=len(ids), disable=not progress, unit="sentence") as bar,
-            without_dropout(self.model),
-        ):
+        with without_dropout(self.model):
             decoder = make_decoder(self.model)  # once for all batches
-            while order:
-                rows = order[: max(1, batch_tokens // len(ids[order[0]]))]
-                order = order[len(rows) :]
-                for row, text in zip(
-                    rows,
-                    self._decode(
-                        [ids[row] for row in rows], n_beams, extra_len, decoder
-                    ),
-                    strict=True,
-                ):
+            for rows in batches:
+                found = self._decode(
+                    [ids[row] for row in rows], n_beams, extra_len, decoder
+                )
+                for row, text in zip(rows, found, strict=True):
                     translations[row] = text
-                bar.update(len(rows))
         return translations
 
     def _encode(self, number: int, text: str) -> list[int]:
@@ -179,29 +177,25 @@ def load(name: str | Path) -> Translator:
         ValueError: a file is damaged, or the weights do not fit the configuration.
     """
     folder = find(name)
-    config = _read_config(folder / CONFIG)
-    model = load_model(lambda: Transformer(config), folder / WEIGHTS)
-    return Translator(model.eval(), Tokenizer.load(folder / TOKENIZER))
-
-
-def _read_config(path: Path) -> TransformerConfig:
+    path = folder / CONFIG
     try:
-        return config_from(json.loads(path.read_text(encoding="utf-8")))
+        config = config_from(json.loads(path.read_text(encoding="utf-8")))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} describes no model: {error}") from None
+    model = load_model(Transformer(config), folder / WEIGHTS)
+    return Translator(model, Tokenizer.load(folder / TOKENIZER))
 
 
 def config_from(fields: dict[str, Any]) -> TransformerConfig:
     """Make a configuration of what was stored, also by version 0.1.
 
     Raises:
-        TypeError: a field is unknown or of another type.
+        TypeError: a field is unknown.
         ValueError: a value is out of range.
     """
-    if not isinstance(fields, dict):
-        raise TypeError(f"expected the fields of a configuration, not {fields!r}")
+    fields = dict(fields)
     if fields.get("sinusoids") == "paper":  # there is no other kind any more
-        fields = {name: value for name, value in fields.items() if name != "sinusoids"}
+        del fields["sinusoids"]
     return TransformerConfig(**fields)
 
 
@@ -212,12 +206,9 @@ def read_terms(name: str | Path) -> str | None:
         name: as for `load`.
     """
     card = find(name) / "README.md"
-    if not card.is_file():
-        return None
-    for line in card.read_text(encoding="utf-8").splitlines():
-        if line.startswith("- Terms: "):
-            return line.removeprefix("- Terms: ")
-    return None
+    lines = card.read_text(encoding="utf-8").splitlines() if card.is_file() else []
+    mark = "- Terms: "
+    return next((x.removeprefix(mark) for x in lines if x.startswith(mark)), None)
 
 
 def save_model(
@@ -228,6 +219,8 @@ def save_model(
     Raises:
         ValueError: a weight is NaN or too large for half precision; nothing is written.
     """
+    from safetensors.torch import save
+
     weights = {
         name: parameter.detach().half().contiguous()
         for name, parameter in model.named_parameters()
@@ -240,28 +233,17 @@ def save_model(
     tokenizer.save(folder / TOKENIZER)
 
 
-def load_model(make: Callable[[], AnyModel], path: Path) -> AnyModel:
-    """Make a model and fill it with the weights of a file.
-
-    The file says how large they are. A model of other sizes is refused before it is
-    made: a configuration can't ask for memory that the file does not fill.
-
-    Args:
-        make: returns the model.
-        path: of the weights.
+def load_model(model: AnyModel, path: Path) -> AnyModel:
+    """Fill a model with the weights of a file, and put it into evaluation mode.
 
     Raises:
         ValueError: the file is damaged, or its weights belong to another model.
     """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
     try:
-        with safe_open(path, "pt") as file:
-            shapes = {name: tuple(file.get_slice(name).get_shape())
-                      for name in file.keys()}  # fmt: skip  # noqa: SIM118
-        with torch.device("meta"):  # shapes without numbers
-            wanted = shapes_of(dict(make().named_parameters()))
-        check_shapes(shapes, wanted, str(path), "the model")
-        model = make()
         load_weights(model, load_file(path), str(path))
     except SafetensorError as error:
         raise ValueError(f"{path} is truncated or damaged: {error}") from None
-    return model
+    return model.eval()

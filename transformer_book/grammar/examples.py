@@ -1,26 +1,93 @@
-"""Draws random sentences of the generated corpus."""
+"""Random sentences with their exact translation and word alignment."""
 
 import random
+from dataclasses import dataclass
 
-from transformer_lib.data.corpora.grammar.tree import Clause, NounPhrase, Sentence
-from transformer_lib.data.corpora.grammar.verbs import MODALS, VERBS
-from transformer_lib.data.corpora.grammar.words import (
+from transformer_book.grammar.dictionary import (
     ADJECTIVES,
+    MODALS,
     NOUNS,
     PLACES,
     PRONOUNS,
     TIMES,
+    VERBS,
     Chunks,
     Noun,
     Pronoun,
+)
+from transformer_book.grammar.reader import read
+from transformer_book.grammar.speech import (
+    Clause,
+    NounPhrase,
+    Sentence,
+    english,
+    german,
+    text_of,
 )
 
 _ACTIONS = [verb for verb in VERBS if not verb.clause]
 _THOUGHTS = [verb for verb in VERBS if verb.clause]
 _TENSES = ["present"] * 3 + ["past"] * 3 + list(MODALS)
+_REASONS = ["present"] * 3 + ["can", "must", "want"]
 
 
-def sample(rng: random.Random) -> Sentence:
+@dataclass(frozen=True)
+class Example:
+    """A sentence, its translation, and which words translate each other.
+
+    Attributes:
+        english, german: the sentences.
+        alignment: pairs (English word, German word), counted from 0 as
+            `split_words` splits them; a word may have several partners or none.
+    """
+
+    english: str
+    german: str
+    alignment: tuple[tuple[int, int], ...]
+
+
+def translate(sentence: str) -> str:
+    """Return the one right German translation of an English sentence.
+
+    Raises:
+        ValueError: the grammar does not make this sentence.
+    """
+    return explain(sentence).german
+
+
+def explain(sentence: str) -> Example:
+    """Return an English sentence with its translation and word alignment.
+
+    Raises:
+        ValueError: the grammar does not make this sentence.
+    """
+    return _example(read(sentence))
+
+
+def generate(n: int, seed: int) -> tuple[Example, ...]:
+    """Return n different sentences; the first of them do not depend on n.
+
+    With seed 0, the first 21,500 are the library's corpus "grammar".
+    """
+    rng = random.Random(seed)
+    trees: dict[Sentence, None] = {}
+    while len(trees) < n:
+        trees[_sentence(rng)] = None
+    return tuple(map(_example, trees))
+
+
+def _example(tree: Sentence) -> Example:
+    source, target = english(tree), german(tree)
+    links = tuple(
+        (i, j)
+        for i, word in enumerate(source)
+        for j, other in enumerate(target)
+        if word.part == other.part
+    )
+    return Example(text_of(source), text_of(target), links)
+
+
+def _sentence(rng: random.Random) -> Sentence:
     """Draw a sentence: two of five a single clause, the others two clauses."""
     kind = rng.choice(["single", "single", "that", "because", "if"])
     if kind == "that":
@@ -29,11 +96,7 @@ def sample(rng: random.Random) -> Sentence:
     if kind == "because":
         main = _clause(rng, _TENSES, may_open=True)
         # Who acts in the past has reasons in the past.
-        tenses = (
-            ["past"]
-            if main.tense == "past"
-            else ["present"] * 3 + ["can", "must", "want"]
-        )
+        tenses = ["past"] if main.tense == "past" else _REASONS
         return Sentence(main, "because", _clause(rng, tenses))
     if kind == "if":
         condition = _clause(rng, ["present", "present", "can", "want"], timed=False)
