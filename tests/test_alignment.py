@@ -42,6 +42,7 @@ def test_a_worked_example() -> None:
     assert score.recall == 3 / 4  # all but (2, 2) of the second sentence
     assert score.error_rate == pytest.approx(1 - (3 + 4) / (5 + 4))
     assert score.n_links == 5
+    assert str(score) == "AER 0.22 (precision 0.80, recall 0.75)"
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -54,14 +55,8 @@ def test_the_rate_is_that_of_a_slow_count(seed: int) -> None:
     assert score.error_rate == pytest.approx(float(slow_rate(found, sure, possible)))
     plain = alignment_error_rate(found, sure)
     assert plain.error_rate == pytest.approx(float(slow_rate(found, sure, sure)))
-
-
-def test_without_possible_links_the_rate_is_1_minus_f1() -> None:
-    rng = random.Random(1)
-    score = alignment_error_rate([draw(rng, 20)], [draw(rng, 20)])
-    f1 = 2 * score.precision * score.recall / (score.precision + score.recall)
-    assert 0 < score.recall < 1
-    assert score.error_rate == pytest.approx(1 - f1)
+    f1 = 2 / (1 / plain.precision + 1 / plain.recall)
+    assert plain.error_rate == pytest.approx(1 - f1)
 
 
 def test_all_sure_and_some_possible_links_are_no_error() -> None:
@@ -81,24 +76,9 @@ def test_links_are_counted_over_the_corpus_not_averaged_over_sentences() -> None
     assert alignment_error_rate(FOUND, SURE).error_rate != pytest.approx(mean)
 
 
-def test_missing_sentences_and_links_are_refused() -> None:
-    with pytest.raises(ValueError, match="links of 1 sentences, but sure ones of 2"):
-        alignment_error_rate(FOUND[:1], SURE)
-    with pytest.raises(ValueError, match="possible ones of 1"):
-        alignment_error_rate(FOUND, SURE, POSSIBLE[:1])
-    with pytest.raises(ValueError, match="0 links found, 4 sure"):
-        alignment_error_rate([set(), set()], SURE)
-    with pytest.raises(ValueError, match="5 links found, 0 sure"):
-        alignment_error_rate(FOUND, [set(), set()])
-
-
 def test_each_target_word_is_linked_with_its_largest_weight() -> None:
     weights = torch.tensor([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2]])  # (tgt_len, src_len)
     assert links_from_weights(weights) == {(1, 0), (0, 1)}
-    with pytest.raises(ValueError, match=r"must be \(tgt_len, src_len\), not \(2,\)"):
-        links_from_weights(weights[:, 0])
-    with pytest.raises(ValueError, match=r"not \(2, 0\)"):
-        links_from_weights(weights[:, :0])
 
 
 def test_the_diagonal_goes_from_corner_to_corner() -> None:
@@ -106,12 +86,6 @@ def test_the_diagonal_goes_from_corner_to_corner() -> None:
     assert diagonal_links(5, 3) == {(0, 0), (2, 1), (4, 2)}
     assert diagonal_links(1, 4) == {(0, j) for j in range(4)}
     assert diagonal_links(4, 1) == {(0, 0)}
-
-
-@pytest.mark.parametrize(("src_len", "tgt_len"), [(7, 3), (3, 7), (6, 5), (2, 11)])
-def test_the_diagonal_is_the_nearest_word(src_len: int, tgt_len: int) -> None:
-    for i, j in diagonal_links(src_len, tgt_len):
-        assert abs(i - j * (src_len - 1) / (tgt_len - 1)) <= 0.5
 
 
 def test_random_links_reach_every_source_word_alike() -> None:
@@ -123,12 +97,3 @@ def test_random_links_reach_every_source_word_alike() -> None:
         for i, _ in links:
             counts[i] += 1
     assert min(counts) > 240 and max(counts) < 360
-    with pytest.raises(ValueError, match=r"not 0 \(source\) and 3 \(target\)"):
-        random_links(0, 3, rng)
-    with pytest.raises(ValueError, match=r"not 3 \(source\) and 0 \(target\)"):
-        diagonal_links(3, 0)
-
-
-def test_a_score_reads_as_a_line() -> None:
-    score = alignment_error_rate(FOUND, SURE, POSSIBLE)
-    assert str(score) == "AER 0.22 (precision 0.80, recall 0.75)"

@@ -5,16 +5,26 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
 
 from transformer_lib.data.batches import Batch, make_batch
-from transformer_lib.evaluation.scores import (
+from transformer_lib.evaluation import (
     bleu,
+    bleu_counts,
+    bleu_from_counts,
+    bootstrap,
     chrf,
+    draw,
     exact_match,
     group_by,
+    interval,
     nats_per_token,
+    paired_bootstrap,
+    read_card,
     word_overlap,
 )
 from transformer_lib.model.config import TransformerConfig
@@ -66,14 +76,18 @@ def test_case_counts_unless_asked_otherwise() -> None:
     assert cased.low == cased.value == cased.high
 
 
-def test_a_score_is_printed_with_its_signature() -> None:
+def test_exact_translations_are_counted_and_a_score_has_its_signature() -> None:
+    assert exact_match(HYPOTHESES, REFERENCES) == 0.25
     text = str(bleu(REFERENCES, REFERENCES))
     assert text.startswith("BLEU 100.0 (95 % interval 100.0 to 100.0, 4 sentences, ")
     assert "bs:1000|seed:12345" in text
 
 
-def test_exact_translations_are_counted() -> None:
-    assert exact_match(HYPOTHESES, REFERENCES) == 0.25
+def test_chrf_of_draws_without_a_match() -> None:
+    """sacrebleu gives them 0 as a float of another type, and refuses to mix both."""
+    score = chrf(["a", "bcd"], ["x", "bcd"])
+    assert score.value == chrf(["a", "bcd"], ["x", "bcd"], n_bootstrap=0).value
+    assert score.low < 40 < score.value < score.high
 
 
 @pytest.mark.parametrize("score", [bleu, chrf, exact_match])
@@ -131,32 +145,97 @@ def test_no_batches_have_no_surprise() -> None:
 
 
 def test_groups_hold_every_sentence_once() -> None:
-    groups = group_by([3, 10, 25, 9.5, 20], [10, 20, 23])
-    assert groups == [
+    assert group_by([3, 10, 25, 9.5, 20], [10, 20, 23]) == [
         ("below 10", [0, 3]),
         ("10 to below 20", [1]),
         ("20 to below 23", [4]),
         ("23 and above", [2]),
     ]
-    assert group_by([1], [10, 20]) == [("below 10", [0])]  # empty ones are left out
-
-
-@pytest.mark.parametrize("bounds", [[], [10, 10]])
-def test_bounds_that_do_not_rise_are_refused(bounds) -> None:
+    assert group_by([1], np.array([10, 20])) == [("below 10", [0])]  # no empty ones
     with pytest.raises(ValueError, match="bounds must rise"):
-        group_by([1, 2], bounds)
+        group_by([1, 2], [10, 10])
 
 
 def test_overlap_is_with_one_training_sentence_at_most() -> None:
     training = ["the cat sleeps", "A dog sees a dog"]
-    shares = word_overlap(
-        ["The cat", "the dog", "the cat sees a dog", "milk"], training
-    )
-    assert shares == [1.0, 0.5, 3 / 5, 0.0]
-
-
-def test_overlap_needs_words_on_both_sides() -> None:
+    sentences = ["The cat", "the dog", "the cat sees a dog", "milk"]
+    assert word_overlap(sentences, training) == [1.0, 0.5, 3 / 5, 0.0]
     with pytest.raises(ValueError, match="at least 1 word, but got ' '"):
         word_overlap([" "], ["a"])
-    with pytest.raises(ValueError, match="0 training sentences"):
-        word_overlap(["a"], [])
+
+
+def test_a_card_has_the_scores_of_each_search() -> None:
+    card = read_card("grammar")
+    for scores in card.values():
+        assert [score.name for score in scores] == ["BLEU", "BLEU", "chrF2"]
+        assert all(score.low <= score.value <= score.high for score in scores)
+        assert "case:lc" in scores[1].signature
+    assert 1 in card and len(card) > 1
+    with pytest.raises(ValueError, match="'none' is none of .*'grammar'"):
+        read_card("none")
+
+
+# --- BLEU as counts that add up, and the bootstrap ------------------------------------
+
+RIGHT = [
+    "A dog is playing in the snow.",
+    "Two children are sitting on a bench in the park.",
+    "The man, who is old, doesn't read the newspaper.",
+    'He said: "It\'s cold" (at 3.5 degrees).',
+] * 5
+FIRST = [
+    "The snow is playing a dog in the snow.",
+    "Two children are sitting on a bench.",
+    "The man, who is old, reads no newspaper.",
+    'He said: "It\'s cold" (at 3.5 degrees).',
+] * 5
+SECOND = [
+    "A dog is playing in the snow.",
+    "Two children sit on a bench in the park.",
+    "The old man doesn't read the paper.",
+    "",
+] * 5
+
+
+def counted(hypotheses) -> np.ndarray:
+    return np.array([*map(bleu_counts, hypotheses, RIGHT)])
+
+
+def test_counts_of_one_sentence_by_hand() -> None:
+    counts = bleu_counts("the snow is playing a dog in the snow", RIGHT[0].lower())
+    assert counts.tolist() == [7, 4, 1, 0, 9, 8, 7, 6, 9, 8]
+
+
+@pytest.mark.parametrize("hypotheses", [FIRST, SECOND, RIGHT, ["snow"] * 20])
+def test_the_sum_of_the_counts_gives_sacrebleus_score(hypotheses) -> None:
+    found = bleu_from_counts(counted(hypotheses).sum(axis=0))
+    known = BLEU(smooth_method="none").corpus_score(hypotheses, [RIGHT]).score
+    assert found == pytest.approx(known, rel=1e-9)
+
+
+def test_the_draws_are_sacrebleus() -> None:
+    result = BLEU().corpus_score(FIRST, [RIGHT], n_bootstrap=1000)
+    scores = bootstrap(counted(FIRST))
+    assert scores.mean() == pytest.approx(result._mean, rel=1e-6)
+    low, high = interval(scores)
+    assert (high - low) / 2 == pytest.approx(result._ci, rel=0.02)
+
+
+def test_the_paired_differences_give_sacrebleus_p_value() -> None:
+    first, second = counted(FIRST), counted(SECOND)
+    assert not paired_bootstrap(first, first).any()
+    size = np.abs(paired_bootstrap(first, second))
+    real = abs(bleu_from_counts(first.sum(0)) - bleu_from_counts(second.sum(0)))
+    p_value = ((size - size.mean() > real).sum() + 1) / (len(size) + 1)
+    metrics = {"BLEU": BLEU(references=[RIGHT])}
+    named = [("first", FIRST), ("second", SECOND)]
+    test = PairedTest(named, metrics, None, test_type="bs", n_samples=1000)
+    assert p_value == pytest.approx(test()[1]["BLEU"][1].p_value, abs=0.003)
+
+
+def test_draws_are_with_replacement_and_repeat() -> None:
+    draws = draw(20, n_draws=50)
+    assert draws.shape == (50, 20)
+    assert all(len(set(row)) < 20 for row in draws.tolist())
+    assert np.array_equal(draws, draw(20, n_draws=50))
+    assert not np.array_equal(draws, draw(20, n_draws=50, seed=1))

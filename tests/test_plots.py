@@ -1,4 +1,4 @@
-"""Pictures keep the book's conventions; bad input is refused with both numbers."""
+"""Pictures keep the book's conventions; what would mislead in silence is refused."""
 
 import io
 
@@ -50,18 +50,22 @@ def test_queries_are_rows_and_keys_are_columns() -> None:
     np.testing.assert_allclose(axes.images[0].get_array(), given)
     assert (axes.get_ylabel(), tick_names(axes.yaxis)) == ("query", QUERIES)
     assert (axes.get_xlabel(), tick_names(axes.xaxis)) == ("key", KEYS)
+    assert axes.get_ylim() == (2.5, -0.5)  # the first query is at the top
 
 
-def test_the_first_query_is_drawn_at_the_top() -> None:
-    axes = plots.plot_attention(weights()[0], QUERIES, KEYS).axes[0]
-    bottom, top = axes.get_ylim()
-    assert top == -0.5 and bottom == 2.5
-
-
-def test_weights_have_one_scale_from_0_to_1() -> None:
+def test_weights_have_one_scale_from_0_to_1_and_signed_numbers_a_symmetric_one() -> (
+    None
+):
     figure = plots.plot_attention(weights()[0] / 10, QUERIES, KEYS)
     assert figure.axes[0].images[0].get_clim() == (0, 1)
     assert figure.axes[-1].get_ylabel() == "attention weight"
+    figure = plots.plot_matrix([[1.0, -3.0], [2.0, 0.0]], unit="volts")
+    assert figure.axes[0].images[0].get_clim() == (-3, 3)
+    assert figure.axes[1].get_ylabel() == "volts"
+    odd = torch.tensor([[-0.001, float("-inf")], [float("nan"), -2.0]])
+    axes = plots.plot_matrix(odd).axes[0]
+    assert [text.get_text() for text in axes.texts] == ["0.00", "-inf", "nan", "-2.00"]
+    assert axes.images[0].get_clim() == (-2, 2)  # infinities do not stretch the scale
 
 
 def test_numbers_are_written_into_small_maps_only() -> None:
@@ -105,22 +109,16 @@ def test_a_mask_shows_its_meaning_by_a_sign_too() -> None:
     np.testing.assert_array_equal(axes.images[0].get_array(), mask)
 
 
-@pytest.mark.parametrize("meanings", [("moves", "stays"), None])
-def test_rows_columns_and_signs_of_a_mask_can_mean_something_else(meanings) -> None:
-    mask, labels = torch.eye(3).bool(), ("output", "input")
-    figure = plots.plot_mask(mask, QUERIES, QUERIES, None, labels, meanings)
+def test_axes_and_signs_of_a_mask_can_mean_something_else() -> None:
+    mask, labels = torch.eye(3).bool(), ("query", "input")
+    figure = plots.plot_mask(mask, QUERIES, QUERIES, None, labels, ("moves", "stays"))
     axes = figure.axes[0]
     assert (axes.get_ylabel(), axes.get_xlabel()) == labels
     written = [t.get_text() for legend in figure.legends for t in legend.get_texts()]
-    assert written == (["✓ moves", "× stays"] if meanings else [])
-
-
-def test_axes_named_after_a_role_have_its_color() -> None:
-    axes = plots.plot_mask(torch.eye(3).bool(), QUERIES, QUERIES).axes[0]
+    assert written == ["✓ moves", "× stays"]
     assert axes.yaxis.label.get_color() == LIGHT.roles["query"]
-    assert axes.xaxis.label.get_color() == LIGHT.roles["key"]
-    axes = plots.plot_matrix(torch.eye(2), row_label="step").axes[0]
-    assert axes.yaxis.label.get_color() == "black"
+    assert axes.xaxis.label.get_color() == "black"
+    assert not plots.plot_mask(mask, QUERIES, QUERIES, meanings=None).legends
 
 
 def test_masks_of_several_sizes_share_one_figure() -> None:
@@ -129,25 +127,6 @@ def test_masks_of_several_sizes_share_one_figure() -> None:
     figure = plots.plot_masks(masks, QUERIES, keys)
     assert [axes.get_title() for axes in figure.axes] == ["self", "cross"]
     assert [tick_names(axes.xaxis) for axes in figure.axes] == [QUERIES, KEYS]
-
-
-def test_a_matrix_has_symmetric_limits() -> None:
-    figure = plots.plot_matrix([[1.0, -3.0], [2.0, 0.0]], unit="volts")
-    assert figure.axes[0].images[0].get_clim() == (-3, 3)
-    assert figure.axes[1].get_ylabel() == "volts"
-
-
-def test_hidden_scores_are_written_out_and_do_not_stretch_the_scale() -> None:
-    scores = torch.tensor([[-0.001, float("-inf")], [float("nan"), -2.0]])
-    axes = plots.plot_scores(scores, ["a", "b"], ["c", "d"]).axes[0]
-    assert [text.get_text() for text in axes.texts] == ["0.00", "-inf", "nan", "-2.00"]
-    assert axes.images[0].get_clim() == (-2, 2)
-    assert tick_names(axes.xaxis) == ["c", "d"]
-
-
-def test_a_matrix_of_zeros_can_be_drawn() -> None:
-    image = plots.plot_matrix(torch.zeros(2, 3)).axes[0].images[0]
-    assert image.get_clim() == (-1, 1)
 
 
 def test_lines_differ_in_dashes_and_not_in_color_alone() -> None:
@@ -214,33 +193,47 @@ def test_the_same_figure_is_the_same_file() -> None:
     assert len(first) < 60_000
 
 
+RATIOS = {"short": {"a": 1.0, "b": 4.0}, "long": {"b": 0.5, "c": 3.0}}
+
+
+def test_every_ratio_is_at_its_place_and_twice_as_far_from_one_as_half() -> None:
+    axes = plots.plot_ratios(RATIOS, "time over that of a").axes[0]
+    marks = {
+        line.get_label(): [*zip(*line.get_data(), strict=True)]
+        for line in axes.lines[1:]
+    }
+    assert marks == {"a": [(1.0, 0)], "b": [(4.0, 0), (0.5, 1)], "c": [(3.0, 1)]}
+    assert tick_names(axes.yaxis) == ["short", "long"] and axes.yaxis_inverted()
+    half, one, twice = axes.transData.transform([(0.5, 0), (1, 0), (2, 0)])[:, 0]
+    assert twice - one == pytest.approx(one - half)
+    axes.figure.canvas.draw()
+    assert {"0.5", "1", "2", "4"} <= {*tick_names(axes.xaxis)}
+    looks = [(line.get_marker(), line.get_color()) for line in axes.lines[1:]]
+    assert len({form for form, _ in looks}) == len({color for _, color in looks}) == 3
+
+
 MAP = weights()[0]
+# What would draw a wrong picture in silence; matplotlib refuses what follows the line.
 # fmt: off
 BAD_INPUT = [
-    ("plot_attention", (weights(), QUERIES, KEYS), r"2 axes.*4, 3, 5"),
-    ("plot_attention", (MAP, KEYS, QUERIES), "3 rows .queries., but 5 q_tokens"),
-    ("plot_attention", (MAP, QUERIES, KEYS[1:]), "5 columns .keys., but 4 k_tokens"),
-    ("plot_attention", (MAP * 2 + 1, QUERIES, KEYS), r"but go from 1\.\d+ to 2"),
-    ("plot_attention", (MAP * torch.nan, QUERIES, KEYS), "go from nan to nan"),
-    ("plot_attention_heads", (weights(), QUERIES, KEYS, ["x"]), "4 heads, but 1 title"),
-    ("plot_mask", (MAP > 0, QUERIES, QUERIES), "5 columns .keys., but 3 k_tokens"),
-    ("plot_matrix", (torch.zeros(0, 3),), r"\(0, 3\)"),
-    ("plot_matrix", (MAP, None, "", "", "", KEYS), "3 rows, but 5 row_names"),
-    ("plot_lines", ([1, 2], {"a": [1, 2, 3]}, "x", "y"), "2 points, but .* 'a' has 3"),
-    ("plot_bars", (["a"], [1, 2], "x", "y"), "1 labels, but 2 values"),
-    ("plot_intervals", ({}, "x"), "at least 1 row, but got 0"),
-    ("plot_spread", ({}, "x"), "at least 1 row, but got 0"),
-    ("plot_spread", ({"a": [[1]]}, "x"), r"row 'a' .*\(1, 1\)"),
+    ("plot_attention", (weights(), QUERIES, KEYS), ValueError, r"2 axes.*4, 3, 5"),
+    ("plot_attention", (MAP * 2 + 1, QUERIES, KEYS), ValueError, r"from 1\.\d+ to 2"),
+    ("plot_attention", (MAP * torch.nan, QUERIES, KEYS), ValueError, "from nan to nan"),
+    ("plot_mask", (torch.ones(3, 3), QUERIES, QUERIES), TypeError, "must be boolean"),
+    ("plot_bars", (["a", "b"], [1], "x", "y"), ValueError, "2 labels, but 1 values"),
+    ("plot_lines", ([1, 2], {"a": [1, np.nan]}, "x", "y"), ValueError, "'a' must be"),
+    ("plot_spread", ({"a": [1, np.inf]}, "x"), ValueError, "row 'a' must be finite"),
+    ("plot_ratios", ({"x": {"a": 0.0}}, "x"), ValueError, r"above 0, but one is 0\.0"),
+    # ---
+    ("plot_attention", (MAP, KEYS, QUERIES), ValueError, r"labels \([35]\)"),
+    ("plot_attention", (MAP, QUERIES, KEYS[1:]), ValueError, r"\(5\).*labels \(4\)"),
+    ("plot_attention_heads", (weights(), QUERIES, KEYS, ["x"]), ValueError, "zip"),
+    ("plot_matrix", (MAP, None, "", "", "", KEYS), ValueError, r"\(3\).*labels \(5\)"),
 ]
 # fmt: on
 
 
-@pytest.mark.parametrize(("name", "given", "message"), BAD_INPUT)
-def test_bad_input_is_refused_with_both_numbers(name, given, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize(("name", "given", "error", "message"), BAD_INPUT)
+def test_bad_input_is_refused(name, given, error, message: str) -> None:
+    with pytest.raises(error, match=message):
         getattr(plots, name)(*given)
-
-
-def test_a_mask_must_be_boolean() -> None:
-    with pytest.raises(TypeError, match="must be boolean, not torch.float32"):
-        plots.plot_mask(torch.ones(3, 3), QUERIES, QUERIES)

@@ -5,6 +5,7 @@ relation to a query, such as "the token before it". The weight that a head puts 
 relation is a number between 0 and 1; a head whose weight is large is of this type.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -93,7 +94,13 @@ def relation_weight(weights: Tensor, relation: Tensor, allowed: Tensor) -> Tenso
 
 
 def head_type(scores: Mapping[str, float], threshold: float) -> str | None:
-    """Name the relation of the largest weight, or None if it is below the threshold."""
+    """Name the relation of the largest weight, or None if it is below the threshold.
+
+    Raises:
+        ValueError: a weight is NaN; leave a relation out that means nothing for a head.
+    """
+    if any(map(math.isnan, scores.values())):
+        raise ValueError(f"a weight is NaN, so none is the largest: {scores}")
     best = max(scores, key=scores.__getitem__)
     return best if scores[best] >= threshold else None
 

@@ -1,0 +1,384 @@
+"""Corpora: what is shipped is split without leakage, what is downloaded is checked."""
+
+import gzip
+import hashlib
+import io
+import os
+import random
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from file_server import serving
+from sklearn.feature_extraction.text import CountVectorizer
+
+from transformer_lib.data import part_of, read_entries, read_lines, read_reviews
+from transformer_lib.data.corpora import labelled, load, load_labelled, multi30k
+from transformer_lib.data.corpora.download import cache_folder, fetch
+from transformer_lib.data.corpora.home_assistant import PAIRS_FILE, last_part
+from transformer_lib.data.corpora.labelled import (
+    REVIEWS_FILE,
+    LabelledCorpus,
+    load_imdb,
+)
+from transformer_lib.data.corpora.multi30k import SHA256, load_multi30k
+from transformer_lib.data.corpora.parallel import PARTS, ParallelCorpus
+from transformer_lib.evaluation import word_overlap
+
+PUBLISHED = Path(
+    os.environ.get("TRANSFORMER_LIB_MULTI30K") or cache_folder() / "multi30k"
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_the_reader(monkeypatch, tmp_path):
+    for name in ("MULTI30K", "IMDB"):
+        monkeypatch.delenv(f"TRANSFORMER_LIB_{name}", raising=False)
+    monkeypatch.setenv("TRANSFORMER_LIB_DATA", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize(
+    ("corpus", "sizes", "total"),
+    [
+        (load("home-assistant"), [10_844, 512, 1_098], len(read_entries())),
+        (load("home-assistant-random"), [10_844, 512, 1_098], len(read_entries())),
+        (load("grammar"), [20_000, 500, 1_000], 21_500),
+        (load_labelled("reviews"), [6_000, 500, 1_500], len(read_reviews())),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_parts_have_fixed_sizes_and_share_no_sentence(corpus, sizes, total) -> None:
+    assert [len(getattr(corpus, part)) for part in PARTS] == sizes
+    texts = {row[0] for part in PARTS for row in getattr(corpus, part)}
+    assert len(texts) == sum(sizes) == total
+
+
+# --- Home Assistant -------------------------------------------------------------------
+
+
+def test_no_component_is_learned_and_tested() -> None:
+    corpus = load("home-assistant")
+    part = {pair[0]: name for name in PARTS for pair in getattr(corpus, name)}
+    parts: dict[str, set[str]] = {}
+    for entry in read_entries():
+        if len(entry.components) == 1:
+            parts.setdefault(entry.components[0], set()).add(part[entry.english])
+        shown_in_training = "train" in map(part_of, entry.components)
+        assert shown_in_training == (part[entry.english] == "train")
+    assert all(len(found) == 1 for found in parts.values())
+    assert set.union(*parts.values()) == set(PARTS)
+    assert last_part(["test", "valid"]) == "valid"
+
+
+def test_a_component_stays_where_it_is() -> None:
+    digest = hashlib.sha256(b"zwave_js").hexdigest()
+    assert int(digest, 16) / 16**64 > 0.12  # the rule, by hand
+    assert part_of("zwave_js") == "train"
+    parts = [part_of(f"component {number}") for number in range(5000)]
+    assert parts.count("test") / 5000 == pytest.approx(0.08, abs=0.01)
+    assert parts.count("valid") / 5000 == pytest.approx(0.04, abs=0.01)
+
+
+def test_a_random_split_leaves_more_near_copies_in_training() -> None:
+    known = []
+    for name in ("home-assistant", "home-assistant-random"):
+        corpus = load(name)
+        test, train = ([src for src, _ in p] for p in (corpus.test, corpus.train))
+        shares = word_overlap(test, train)
+        known.append(sum(share >= 0.75 for share in shares) / len(shares))
+    assert known[1] > 2 * known[0] > 0
+
+
+# --- reviews --------------------------------------------------------------------------
+
+
+def test_no_test_sentence_is_a_near_copy_of_a_training_sentence() -> None:
+    corpus = load_labelled("reviews")
+    texts = [text for part in ("train", "test") for text, _ in getattr(corpus, part)]
+    count = CountVectorizer(binary=True, token_pattern=r"\w+(?:['’]\w+)*", dtype=int)
+    every = count.fit_transform(texts)
+    train, test = every[:6000], every[6000:]
+    shared = (test @ train.T).toarray()  # words that both have
+    sizes = np.asarray(every.sum(axis=1)).ravel()
+    share = shared / (sizes[6000:, None] + sizes[:6000] - shared)
+    assert 0.4 < share.max() < 0.5  # of the words of either
+
+
+def test_the_label_is_the_sign_of_a_clear_rating() -> None:
+    corpus, reviews = load_labelled("reviews"), read_reviews()
+    assert {0.5 <= abs(review.rating) <= 4 for review in reviews} == {True}
+    labels = {review.text: int(review.rating > 0) for review in reviews}
+    for part in PARTS:
+        rows = getattr(corpus, part)
+        assert all(label == labels[text] for text, label in rows)
+        assert sum(label for _, label in rows) / len(rows) == pytest.approx(
+            0.5, abs=0.04
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "license_", "n"),
+    [
+        (PAIRS_FILE, "Apache License", len(read_entries())),
+        (REVIEWS_FILE, "The MIT License", len(read_reviews())),
+    ],
+)
+def test_terms_lie_beside_the_data(path, license_, n) -> None:
+    assert license_ in (path.parent / "LICENSE").read_text(encoding="utf-8")[:200]
+    notice = (path.parent / "NOTICE.md").read_text(encoding="utf-8")
+    assert f"{n:,} sentences" in notice
+    assert path.read_bytes()[4:8] == bytes(4)  # no time in the head of the packed file
+
+
+# --- what no corpus may be ------------------------------------------------------------
+
+GOOD = (("fine", 1), ("dull", 0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"test": ()}, "corpus 'tiny': part 'test' is empty"),
+        ({"valid": (*GOOD, (" ", 1))}, "part 'valid', line 3: the text is empty"),
+        ({"test": (("fine", 2),)}, "line 1: label 2 is none of the 2 classes no, yes"),
+        ({"train": (("fine", 1),)}, "class 'no' never occurs among 1 training texts"),
+    ],
+)
+def test_texts_that_teach_nothing_are_refused(changes, message) -> None:
+    corpus = LabelledCorpus("tiny", ("no", "yes"), GOOD, GOOD, GOOD)
+    with pytest.raises(ValueError, match=message):
+        replace(corpus, **changes)
+
+
+def test_unknown_names_and_empty_sentences_are_refused() -> None:
+    with pytest.raises(ValueError, match="must be one of reviews, imdb, not 'grammar'"):
+        load_labelled("grammar")
+    with pytest.raises(ValueError, match="must be one of grammar, .* not 'imdb'"):
+        load("imdb")
+    pairs = (("a", "b"),)
+    with pytest.raises(ValueError, match="an empty sentence in part 'valid', line 1"):
+        ParallelCorpus("tiny", "en", "de", pairs, (("a", " "),), pairs)
+
+
+# --- sentences of one's own -----------------------------------------------------------
+
+
+def test_two_files_are_split_so_that_no_test_source_is_in_training(tmp_path) -> None:
+    lines = [f"s{n % 60}\tt{n}" for n in range(90)]  # 60 sources, 30 of them twice
+    for side, name in enumerate(("mine.en", "mine.de")):
+        text = "".join(line.split("\t")[side] + "\n" for line in lines)
+        (tmp_path / name).write_text(text)
+    corpus = ParallelCorpus.from_files(tmp_path / "mine.en", tmp_path / "mine.de")
+    assert (corpus.name, corpus.src_lang, corpus.tgt_lang) == ("mine", "en", "de")
+    sources = [{src for src, _ in getattr(corpus, part)} for part in PARTS]
+    assert [len(found) for found in sources] == [54, 3, 3]
+    pairs = {f"{src}\t{tgt}" for part in PARTS for src, tgt in getattr(corpus, part)}
+    assert pairs == set(lines)
+    assert corpus.reversed().reversed() == corpus
+    assert corpus.reversed().test[0] == corpus.test[0][::-1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "error", "message"),
+    [
+        (["a\n"] * 29, ValueError, r"mine\.en has 30 lines, but mine\.de has 29"),
+        (["a\n"] * 29 + ["\n"], ValueError, r"mine\.de, line 30 is empty"),
+        (["a\n"] * 30, ValueError, "1 different sentences, but at least 20"),
+        (None, FileNotFoundError, r"no file .*mine\.de"),
+    ],
+)
+def test_two_files_that_do_not_fit_are_refused(tmp_path, lines, error, message) -> None:
+    (tmp_path / "mine.en").write_text("a\n" * 30)
+    if lines:
+        (tmp_path / "mine.de").write_text("".join(lines))
+    with pytest.raises(error, match=message):
+        ParallelCorpus.from_files(tmp_path / "mine.en", tmp_path / "mine.de")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\xff\n", r"text\.en, line 1: no UTF-8"),
+        (gzip.compress(b"a\n" * 99)[:-9], r"text\.en\.gz: broken gzip file"),
+        (b"no gzip", r"text\.en\.gz: broken gzip file"),
+    ],
+)
+def test_a_damaged_file_is_named_with_the_line(tmp_path, content, message) -> None:
+    path = tmp_path / ("text.en.gz" if "gz" in message else "text.en")
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_lines(path)
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path) -> None:
+    (tmp_path / "a").write_bytes("one\x85two\u2028three\n\nfour\n".encode())
+    assert read_lines(tmp_path / "a") == ["one\x85two\u2028three", "", "four"]
+
+
+# --- downloads ------------------------------------------------------------------------
+
+CONTENT = random.Random(0).randbytes(300_000)
+CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("path", "checksum", "cuts", "error", "message"),
+    [
+        ("/data.gz", CHECKSUM, [1000], ConnectionError, "could not be downloaded"),
+        ("/data.gz", "0" * 64, [], ValueError, rf"expected .*0000 but got {CHECKSUM}"),
+        ("/none.gz", CHECKSUM, [], ConnectionError, r"/none\.gz could .* \(404 "),
+    ],
+)
+def test_a_file_is_kept_whole_and_right_or_not_at_all(
+    tmp_path, path, checksum, cuts, error, message
+) -> None:
+    into = tmp_path / "kept" / "data.gz"
+    with serving({"/data.gz": CONTENT}) as server:
+        server.cuts = list(cuts)
+        with pytest.raises(error, match=message):
+            fetch(server.url + path, checksum, into)
+        assert not list(into.parent.glob("*"))
+        server.cuts, server.asked[:] = [], []
+        for _ in range(2):
+            assert (
+                fetch(f"{server.url}/data.gz", CHECKSUM, into).read_bytes() == CONTENT
+            )
+        assert server.asked == ["/data.gz"]  # once
+
+
+def test_without_a_network_a_file_can_be_put_by_hand(tmp_path) -> None:
+    with serving({}) as gone:
+        address = f"{gone.url}/data.gz"
+    with pytest.raises(ConnectionError, match=rf"data\.gz into {tmp_path}"):
+        fetch(address, CHECKSUM, tmp_path / "data.gz")
+    (tmp_path / "data.gz").write_bytes(CONTENT)
+    assert fetch(address, CHECKSUM, tmp_path / "data.gz").read_bytes() == CONTENT
+
+
+# --- Multi30k -------------------------------------------------------------------------
+
+CAPTIONS = {
+    name: gzip.compress(f"{name[:-3]} one\n{name[:-3]} two\n".encode())
+    for name in SHA256
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, content in CAPTIONS.items():
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+def test_multi30k_is_read_from_a_folder_packed_or_not(folder, monkeypatch) -> None:
+    corpus = load_multi30k(folder)
+    assert corpus.train == tuple(
+        (f"train.en {n}", f"train.de {n}") for n in ("one", "two")
+    )
+    assert corpus.valid[0] == ("val.en one", "val.de one")
+    assert corpus.test[0][0] == "test_2016_flickr.en one"
+    later = load_multi30k(folder, test="test_2017_flickr")
+    assert later.test[0][0] == "test_2017_flickr.en one"
+    (folder / "train.en").write_text("train.en one\ntrain.en two\n")
+    (folder / "train.en.gz").unlink()
+    monkeypatch.setenv("TRANSFORMER_LIB_MULTI30K", str(folder))
+    assert load("multi30k") == load_multi30k(folder) == corpus
+    (folder / "train.en").write_text("train.en one\n")
+    with pytest.raises(
+        ValueError, match=r"train\.en has 1 lines, but train\.de\.gz has 2"
+    ):
+        load_multi30k(folder)
+    (folder / "train.en").unlink()
+    with pytest.raises(FileNotFoundError, match=r"neither train\.en nor train\.en\.gz"):
+        load_multi30k(folder)
+
+
+def test_multi30k_is_downloaded_once(folder, monkeypatch) -> None:
+    sums = {name: hashlib.sha256(text).hexdigest() for name, text in CAPTIONS.items()}
+    with serving({f"/{name}": text for name, text in CAPTIONS.items()}) as server:
+        monkeypatch.setattr(multi30k, "ADDRESS", server.url)
+        monkeypatch.setattr(multi30k, "SHA256", sums)
+        for _ in range(2):
+            assert load_multi30k() == load_multi30k(folder)
+    assert len(server.asked) == len(set(server.asked)) == 6
+
+
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason=f"no Multi30k in {PUBLISHED}")
+def test_the_published_files_have_the_checksums_and_sizes() -> None:
+    for name, sha256 in SHA256.items():
+        assert hashlib.sha256((PUBLISHED / name).read_bytes()).hexdigest() == sha256
+    for test in multi30k.TESTS:
+        corpus = load_multi30k(PUBLISHED, test)
+        assert [len(getattr(corpus, part)) for part in PARTS] == [29_000, 1_014, 1_000]
+
+
+# --- IMDb -----------------------------------------------------------------------------
+
+REVIEWS = {
+    f"aclImdb/{part}/{kind}/{number}_{stars}.txt": (
+        f"{part} {kind} {number}<br /><br />don&#39;t know"
+    ).encode()
+    for part in ("train", "test")
+    for kind, stars in (("neg", 2), ("pos", 9))
+    for number in range(10)
+}
+OTHERS = {"aclImdb/train/unsup/0_0.txt": b"no label", "aclImdb/README": b"read me"}
+
+
+def pack(path: Path, files: dict[str, bytes]) -> Path:
+    with tarfile.open(path, mode="w:gz") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def test_imdb_is_read_from_an_archive_in_any_order(tmp_path, monkeypatch) -> None:
+    corpus = load_imdb(pack(tmp_path / "a.tar.gz", REVIEWS | OTHERS))
+    assert [len(getattr(corpus, part)) for part in PARTS] == [18, 2, 20]
+    assert corpus.classes == ("negative", "positive")
+    known = {*corpus.train, *corpus.valid}
+    assert ("train pos 3 don't know", 1) in known and len(known) == 20
+    assert ("test neg 7 don't know", 0) in corpus.test
+    other = pack(tmp_path / "b.tar.gz", dict(sorted(REVIEWS.items(), reverse=True)))
+    monkeypatch.setenv("TRANSFORMER_LIB_IMDB", str(other))
+    assert load_labelled("imdb").train == corpus.train
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.gz", "b.tar.gz"]
+
+
+def test_imdb_is_downloaded_once(tmp_path, monkeypatch) -> None:
+    content = pack(tmp_path / "a.tar.gz", REVIEWS).read_bytes()
+    with serving({"/a.tar.gz": content}) as server:
+        monkeypatch.setattr(labelled, "IMDB", f"{server.url}/a.tar.gz")
+        sha256 = hashlib.sha256(content).hexdigest()
+        monkeypatch.setattr(labelled, "IMDB_SHA256", sha256)
+        assert load_imdb() == load_imdb() == load_imdb(tmp_path / "a.tar.gz")
+    assert server.asked == ["/a.tar.gz"]
+
+
+@pytest.mark.parametrize(
+    ("files", "size", "message"),
+    [
+        (REVIEWS, 10, "ended"),
+        (REVIEWS, -200, "ended"),
+        (
+            {n: c for n, c in REVIEWS.items() if "/test/" not in n},
+            None,
+            "'test' is empty",
+        ),
+        (
+            {n: c for n, c in REVIEWS.items() if "train/neg" not in n},
+            None,
+            "never occurs",
+        ),
+        (REVIEWS | {"aclImdb/train/pos/0_9.txt": b"\xff"}, None, "utf-8"),
+    ],
+)
+def test_a_broken_archive_is_named(tmp_path, files, size, message) -> None:
+    path = pack(tmp_path / "bad.tar.gz", files)
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ValueError, match=rf"bad\.tar\.gz is broken .*{message}"):
+        load_imdb(path)

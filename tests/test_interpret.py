@@ -1,0 +1,334 @@
+"""Attention is recorded, changed and measured from outside, and nothing stays so."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transformer_lib.interpret import (
+    count_types,
+    edit_weights,
+    equal_weights,
+    named_attentions,
+    positional_relations,
+    record_value_norms,
+    relation_from_pairs,
+    relation_weight,
+    shuffled_weights,
+    without_head,
+)
+from transformer_lib.interpret.head_types import head_type
+from transformer_lib.interpret.recording import record_attention, record_hidden_states
+from transformer_lib.model.attention import MultiHeadAttention, fused_attention
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.masks import causal_mask
+from transformer_lib.model.transformer import Transformer
+
+CONFIG = TransformerConfig(
+    src_vocab_size=13, tgt_vocab_size=13, d_model=6, n_heads=3, d_ff=10,
+    n_encoder_layers=1, n_decoder_layers=2, dropout=0.0,
+)  # fmt: skip
+SRC = torch.tensor([[5, 6, 7, 2, 0], [8, 4, 9, 6, 2]])
+TGT = torch.tensor([[1, 5, 7], [1, 9, 0]])
+NAMES = [
+    "encoder.layers.0.self_attn",
+    "decoder.layers.0.self_attn",
+    "decoder.layers.1.cross_attn",
+]
+
+
+@pytest.fixture
+def model() -> Transformer:
+    torch.manual_seed(0)
+    model = Transformer(CONFIG).double().eval()
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):  # a bias of 0 would hide that one is forgotten
+            torch.nn.init.normal_(parameter)
+    return model
+
+
+@torch.no_grad()
+def run(model: Transformer) -> Tensor:
+    return model(SRC, TGT)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_given_back_unchanged_change_nothing(model, name) -> None:
+    before = run(model)
+    with edit_weights(model, {name: lambda weights, allowed: weights}):
+        torch.testing.assert_close(run(model), before)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("head", [0, 1])
+def test_a_pruned_head_is_one_with_zero_columns(model, name, head) -> None:
+    other = copy.deepcopy(model)
+    attention = other.get_submodule(name)
+    start = head * attention.d_head
+    with torch.no_grad():
+        attention.out_proj.weight[:, start : start + attention.d_head] = 0.0
+    before = run(model)
+    with edit_weights(model, {name: without_head(head)}):
+        torch.testing.assert_close(run(model), run(other))
+        assert not torch.allclose(run(model), before)
+    assert torch.equal(run(model), before), "the model is itself again"
+
+
+def test_an_edit_sees_weights_and_what_the_mask_allows(model) -> None:
+    with record_attention(model) as maps:
+        run(model)
+    seen = {}
+
+    def keep(weights: Tensor, allowed: Tensor) -> Tensor:
+        seen["weights"], seen["allowed"] = weights.clone(), allowed
+        return weights
+
+    with edit_weights(model, {NAMES[1]: keep}):
+        run(model)
+    torch.testing.assert_close(seen["weights"], maps[NAMES[1]])
+    assert seen["allowed"].shape == seen["weights"].shape
+    assert seen["allowed"][0, 0].tolist() == torch.ones(3, 3).tril().bool().tolist()
+    assert not seen["allowed"][1, 0, :, 2].any(), "padding"
+
+
+def test_the_model_is_itself_again_after_an_error(model) -> None:
+    before = run(model)
+    with (
+        pytest.raises(ValueError, match=r"shape \(2, .*but the edit returned \(2,"),
+        edit_weights(model, {NAMES[0]: lambda weights, allowed: weights[:, :1]}),
+    ):
+        run(model)
+    assert torch.equal(run(model), before)
+
+
+def test_an_unknown_attention_is_named(model) -> None:
+    with (
+        pytest.raises(ValueError, match=r"named 'decoder'; there are: encoder\.layers"),
+        edit_weights(model, {"decoder": without_head(0)}),
+    ):
+        pass
+
+
+def test_norms_are_those_of_one_key_at_a_time(model) -> None:
+    attention = MultiHeadAttention(6, 3, d_inputs=(6, 5, 5)).double()
+    torch.nn.init.normal_(attention.v_proj.bias)
+    query = torch.randn(2, 4, 6, dtype=torch.float64)
+    memory = torch.randn(2, 7, 5, dtype=torch.float64)
+    with record_value_norms(attention) as norms, torch.no_grad():
+        attention(query, memory, memory)
+    assert norms[""].shape == (2, 3, 7)
+    bias = attention.out_proj.bias
+
+    def only(head: int, k: int):
+        def edit(weights: Tensor, allowed: Tensor) -> Tensor:
+            weights[:] = 0.0
+            weights[:, head, :, k] = 1.0
+            return weights
+
+        return edit
+
+    for head in range(3):
+        for k in range(7):
+            with edit_weights(attention, {"": only(head, k)}), torch.no_grad():
+                added = attention(query, memory, memory) - bias
+            torch.testing.assert_close(added[:, 0].norm(dim=-1), norms[""][:, head, k])
+
+
+def test_what_is_recorded_is_what_is_used(model) -> None:
+    with (
+        edit_weights(model, {NAMES[2]: lambda weights, allowed: 2 * weights}),
+        record_attention(model) as maps,
+        record_value_norms(model) as norms,
+    ):
+        run(model)
+    doubled = maps[NAMES[2]].sum(dim=-1)
+    torch.testing.assert_close(doubled, torch.full_like(doubled, 2.0))
+    assert len(norms) == len(maps) == 5
+
+
+@pytest.fixture
+def masked() -> tuple[Tensor, Tensor]:
+    """Weights (2, 3, 5, 7) that keep to a mask with holes, and the mask."""
+    generator = torch.Generator().manual_seed(0)
+    allowed = torch.rand(2, 1, 5, 7, generator=generator) < 0.6
+    allowed[..., 3] = True
+    allowed = allowed.expand(2, 3, 5, 7)
+    scores = torch.randn(2, 3, 5, 7, generator=generator, dtype=torch.float64)
+    return scores.masked_fill(~allowed, -torch.inf).softmax(dim=-1), allowed
+
+
+def test_equal_weights_are_one_over_the_number_of_keys(masked) -> None:
+    weights, allowed = masked
+    edited = equal_weights(0, 2)(weights.clone(), allowed)
+    for index in torch.cartesian_prod(*map(torch.arange, (2, 2, 5, 7))).tolist():
+        n, h, q, k = index[0], 2 * index[1], index[2], index[3]
+        expected = allowed[n, h, q, k].item() / allowed[n, h, q].sum().item()
+        assert edited[n, h, q, k].item() == pytest.approx(expected)
+    assert torch.equal(edited[:, 1], weights[:, 1])
+
+
+def test_shuffled_weights_stay_in_their_row_and_behind_the_mask(masked) -> None:
+    weights, allowed = masked
+    edited = shuffled_weights(0, 2)(weights.clone(), allowed)
+    torch.testing.assert_close(edited.sort().values, weights.sort().values)
+    assert (edited[~allowed] == 0).all()
+    assert torch.equal(edited[:, 1], weights[:, 1])
+    moved = (edited != weights).any(dim=-1).float().mean(dim=(0, 2))  # of each head
+    assert moved[0] > 0.8 and moved[2] > 0.8
+    assert torch.equal(shuffled_weights(0, 2)(weights.clone(), allowed), edited)
+    other = shuffled_weights(0, 2, seed=1)(weights.clone(), allowed)
+    assert not torch.equal(other, edited)
+
+
+def test_every_order_is_equally_likely() -> None:
+    weights = torch.tensor([[[[0.5, 0.3, 0.2, 0.0]]]]).repeat(6000, 1, 1, 1)
+    allowed = weights > 0
+    edited = shuffled_weights(0)(weights.clone(), allowed)[:, 0, 0]
+    orders, counts = edited.unique(dim=0, return_counts=True)
+    assert len(orders) == 6
+    assert counts.min() > 880 and counts.max() < 1120
+
+
+# --- recording ------------------------------------------------------------------------
+
+
+def test_every_attention_is_recorded_and_the_result_stays(model) -> None:
+    expected = run(model)
+    with record_attention(model) as maps, record_hidden_states(model) as states:
+        torch.testing.assert_close(run(model), expected)
+    assert {name: tuple(weights.shape) for name, weights in maps.items()} == {
+        "encoder.layers.0.self_attn": (2, 3, 5, 5),
+        "decoder.layers.0.self_attn": (2, 3, 3, 3),
+        "decoder.layers.0.cross_attn": (2, 3, 3, 5),
+        "decoder.layers.1.self_attn": (2, 3, 3, 3),
+        "decoder.layers.1.cross_attn": (2, 3, 3, 5),
+    }
+    assert list(maps) == [name for name, _ in named_attentions(model)]
+    for weights in maps.values():
+        sums = weights.sum(-1)
+        torch.testing.assert_close(sums, torch.ones_like(sums))
+    assert (maps["decoder.layers.0.cross_attn"][0, :, :, 4] == 0).all()
+    assert maps["decoder.layers.0.self_attn"].triu(1).sum() == 0
+    x = model.src_embeddings(SRC)
+    x = model.encoder.layers[0](x, (SRC != 0)[:, None, None, :])
+    torch.testing.assert_close(states["encoder.layers.0"], x.detach())
+    assert list(states) == ["encoder.layers.0", "decoder.layers.0", "decoder.layers.1"]
+
+
+def test_nothing_is_recorded_after_the_block_even_after_an_error(model) -> None:
+    with pytest.raises(RuntimeError, match="stop"), record_attention(model) as maps:
+        raise RuntimeError("stop")
+    run(model)
+    assert maps == {}
+    assert {each.kernel for _, each in named_attentions(model)} == {fused_attention}
+
+
+def test_recorded_weights_are_cut_from_the_graph(model) -> None:
+    with record_attention(model) as outer:
+        with record_attention(model.encoder) as inner:
+            pass
+        model(SRC, TGT).sum().backward()
+    assert inner == {} and len(outer) == 5  # the outer recording goes on
+    assert not any(weights.requires_grad for weights in outer.values())
+    assert model.encoder.layers[0].self_attn.q_proj.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("record", [record_attention, record_hidden_states])
+def test_a_module_with_nothing_to_record_is_refused(record) -> None:
+    with pytest.raises(ValueError, match="Linear holds no "), record(nn.Linear(2, 2)):
+        pass
+
+
+# --- what a head looks at -------------------------------------------------------------
+
+Q_REAL = torch.tensor([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], dtype=torch.bool)
+K_REAL = torch.tensor([[1, 1, 1], [1, 1, 0]], dtype=torch.bool)
+
+
+def expected_key(name: str, q: int, n_keys: int) -> int:
+    places = {"previous": q - 1, "same": q, "next": q + 1, "first": 0}
+    return places.get(name, n_keys - 1)
+
+
+@pytest.mark.parametrize("name", ["previous", "same", "next", "first", "last"])
+def test_a_positional_relation_holds_for_one_real_key_at_most(name: str) -> None:
+    relation = positional_relations(Q_REAL, K_REAL)[name]
+    assert relation.shape == (2, 5, 3)
+    for n in range(2):
+        for q in range(5):
+            n_keys = int(K_REAL[n].sum())
+            key = expected_key(name, q, n_keys)
+            holds = bool(Q_REAL[n, q]) and 0 <= key < n_keys
+            assert relation[n, q].nonzero().flatten().tolist() == [key] * holds
+
+
+def test_pairs_become_a_relation() -> None:
+    relation = relation_from_pairs([[(0, 2), (1, 0)], []], q_len=3, k_len=4)
+    assert relation.nonzero().tolist() == [[0, 0, 2], [0, 1, 0]]
+    with pytest.raises(IndexError, match="sentence 0: pair"):
+        relation_from_pairs([[(-1, 0)]], 3, 4)
+    with pytest.raises(IndexError):
+        relation_from_pairs([[(0, 4)]], 3, 4)
+
+
+def slow_weight(weights: Tensor, relation: Tensor, allowed: Tensor) -> list[float]:
+    """The mean, one query at a time."""
+    batch, n_heads, q_len, k_len = weights.shape
+    means = []
+    for h in range(n_heads):
+        total, count = 0.0, 0
+        for n in range(batch):
+            for q in range(q_len):
+                seen = [k for k in range(k_len) if allowed[n, q, k]]
+                keys = [k for k in seen if relation[n, q, k]]
+                if keys and len(seen) >= 2:
+                    total += sum(weights[n, h, q, k].item() for k in keys)
+                    count += 1
+        means.append(total / count)
+    return means
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_weight_on_a_relation_is_that_of_a_slow_count(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.rand(2, 3, 5, 7, generator=generator, dtype=torch.float64)
+    relation = torch.rand(2, 5, 7, generator=generator) < 0.3
+    allowed = torch.rand(2, 5, 7, generator=generator) < 0.4
+    found = relation_weight(weights, relation, allowed)
+    assert found.tolist() == pytest.approx(slow_weight(weights, relation, allowed))
+
+
+def test_padding_does_not_count() -> None:
+    real = torch.tensor([[True, True, False]])
+    weights = torch.full((1, 2, 3, 3), 0.5)
+    weights[:, :, 2] = 9.0  # rows of padding
+    same = positional_relations(real, real)["same"]
+    found = relation_weight(weights, same, real[:, None])
+    assert found.tolist() == [0.5, 0.5]
+
+
+def test_types_are_counted_over_heads() -> None:
+    table = {
+        "previous": {"a": 0.6, "b": 0.2, "c": 0.1},
+        "same": {"a": 0.3, "b": 0.7, "c": 0.4},
+        "alignment": {"b": 0.8},
+    }
+    assert count_types(table, 0.5) == {"previous": 1, "alignment": 1}
+    assert count_types(table, 0.4) == {"previous": 1, "alignment": 1, "same": 1}
+    assert count_types(table, 0.9) == {}
+    with pytest.raises(ValueError, match="a weight is NaN"):
+        head_type({"same": math.nan, "next": 0.9}, 0.5)
+
+
+def test_only_queries_with_a_choice_and_such_a_key_count() -> None:
+    weights = torch.tensor([[[[1.0, 0.0, 0.0], [0.2, 0.8, 0.0], [0.4, 0.3, 0.3]]]])
+    real = torch.ones(1, 3, dtype=torch.bool)
+    first = positional_relations(real, real)["first"]
+    found = relation_weight(weights, first, causal_mask(3))
+    assert found.item() == pytest.approx((0.2 + 0.4) / 2)
+    nobody = relation_weight(weights, torch.zeros_like(first), causal_mask(3))
+    assert math.isnan(nobody.item())
+    with pytest.raises(ValueError, match=r"shape \(1, 1, 3\), but weights ask for"):
+        relation_weight(weights, first[:, :1], causal_mask(3))
