@@ -28,7 +28,7 @@ from transformer_lib.model.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
 )
-from transformer_lib.model.classifier import EncoderClassifier
+from transformer_lib.model.classifier import EncoderClassifier, Pool
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.embeddings import (
     Embeddings,
@@ -70,6 +70,7 @@ __all__ = [
     "LayerNorm",
     "MultiHeadAttention",
     "PRESETS",
+    "Pool",
     "PositionalEncoding",
     "SENTENCE_PAIRS",
     "SamplingConfig",
