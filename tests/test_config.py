@@ -5,17 +5,18 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 import torch
 
+from transformer_book.documents import DOCUMENTS
 from transformer_lib.model.classifier import EncoderClassifier
-from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.presets import PRESETS
+from transformer_lib.model.config import PRESETS, TransformerConfig
 from transformer_lib.model.transformer import Transformer, count_parameters
 
+MODELS = PRESETS | DOCUMENTS
 CONFIG = TransformerConfig(src_vocab_size=10, tgt_vocab_size=10)
 
 
 def on_meta(name: str) -> Transformer:
     with torch.device("meta"):  # shapes without numbers: nothing is allocated
-        return Transformer(PRESETS[name])
+        return Transformer(MODELS[name])
 
 
 def test_a_configuration_cannot_be_changed_afterwards() -> None:
@@ -64,7 +65,7 @@ def test_the_posts_model_has_the_size_that_was_counted_in_its_code() -> None:
 
 
 def test_the_lectures_classifier_has_the_size_of_its_notebook() -> None:
-    classifier = EncoderClassifier(PRESETS["lecture"], n_classes=2)
+    classifier = EncoderClassifier(MODELS["lecture"], n_classes=2)
     assert count_parameters(classifier) == 1_612_802
     assert count_parameters(classifier.encoder) == 12_608
 
@@ -76,10 +77,10 @@ def test_fairseqs_layers_have_the_size_of_its_modules() -> None:
     assert count_parameters(model.encoder.layers[0].self_attn) == 1_050_624
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", MODELS)
 def test_every_preset_runs(name) -> None:
     config = replace(
-        PRESETS[name], src_vocab_size=11, tgt_vocab_size=11, n_encoder_layers=1,
+        MODELS[name], src_vocab_size=11, tgt_vocab_size=11, n_encoder_layers=1,
         n_decoder_layers=1,
     )  # fmt: skip
     ids = torch.tensor([[3, 4, 5]])
@@ -95,7 +96,7 @@ def test_pre_norm_stacks_end_with_a_norm() -> None:
 @pytest.mark.parametrize(("final_norm", "norm_first"), [(True, False), (False, True)])
 def test_a_norm_at_the_end_can_be_chosen(final_norm, norm_first) -> None:
     config = replace(
-        PRESETS["dummies"], final_norm=final_norm, norm_first=norm_first
+        MODELS["dummies"], final_norm=final_norm, norm_first=norm_first
     )  # fmt: skip
     model = Transformer(config)
     assert (model.encoder.norm is not None) is final_norm

@@ -10,6 +10,7 @@ import torch
 from reference import EXACT, draw_parameters
 from torch import Tensor, nn
 
+from transformer_book.documents import DOCUMENTS
 from transformer_book.other_code import as_convolution
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
 from transformer_lib.model.attention import MultiHeadAttention
@@ -17,7 +18,6 @@ from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.layers import DecoderLayer, EncoderLayer, FeedForward
 from transformer_lib.model.masks import causal_mask, padding_mask
-from transformer_lib.model.presets import PRESETS
 from transformer_lib.model.transformer import Decoder, Encoder, Transformer
 
 SMALL = {"d_model": 6, "n_heads": 3, "d_ff": 10, "n_encoder_layers": 2,
@@ -28,7 +28,7 @@ INF = float("inf")
 
 
 def small(name: str, **changes) -> TransformerConfig:
-    return replace(PRESETS[name], **{**SMALL, **changes})
+    return replace(DOCUMENTS[name], **{**SMALL, **changes})
 
 
 def make_ids(pad_id: int) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ import transformers
 from reference import EXACT, draw_parameters
 from torch import nn
 
+from transformer_book.documents import DOCUMENTS
 from transformer_book.other_code import (
     VARIANTS,
     apply_variant,
@@ -27,7 +28,6 @@ from transformer_book.other_code import (
 from transformer_book.other_code.crosswalk import DIALECTS, WEIGHTS, is_found
 from transformer_book.other_code.dialects import MaskConvention
 from transformer_lib import (
-    PRESETS,
     MultiHeadAttention,
     Transformer,
     causal_mask,
@@ -45,7 +45,7 @@ def make_model(**choices) -> Transformer:
     sizes = {"src_vocab_size": 13, "tgt_vocab_size": 11, "d_model": 12, "n_heads": 3}
     sizes |= {"d_ff": 10, "n_encoder_layers": 2, "n_decoder_layers": 3, "pad_id": 0}
     torch.manual_seed(0)
-    config = replace(PRESETS["fairseq"], **sizes, **choices)
+    config = replace(DOCUMENTS["fairseq"], **sizes, **choices)
     return draw_parameters(Transformer(config)).eval()
 
 

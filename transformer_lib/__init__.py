@@ -29,7 +29,7 @@ from transformer_lib.model.attention import (
     scaled_dot_product_attention,
 )
 from transformer_lib.model.classifier import EncoderClassifier, Pool
-from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.config import PRESETS, TransformerConfig
 from transformer_lib.model.embeddings import (
     Embeddings,
     PositionalEncoding,
@@ -43,7 +43,6 @@ from transformer_lib.model.layers import (
     SublayerConnection,
 )
 from transformer_lib.model.masks import causal_mask, padding_mask
-from transformer_lib.model.presets import PRESETS
 from transformer_lib.model.transformer import (
     Decoder,
     Encoder,

@@ -13,13 +13,13 @@ from transformer_lib.acceleration import for_training
 from transformer_lib.data.steps import Steps
 from transformer_lib.evaluation.scores import chrf, exact_match, nats_per_token
 from transformer_lib.files import write_text
-from transformer_lib.model.state_dict import average_tensors
 from transformer_lib.model.transformer import Transformer, count_parameters
 from transformer_lib.pretrained.translator import Translator
 from transformer_lib.runs.translation import Data
 from transformer_lib.training.loop import Trainer
 from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import learning_rate, make_optimizer
+from transformer_lib.weights import average_tensors
 
 RESULTS = Path(__file__).parent / "results" / "ablations.json"
 CURVE_STEPS = 25  # steps that share a point of a recorded curve

@@ -2,7 +2,6 @@
 
 from transformer_lib.model.attention import fused_attention
 from transformer_lib.model.masks import causal_mask, padding_mask
-from transformer_lib.model.state_dict import average_tensors
 from transformer_lib.model.transformer import (
     build_embeddings,
     build_encoder,

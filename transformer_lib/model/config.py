@@ -1,6 +1,6 @@
 """What a model is made of: one frozen record that refuses sizes that can't work."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from transformer_lib.model.layers import Activation
@@ -92,3 +92,15 @@ class TransformerConfig:
                 "tie_embeddings='all' needs one vocabulary for both sides, but they "
                 f"have {self.src_vocab_size} and {self.tgt_vocab_size} tokens"
             )
+
+
+# The paper's two models: section 5.1 says about 37,000 byte pairs, shared by English
+# and German; table 3 has the rows "base" and "big". The equations show no biases in the
+# projections; here W^O keeps one, as in every model of the library.
+_BASE = TransformerConfig(
+    src_vocab_size=37_000, tgt_vocab_size=37_000, attention_bias=False
+)
+PRESETS = {
+    "paper-base": _BASE,
+    "paper-big": replace(_BASE, d_model=1024, n_heads=16, d_ff=4096, dropout=0.3),
+}

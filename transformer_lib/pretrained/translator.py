@@ -25,8 +25,8 @@ from transformer_lib.generation.constraints import GenerationConfig, without_dro
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.incremental import Decoding, make_decoder
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.state_dict import load_weights
 from transformer_lib.model.transformer import Transformer
+from transformer_lib.weights import load_weights
 
 MODELS = Path(__file__).parent / "models"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"

@@ -28,7 +28,6 @@ from tqdm.auto import tqdm
 from transformer_lib.acceleration import for_training
 from transformer_lib.data.steps import BatchStream
 from transformer_lib.files import naming, remove_leftovers, write_text
-from transformer_lib.model.state_dict import average_tensors
 from transformer_lib.runs.checkpoint import (
     checkpoint_name,
     checkpoint_step,
@@ -47,6 +46,7 @@ from transformer_lib.runs.recipe import (
     recipe_text,
 )
 from transformer_lib.training.loop import Loss, Trainer
+from transformer_lib.weights import average_tensors
 
 LOG = "metrics.jsonl"
 CHECKPOINTS = "checkpoints"
