@@ -1,6 +1,5 @@
 """Files written whole or not at all, with errors that say which file it was."""
 
-import gzip
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,37 +40,6 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text file in UTF-8, whole or not at all."""
     write_bytes(path, text.encode("utf-8"))
-
-
-class BoundedGzip(gzip.GzipFile):
-    """A packed file to be read, of which no more is unpacked than expected.
-
-    A file of a megabyte can claim to be a gigabyte, all of it zeros.
-
-    Args:
-        path: the packed file.
-        most: bytes that it may have unpacked; what reads on gets a ValueError.
-    """
-
-    def __init__(self, path: Path, most: int) -> None:
-        super().__init__(path)
-        self.most = most
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Read as any file does, up to the bound."""
-        left = self.most + 1 - self.tell()
-        content = super().read(left if size is None or size < 0 else min(size, left))
-        self._check(self.tell())
-        return content
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go where a file is read next, within the bound."""
-        self._check(offset)
-        return super().seek(offset, whence)
-
-    def _check(self, position: int) -> None:
-        if position > self.most:
-            raise ValueError(f"{self.name} unpacks to more than {self.most:,} bytes")
 
 
 def remove_leftovers(folder: Path) -> None:
