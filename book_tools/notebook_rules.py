@@ -47,7 +47,7 @@ UNFIT = {  # by type of cell: what is found, and what is wrong with it
         "another site",
     },
     "code": {
-        r"^\s*(!|%(?!pip install -q \"git\+))": "a shell command or a magic",
+        r"^\s*(!|%(?!pip install -q \"transformer-lib))": "a shell command or a magic",
         r"(filterwarnings|simplefilter)\((action=)?[\"']ignore|redirect_stderr"
         r"|logging\.disable|catch_warnings\((?!.*record=True)": "silences warnings",
     },

@@ -28,7 +28,7 @@ except ModuleNotFoundError:  # in Colab: fetch the library once
             f"{{book}} is no address: whoever gave you this copy "
             "has not run make repository URL=... yet"
         ) from None
-    %pip install -q "git+{{book}}\""""
+    %pip install -q "transformer-lib[book] @ git+{{book}}\""""
 COLAB = "https://colab.research.google.com/github/{slug}/blob/main/book/{name}"
 
 

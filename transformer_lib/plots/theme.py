@@ -3,7 +3,7 @@
 import sys
 
 import matplotlib.pyplot as plt
-from cycler import cycler
+from matplotlib import cycler
 
 from transformer_lib.plots.palette import LIGHT
 
