@@ -30,7 +30,6 @@ from decoders import (
     make_ctranslate2,
     make_hugging_face,
     make_ours,
-    make_recomputing,
 )
 from interleaved import Contestant, Worker, describe_machine
 from quality import PRECISIONS, measure_quality
@@ -58,8 +57,8 @@ CONFIGS = {
         ("base", 512, 2048, 6),
     )
 }
-RECOMPUTE = (f"{PEER}, no cache", "nn.Transformer", f"{OURS}, no cache")
-SLOW_ROUNDS = 1  # of those who recompute
+RECOMPUTE = f"{PEER}, no cache"
+SLOW_ROUNDS = 1  # of the one who recomputes
 LEAST_ROUNDS = 3  # of all others, where targets are short
 CHECKED = 6  # tokens that have to be equal before anything is measured
 BITS = PRECISIONS[1:]
@@ -70,9 +69,7 @@ def contestants(n_threads: int) -> dict[str, Contestant]:
     found = {
         OURS: Contestant(make_ours, {}),
         PEER: Contestant(make_hugging_face, {"use_cache": True}),
-        f"{PEER}, no cache": Contestant(make_hugging_face, {"use_cache": False}),
-        "nn.Transformer": Contestant(make_recomputing, {"library": "nn.Transformer"}),
-        f"{OURS}, no cache": Contestant(make_recomputing, {"library": OURS}),
+        RECOMPUTE: Contestant(make_hugging_face, {"use_cache": False}),
     }
     if has_ctranslate2():
         arguments = {"n_threads": n_threads}
@@ -98,7 +95,7 @@ def settings(quick: bool) -> Iterator[tuple[str, Setting]]:
 
 def takes_part(name: str, setting: Setting) -> bool:
     """Leave out what would take minutes: recomputing much, and few bits at length."""
-    if name in RECOMPUTE:
+    if name == RECOMPUTE:
         return setting.batch * setting.n_beams * setting.n_tokens <= 256
     if name.endswith(BITS):
         return setting.n_tokens <= 64
@@ -136,7 +133,7 @@ def measure(
         len(times[OURS]) < n_rounds and time.perf_counter() < begun + seconds
     ):
         for name, worker in workers.items():
-            if name in RECOMPUTE and len(times[name]) == SLOW_ROUNDS:
+            if name == RECOMPUTE and len(times[name]) == SLOW_ROUNDS:
                 continue
             taken, results[name] = worker.turn(setting)
             times[name].append(taken)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import torch
 from peers import Marian
-from recomputing import recompute_ours, recompute_torch
 from torch import Tensor, nn
 
 from transformer_fast.engine import make_engine
@@ -17,7 +16,7 @@ from transformer_lib.convert import convert_weights, fix_positions, sinusoid_hal
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.generation.incremental import Decoding, RecomputingDecoder
+from transformer_lib.generation.incremental import Decoding, IncrementalDecoder
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
 
@@ -78,9 +77,13 @@ def decode_ours(
 def prepare(model: Transformer, precision: str = "float32") -> Decoding:
     """Return the engine with weights in "float32", "bfloat16" or "int8".
 
+    "modules" are the model's own modules, without the engine.
+
     Raises:
         ValueError: the engine does not know the model.
     """
+    if precision == "modules":
+        return IncrementalDecoder(model)
     engine = make_engine(
         copy.deepcopy(model).bfloat16() if precision == "bfloat16" else model,
         weights="int8" if precision == "int8" else None,
@@ -94,15 +97,6 @@ def make_ours(precision: str = "float32") -> Callable[[Setting], Any]:
     """Return the library's decoding; prepared once, as CTranslate2 loads a model."""
     return partial(
         decode_ours, cache(lambda config: prepare(make_model(config), precision))
-    )
-
-
-def make_recomputing(library: str) -> Callable[[Setting], Any]:
-    """Return decoding that reads the whole target again for every token."""
-    wrap = {"transformer_lib": recompute_ours, "nn.Transformer": recompute_torch}
-    return partial(
-        decode_ours,
-        cache(lambda config: RecomputingDecoder(wrap[library](make_model(config)))),
     )
 
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.constraints import GenerationConfig
-from transformer_lib.generation.greedy import greedy_decode
 
 PAD, BOS, EOS = 0, 1, 2
 MAX_LEN = 9
@@ -103,14 +102,3 @@ def test_the_searches_end_in_both_ways_and_at_many_lengths() -> None:
     ]
     assert {hypothesis.finished for hypothesis in found} == {False, True}
     assert len({len(hypothesis.ids) for hypothesis in found}) >= 3
-
-
-def test_greedy_targets_are_those_of_hugging_face() -> None:
-    config = GenerationConfig(bos_id=BOS, eos_id=EOS, max_len=MAX_LEN)
-    for seed in SEEDS:
-        ours, theirs = make_models(seed)
-        expected = generate(theirs, [], num_beams=1).sequences
-        found = greedy_decode(ours, SRC, config)
-        assert [hypothesis.ids for hypothesis in found] == [
-            without_filling(ids) for ids in expected
-        ]

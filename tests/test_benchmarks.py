@@ -38,8 +38,7 @@ MACHINE = {"bytes_per_second": 1e9, "flops": 1e10}
     [
         (decoders.make_hugging_face, {"use_cache": True}),
         (decoders.make_hugging_face, {"use_cache": False}),
-        (decoders.make_recomputing, {"library": "nn.Transformer"}),
-        (decoders.make_recomputing, {"library": "transformer_lib"}),
+        (decoders.make_ours, {"precision": "modules"}),
     ],
 )
 def test_all_decoders_write_the_same(make, options, batch, n_beams) -> None:
@@ -112,7 +111,7 @@ def test_the_decoding_benchmark_stores_and_prints(
     tmp_path, monkeypatch, capsys
 ) -> None:
     monkeypatch.setattr(decode, "CONFIGS", {"small": CONFIG})
-    kept = (decode.OURS, f"{decode.OURS}, no cache")
+    kept = (decode.OURS, decode.PEER)
     everybody = decode.contestants
     monkeypatch.setattr(
         decode, "contestants", lambda n: {name: everybody(n)[name] for name in kept}
@@ -134,7 +133,7 @@ def test_every_setting_and_contestant_has_its_place() -> None:
     assert len(settings) == len(set(settings)) == 17
     for _, setting in settings:
         assert decode.takes_part(decode.OURS, setting)
-    asked = [s for _, s in settings if decode.takes_part("nn.Transformer", s)]
+    asked = [s for _, s in settings if decode.takes_part(decode.RECOMPUTE, s)]
     assert any(setting.n_tokens == 256 for setting in asked)
     assert all(setting.batch == 1 for setting in asked)
 

@@ -4,19 +4,17 @@ import logging
 import subprocess
 import sys
 from collections.abc import Callable
-from copy import deepcopy
 from types import MethodType
 
 import pytest
 import torch
 import torch.nn.functional as F
 from reference import EXACT
-from small_models import BOS, SRC, VOCAB, make_config, make_model
+from small_models import SRC, VOCAB, make_config, make_model
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from transformer_fast import caches
 from transformer_fast import linear as linear_module
 from transformer_fast.engine import Engine, make_engine
 from transformer_fast.linear import Int8Linear, PreparedLinear, pairs_saturate
@@ -25,7 +23,6 @@ from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.incremental import (
     Decoding,
     IncrementalDecoder,
-    make_decoder,
 )
 from transformer_lib.model.attention import (
     MultiHeadAttention,
@@ -142,23 +139,6 @@ def test_a_sentence_of_padding_gets_zeros_from_attention(kernel) -> None:
             torch.testing.assert_close(found, expected, **EXACT)
 
 
-def test_long_sources_do_without_the_scores_of_all_heads(monkeypatch) -> None:
-    model, tgt = make_model(), draw_targets(33, 3)
-    expected = full_pass(model, MANY, tgt)
-    batched = []
-    attend = caches.attend_batched
-    monkeypatch.setattr(
-        caches, "attend_batched", lambda *a: batched.append(1) or attend(*a)
-    )
-    for most, n_batched in ((2**20, 4 * 3), (33 * 3 * 3, 2 * 3), (0, 0)):
-        monkeypatch.setattr(caches, "_MOST_SCORES", most)
-        batched.clear()
-        engine = engine_of(model, MANY)
-        for i, ids in enumerate(tgt.split(1, dim=1)):
-            torch.testing.assert_close(engine.step(ids), expected[:, i], **EXACT)
-        assert len(batched) == n_batched  # self and cross, 2 layers, 3 steps
-
-
 def search(
     model: Transformer, decoder: Decoding | None, n_beams: int
 ) -> list[list[int]]:
@@ -198,18 +178,6 @@ def test_numbers_of_fewer_bits_agree_as_far_as_they_reach(
         torch.testing.assert_close(
             logits.double(), expected[:, i], rtol=0, atol=bound * expected.abs().max()
         )
-
-
-def test_room_made_in_one_mode_is_written_in_another() -> None:
-    model, tgt = make_model(), draw_targets(len(SRC))
-    expected = full_pass(model, SRC, tgt)
-    with torch.inference_mode():
-        engine = engine_of(model)
-        engine.step(tgt[:, :1])
-    with torch.enable_grad():
-        logits = engine.step(tgt[:, 1:2])
-    assert not logits.requires_grad
-    torch.testing.assert_close(logits, expected[:, 1], **EXACT)
 
 
 @pytest.mark.parametrize("weights", [None, "int8"])
@@ -266,30 +234,7 @@ def test_only_positions_that_differ_are_copied() -> None:
     torch.testing.assert_close(found, expected, **EXACT)
 
 
-def test_beams_share_the_sources_keys_and_values() -> None:
-    engine = engine_of(make_model(), SRC, 3)
-    assert engine.source.keys_values.shape == (4, len(SRC), 3, SRC.size(1), 2)
-    assert engine.target.room.size(2) == 3 * len(SRC)
-
-
 # Errors
-
-
-@pytest.mark.parametrize("n_sentences", [1, 33])
-def test_broken_weights_are_not_hidden(n_sentences) -> None:
-    model = make_model(d_model=96, d_ff=512).float()
-    model.decoder.layers[0].feed_forward.expand.bias[3] = torch.nan
-    logits = engine_of(model, MANY[:n_sentences]).step(draw_targets(n_sentences, 1))
-    assert logits.isnan().all()
-
-
-def test_weights_that_change_between_two_searches_are_seen() -> None:
-    model = make_model(9)
-    assert isinstance(make_decoder(model), Engine)
-    before = search(model, None, 1)
-    model.decoder.layers[0].cross_attn.out_proj.weight.mul_(-2)
-    after = search(model, None, 1)
-    assert before != after == search(model, IncrementalDecoder(model), 1)
 
 
 # Models that are left to their own modules
@@ -450,11 +395,6 @@ def test_a_class_that_was_changed_is_a_stranger(
     assert f"{owner.__name__} was changed" in caplog.text
 
 
-def test_a_new_method_changes_nothing(monkeypatch) -> None:
-    monkeypatch.setattr(nn.Module, "smart_apply", nn.Module.apply, raising=False)
-    assert make_engine(make_model()) is not None
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_surroundings_that_change_operations_are_strange(caplog) -> None:
     model, reasons = make_model().float(), []
@@ -510,16 +450,6 @@ def test_other_models_are_strangers() -> None:
     assert make_engine(make_model(n_encoder_layers=0)) is None
 
 
-def test_kernels_of_the_library_and_fast_dropout_are_known() -> None:
-    from transformer_fast.training import for_training
-
-    model = deepcopy(make_model())
-    for part in model.modules():
-        if isinstance(part, MultiHeadAttention):
-            part.kernel = eager_attention
-    assert make_engine(for_training(model)) is not None
-
-
 # Prepared matrices
 
 
@@ -548,17 +478,6 @@ def test_prepared_matrices_multiply_as_pytorch_does(
     torch.testing.assert_close(found, expected, **close)
     found = prepared.multiply_add(n_rows)(x, addend.to(dtype))
     torch.testing.assert_close(found, linear(x) + addend, **close, check_dtype=False)
-
-
-def test_the_way_depends_on_the_work() -> None:
-    prepared = PreparedLinear(torch.randn(256, 512), torch.randn(256))
-    prepared.multiply(1)
-    assert "transposed" in vars(prepared)
-    assert "reordered" not in vars(prepared)
-    prepared.multiply(2)
-    assert "reordered" in vars(prepared)
-    assert [prepared.is_fused(n) for n in (2, 15, 16)] == [False, False, True]
-    assert not PreparedLinear(torch.randn(256, 512).double(), None).is_fused(16)
 
 
 # Weights of 8 bits
@@ -600,16 +519,3 @@ def test_an_engine_in_8_bits_is_near_the_model() -> None:
     engine.prefill(SRC)
     error = (engine.step(SRC) - expected).abs().max()
     assert 0 < error < 0.05 * expected.abs().max()
-
-
-def test_8_bits_of_anything_else_are_refused() -> None:
-    with pytest.raises(ValueError, match='must be "int8" or None, not "int4"'):
-        make_engine(make_model(), weights="int4")
-    with pytest.raises(ValueError, match="made of float32 weights, not of .*float64"):
-        make_engine(make_model(), weights="int8")
-
-
-def test_a_start_token_is_read_as_the_first() -> None:
-    model, start = make_model(), torch.full((4, 1), BOS)
-    found = engine_of(model).step(start)
-    torch.testing.assert_close(found, model(SRC, start)[:, 0], **EXACT)

@@ -24,7 +24,6 @@ from transformer_lib.generation.incremental import IncrementalDecoder, make_deco
 from transformer_lib.interpret.interventions import (
     edit_weights,
     equal_weights,
-    shuffled_weights,
     without_head,
 )
 from transformer_lib.interpret.kernels import named_attentions
@@ -175,13 +174,6 @@ def test_what_is_attached_counts_in_every_way_of_decoding(change, name) -> None:
             )
 
 
-def test_every_module_is_among_the_cases() -> None:
-    n_called = sum(
-        not isinstance(module, nn.ModuleList) for module in small_model().modules()
-    )
-    assert len(CASES) > 4 * n_called > 250
-
-
 @torch.no_grad()
 def test_the_engine_agrees_where_nothing_is_attached() -> None:
     model, tgt = small_model(), draw_targets()
@@ -215,17 +207,6 @@ def test_interventions_count_in_every_way_of_decoding(edit, name) -> None:
         assert (expected - before).abs().max() > 1e-4
         for decoder in (make_decoder(model), IncrementalDecoder(model)):
             torch.testing.assert_close(step_by_step(decoder, tgt), expected, **EXACT)
-
-
-@torch.no_grad()
-def test_shuffled_weights_of_the_encoder_count_while_decoding() -> None:
-    tgt, model = draw_targets(), small_model()
-    before = model(SRC, tgt)
-    with edit_weights(model, {"encoder.layers.0.self_attn": shuffled_weights(0)}):
-        expected = model(SRC, tgt)
-        assert (expected - before).abs().max() > 1e-4
-        found = step_by_step(make_decoder(model), tgt)
-    torch.testing.assert_close(found, expected, **EXACT)
 
 
 @torch.no_grad()
@@ -316,16 +297,6 @@ def test_decoding_under_autocast_is_the_full_pass_under_autocast(
     torch.testing.assert_close(found, expected.float(), rtol=0.05, atol=0.05)
 
 
-def test_a_model_made_on_the_meta_device_is_whole_once_its_weights_are_loaded() -> None:
-    twin = small_model()
-    with torch.device("meta"):
-        model = Transformer(twin.config)
-    model = model.to_empty(device="cpu").double().eval()
-    model.load_state_dict(twin.state_dict())
-    tgt = draw_targets()
-    torch.testing.assert_close(model(SRC, tgt), twin(SRC, tgt), **EXACT)
-
-
 def test_a_search_beyond_max_len_leaves_the_model_trainable() -> None:
     model = make_model(max_len=3)
     greedy_decode(model, SRC, make_config(9))
@@ -333,17 +304,6 @@ def test_a_search_beyond_max_len_leaves_the_model_trainable() -> None:
     assert not any(tensor.is_inference() for tensor in tensors)
     model.train()(SRC, draw_targets(9)).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
-
-
-def test_decoding_works_with_another_default_device() -> None:
-    model = make_model(dropout=0.5)
-    expected = greedy_decode(model, SRC, make_config(5))
-    torch.set_default_device("meta")
-    try:
-        found = greedy_decode(model, SRC, make_config(5))
-    finally:
-        torch.set_default_device(None)
-    assert found == expected
 
 
 WITHOUT_FAST = """
@@ -354,7 +314,7 @@ text = ["Zwei Kinder spielen im Schnee."]
 print(transformer_lib.load("grammar").translate(["die Katze schläft"], n_beams=4))
 from transformer_lib.cli import train
 from transformer_lib.acceleration import make_engine
-assert make_engine.__module__ == "transformer_lib.acceleration"
+assert make_engine(transformer_lib.load("grammar").model) is None
 """
 
 

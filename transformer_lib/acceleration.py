@@ -1,57 +1,69 @@
 """The one seam for speed: what `transformer_fast` offers, or nothing without it.
 
-All that the library knows of it is here. Each function may do nothing;
-then everything works as before, only slower.
+All that the library knows of it is here. Without it everything works as before, only
+slower. It is imported when it is first wanted, since it imports the library's model.
 """
 
 from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-try:
-    from transformer_fast import (
-        for_training,
-        keep_freed_memory,
-        make_engine,
-        real_positions,
-        settle,
-        top_tokens,
-    )
-except ModuleNotFoundError as error:
-    if not (error.name or "").startswith("transformer_fast"):
-        raise
+HAS_FAST = find_spec("transformer_fast") is not None
 
-    def for_training(model: nn.Module, *_: Any) -> nn.Module:
-        """Return the model as it is."""
+
+def for_training(model: nn.Module, dtype: torch.dtype = torch.float32) -> nn.Module:
+    """Prepare a model for training, in place; or return it as it is."""
+    if not HAS_FAST:
         return model
+    from transformer_fast import training
 
-    def keep_freed_memory() -> bool:
-        """Leave memory to the C library."""
+    return training.for_training(model, dtype)
+
+
+def keep_freed_memory() -> bool:
+    """Let this process keep freed memory; or leave it to the C library."""
+    if not HAS_FAST:
         return False
+    from transformer_fast import allocator
 
-    def make_engine(model: nn.Module, weights: str | None = None) -> None:
-        """Know no model."""
+    return allocator.keep_freed_memory()
 
-    def real_positions(*_: Any) -> AbstractContextManager[bool]:
-        """Let all positions be scored."""
+
+def make_engine(model: nn.Module, weights: str | None = None) -> Any:
+    """Prepare a model's decoding; None if it is not known in every detail."""
+    if not HAS_FAST:
+        return None
+    from transformer_fast import engine
+
+    return engine.make_engine(model, weights)
+
+
+def real_positions(model: nn.Module, real: Tensor) -> AbstractContextManager[bool]:
+    """Score real target positions only, inside the block; or all of them."""
+    if not HAS_FAST:
         return nullcontext(False)
+    from transformer_fast import training
 
-    def settle(children: list[Any]) -> list[Any]:
-        """Leave new beams in their order, the best first."""
+    return training.real_positions(model, real)
+
+
+def settle(children: list[Any]) -> list[Any]:
+    """Let new beams stay in the rows of their parents; or leave them, best first."""
+    if not HAS_FAST:
         return children
+    from transformer_fast import search
 
-    def top_tokens(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
-        """Find the n highest scores and their tokens."""
+    return search.settle(children)
+
+
+def top_tokens(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """Find the n highest scores and their tokens."""
+    if not HAS_FAST:
         best, tokens = scores.topk(n, dim=-1)
         return best, tokens
+    from transformer_fast import search
 
-
-__all__ = [
-    "for_training",
-    "keep_freed_memory",
-    "make_engine",
-    "real_positions",
-    "settle",
-    "top_tokens",
-]
+    return search.top_tokens(scores, n)
