@@ -53,6 +53,15 @@ def test_queries_are_rows_and_keys_are_columns() -> None:
     assert axes.get_ylim() == (2.5, -0.5)  # the first query is at the top
 
 
+def test_a_token_is_no_formula() -> None:
+    tokens = ["$x^2$", "$", r"$\frac$"]  # as formulas: x squared, and two errors
+    figure = plots.plot_attention(torch.eye(3), tokens, tokens)
+    labels = [*figure.axes[0].get_xticklabels(), *figure.axes[0].get_yticklabels()]
+    assert [label.get_text() for label in labels] == 2 * tokens
+    assert not any(label.get_parse_math() for label in labels)
+    figure.canvas.draw()
+
+
 def test_weights_have_one_scale_from_0_to_1_and_signed_numbers_a_symmetric_one() -> (
     None
 ):

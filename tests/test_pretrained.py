@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import transformer_lib
+from transformer_lib import cli
 from transformer_lib.cli import translate
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.generation.constraints import GenerationConfig
@@ -199,6 +200,6 @@ def test_the_command_translates_arguments_and_lines(saved, capsys, monkeypatch) 
 
 def test_the_command_says_what_is_wrong(saved) -> None:
     with pytest.raises(SystemExit, match="error: there is no model 'nonesuch'"):
-        translate.main(["--model", "nonesuch", "the cat"])
-    with pytest.raises(SystemExit, match="error: sentence 1"):
-        translate.main(["--model", str(saved), " "])
+        cli.main(["translate", "--model", "nonesuch", "the cat"])
+    with pytest.raises(SystemExit, match="error: sentence 2 has 21 tokens"):
+        cli.main(["translate", "--model", str(saved), "the cat", 10 * "the cat "])

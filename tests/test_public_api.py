@@ -37,7 +37,6 @@ NAMES = {
     "count_parameters",
     "greedy_decode",
     "label_smoothed_loss",
-    "layer_norm",
     "learning_rate",
     "load",
     "load_classifier",

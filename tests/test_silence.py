@@ -8,7 +8,7 @@ expression found in its message, and the function does it. Build what the call n
 inside the function, small, and assert nothing: the row fails if nothing is raised.
 """
 
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -20,6 +20,7 @@ from small_run import small_fit, small_pairs
 
 import transformer_lib as tl
 from transformer_book.other_code import convert_mask
+from transformer_lib import evaluation, interpret, plots
 from transformer_lib.convert import convert_weights, from_marian, from_torch
 from transformer_lib.convert.to_hugging_face import to_marian, to_pegasus
 from transformer_lib.model.embeddings import sinusoids
@@ -273,6 +274,37 @@ row(
     "no names of weights in 'latin'",
     lambda: convert_weights({"a": torch.ones(2)}, "latin", "transformer_lib"),
 )
+
+
+# --- texts, batches and what is drawn -------------------------------------------------
+
+
+@cache
+def grammar():
+    return tl.load("grammar")
+
+
+LETTERS = "the cat sleeps"
+for name, do in {
+    "translate": lambda: grammar().translate(LETTERS),
+    "a tokenizer of words": lambda: tl.Tokenizer.from_words(LETTERS),
+    "a vocabulary": lambda: tl.Vocabulary(LETTERS),
+    "BLEU": lambda: evaluation.bleu(LETTERS, LETTERS),
+    "overlap": lambda: evaluation.word_overlap(LETTERS, [LETTERS]),
+}.items():
+    row(f"{name}: one text, whose letters would be texts", TypeError,
+        "a list of texts, not one text: 'the cat", do)  # fmt: skip
+row("translate: batches of no tokens", ValueError, "batch_tokens must be at least 1",
+    lambda: grammar().translate([LETTERS], batch_tokens=0))  # fmt: skip
+row("batch: an empty sequence, a row of padding", ValueError, "sequence 1 .* is empty",
+    lambda: tl.pad_batch([[1], []], 0))  # fmt: skip
+row("relation: of another shape", ValueError, r"shape \(1, 1, 3\), but weights ask for",
+    lambda: interpret.relation_weight(
+        torch.ones(1, 2, 3, 3), torch.ones(1, 1, 3, **BOOL), tl.causal_mask(3)
+    ))  # fmt: skip
+for high in (2.0, torch.nan):
+    row(f"plot: a weight of {high}", ValueError, "weights must lie in 0..1, but go",
+        lambda high=high: plots.plot_attention([[high]], ["a"], ["b"]))  # fmt: skip
 
 
 @pytest.mark.parametrize(("do", "error", "match"), ROWS)
