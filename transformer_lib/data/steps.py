@@ -13,13 +13,12 @@ Rows = list[int]
 class BatchStream(Generic[AnyBatch]):
     """Epoch after epoch of batches, divided into steps of equally many.
 
-    A step depends on its number and on the arguments alone. So a run can resume at any
-    step, and processes that share the work agree without a word.
+    A step depends on its number and on the arguments alone: a run can resume at any.
 
     Args:
         plan: given an epoch, from 0, returns the row numbers of each batch.
         make: given row numbers, makes the batch.
-        n_batches: batches in a step, in all processes together.
+        n_batches: batches in a step.
     """
 
     def __init__(
@@ -30,36 +29,12 @@ class BatchStream(Generic[AnyBatch]):
     ) -> None:
         self.plan, self.make, self.n_batches = plan, make, n_batches
 
-    def starting_at(
-        self, first: int, rank: int = 0, n_processes: int = 1
-    ) -> Iterator[list[AnyBatch]]:
-        """Return the batches of each step from a certain one on, without end.
-
-        Args:
-            first: number of the first step, from 1.
-            rank: which process asks, from 0. It gets the batches rank,
-                rank + n_processes, ... of each step.
-            n_processes: among how many each step's batches are divided.
-
-        Raises:
-            ValueError: the batches cannot be divided equally.
-        """
-        if self.n_batches % n_processes != 0:
-            raise ValueError(
-                f"{self.n_batches} batches per step cannot be divided equally among "
-                f"{n_processes} processes; gradient_accumulation must be a multiple of "
-                "their number"
-            )
-        return self._steps(first, rank, n_processes)
-
-    def _steps(
-        self, first: int, rank: int, n_processes: int
-    ) -> Iterator[list[AnyBatch]]:
+    def starting_at(self, first: int) -> Iterator[list[AnyBatch]]:
+        """Yield the batches of each step, from number `first` on, without end."""
         rows = (batch for epoch in count() for batch in self.plan(epoch))
         rows = islice(rows, (first - 1) * self.n_batches, None)
         while True:
-            step = list(islice(rows, self.n_batches))
-            yield [self.make(batch) for batch in step[rank::n_processes]]
+            yield [self.make(batch) for batch in islice(rows, self.n_batches)]
 
 
 class Steps(BatchStream[Batch]):
@@ -68,7 +43,7 @@ class Steps(BatchStream[Batch]):
     Args:
         pairs: (source, target) ids, both ending with eos.
         max_tokens: bound for rows times the longest side of a batch.
-        n_batches: batches in a step, in all processes together.
+        n_batches: batches in a step.
         seed: decides the order.
         bos_id: what the decoder reads first.
         pad_id: what fills the rest of a row.
