@@ -157,15 +157,17 @@ class MultiHeadAttention(nn.Module):
             (batch, q_len, d_model)
 
         Raises:
-            ValueError: there is no batch, or more than one size of it; the mask is not
-                boolean, or has neither two nor four axes.
+            ValueError: there is no batch, or more than one size of it, or a key without
+                a value; the mask is not boolean, or has neither two nor four axes.
         """
-        # Without a batch, heads would attend to features; a smaller one is repeated.
-        if query.dim() != 3 or not query.size(0) == key.size(0) == value.size(0):
+        # Without a batch, heads would attend to features; a smaller batch would be
+        # repeated; and the fused kernel doesn't miss the values of the last keys.
+        same_batch = query.size(0) == key.size(0)
+        if query.dim() != 3 or not same_batch or key.shape[:2] != value.shape[:2]:
             raise ValueError(
                 "query, key and value must be (batch, length, width), of one batch "
-                f"size, not {tuple(query.shape)}, {tuple(key.shape)} and "
-                f"{tuple(value.shape)}"
+                f"size, with a value for each key, not {tuple(query.shape)}, "
+                f"{tuple(key.shape)} and {tuple(value.shape)}"
             )
         # Numbers would be added to the scores, and the first of three axes is heads'.
         if mask is not None and (mask.dtype != torch.bool or mask.dim() not in (2, 4)):
