@@ -20,39 +20,9 @@ from transformer_book.pictures import converter
 from transformer_lib import PRESETS, Transformer, sinusoid_table
 from transformer_lib.evaluation.scores import Score
 
-EN = [
-    *[
-        "the",
-        "animal",
-        "didn't",
-        "cross",
-        "the",
-        "street",
-        "because",
-        "it",
-        "was",
-        "tired",
-        ".",
-    ],
-    "<eos>",
-]
-DE = [
-    "<bos>",
-    *[
-        "das",
-        "Tier",
-        "überquerte",
-        "die",
-        "Straße",
-        "nicht",
-        ",",
-        "weil",
-        "es",
-        "müde",
-        "war",
-        ".",
-    ],
-]
+ENGLISH = "the animal didn't cross the street because it was tired . <eos>"
+GERMAN = "<bos> das Tier überquerte die Straße nicht , weil es müde war ."
+EN, DE = ENGLISH.split(), GERMAN.split()
 SRC = torch.tensor([[3, 5, 7, 9, 2]])
 TGT = torch.tensor([[1, 4, 6, 8]])
 TOKENS = ["a", "b", "c", "d", "<eos>"], ["<bos>", "x", "y", "z"]
@@ -80,14 +50,10 @@ def score(name: str, value: float, n: int = 7) -> Score:
 
 STACKS = ("post-norm", "pre-norm")
 MEASURES = {
-    measure: {
-        n_layers: {
-            stack: draw(n_layers, seed=i + j).abs() for j, stack in enumerate(STACKS)
-        }
-        for n_layers in (2, 5)
-    }
+    measure: {n: {stack: draw(n, seed=i + j).abs() for j, stack in enumerate(STACKS)}
+              for n in (2, 5)}
     for i, measure in enumerate(("gradient", "variance"))
-}
+}  # fmt: skip
 TABLES = {
     "length": {
         "zebra": [score("BLEU", 30), score("chrF2", 50)],
@@ -114,7 +80,7 @@ CHARTS: dict[str, Callable] = {
         make_model(), SRC, TGT, TOKENS, VOCABULARY
     ),
     "position_explorer": lambda: charts.position_explorer(sinusoid_table(64, 32)),
-    "schedule_explorer": lambda: charts.schedule_explorer(),
+    "schedule_explorer": charts.schedule_explorer,
     "score_explorer": lambda: charts.score_explorer(TABLES),
     "similarity_explorer": lambda: charts.similarity_explorer(
         {"embedding": draw(12, 5), "layer 1": draw(12, 5, seed=1)}, EN
@@ -139,15 +105,10 @@ def drawn(chart: Any, dark: bool = False, **choices: Any) -> str:
     spec = chart if isinstance(chart, dict) else chart.to_dict()
     names = {param["name"] for param in spec["params"]}
     assert choices.keys() <= names, f"the inputs are {names}"
-    params = [
-        {**param, "value": choices[param["name"]]}
-        if param["name"] in choices
-        else param
-        for param in spec["params"]
-    ]
-    svg = converter().vegalite_to_svg(
-        {**spec, "params": params, "config": theme_config(dark)}
-    )
+    chosen = {name: {"value": value} for name, value in choices.items()}
+    params = [param | chosen.get(param["name"], {}) for param in spec["params"]]
+    spec = {**spec, "params": params, "config": theme_config(dark)}
+    svg = converter().vegalite_to_svg(spec)
     return html.unescape(svg)
 
 
@@ -168,14 +129,10 @@ def number(text: str) -> float:
 
 
 def contrast(first: str, second: str) -> float:
-    """Return the contrast of two colors, from 1 to 21."""
-    lighter, darker = sorted(map(luminance, (first, second)), reverse=True)
+    """Return the contrast of two colors "#RRGGBB", from 1 to 21."""
+    eye = torch.tensor([0.2126, 0.7152, 0.0722])  # how light each color is to it
+    darker, lighter = sorted(float(linear_rgb(c) @ eye) for c in (first, second))
     return (lighter + 0.05) / (darker + 0.05)
-
-
-def luminance(color: str) -> float:
-    """Return how light a color "#RRGGBB" is, from 0 to 1."""
-    return float(linear_rgb(color) @ torch.tensor([0.2126, 0.7152, 0.0722]))
 
 
 def linear_rgb(color: str) -> Tensor:

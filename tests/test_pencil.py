@@ -8,13 +8,9 @@ import torch
 from transformer_book import pencil
 
 SENTENCES = [
-    (source.format(german[0], german[1]), f"a {english[0]} plays in the {english[1]}")
-    for german, english in (
-        (("hund", "schnee"), ("dog", "snow")),
-        (("kind", "schnee"), ("child", "snow")),
-        (("hund", "park"), ("dog", "park")),
-        (("kind", "park"), ("child", "park")),
-    )
+    (source.format(who, where), f"a {english} plays in the {place}")
+    for who, english in (("hund", "dog"), ("kind", "child"))
+    for where, place in (("schnee", "snow"), ("park", "park"))
     for source in ("im {1} spielt ein {0}", "ein {0} spielt im {1}")
 ]
 
@@ -51,11 +47,8 @@ def test_the_record_follows_from_its_own_parts() -> None:
 def test_its_cross_attention_reads_as_an_alignment() -> None:
     weights = pencil.record()["decoder 0: cross-attention, weights"]
     source, target = pencil.SOURCE.split(), ["<bos>", *pencil.TARGET.split()]
-    for head, after, word in [
-        (0, "a", "hund"),
-        (0, "the", "schnee"),
-        (1, "dog", "spielt"),
-    ]:
+    found = ((0, "a", "hund"), (0, "the", "schnee"), (1, "dog", "spielt"))
+    for head, after, word in found:
         row = weights[head, target.index(after)]
         assert source[row.argmax()] == word
         assert row.max() > 0.6
