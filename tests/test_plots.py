@@ -51,6 +51,11 @@ def test_queries_are_rows_and_keys_are_columns() -> None:
     assert (axes.get_ylabel(), tick_names(axes.yaxis)) == ("query", QUERIES)
     assert (axes.get_xlabel(), tick_names(axes.xaxis)) == ("key", KEYS)
     assert axes.get_ylim() == (2.5, -0.5)  # the first query is at the top
+    assert [text.get_text() for text in axes.texts] == [f"{w:.2f}" for w in
+                                                        given.flatten()]  # fmt: skip
+    large = plots.plot_attention(torch.eye(12), ["a"] * 12, ["b"] * 12)
+    silent = plots.plot_attention(given, QUERIES, KEYS, annotate=False)
+    assert not large.axes[0].texts and not silent.axes[0].texts
 
 
 def test_a_token_is_no_formula() -> None:
@@ -77,22 +82,13 @@ def test_weights_have_one_scale_from_0_to_1_and_signed_numbers_a_symmetric_one()
     assert axes.images[0].get_clim() == (-2, 2)  # infinities do not stretch the scale
 
 
-def test_numbers_are_written_into_small_maps_only() -> None:
-    small = plots.plot_attention(weights()[0], QUERIES, KEYS)
-    large = plots.plot_attention(torch.eye(12), ["a"] * 12, ["b"] * 12)
-    silent = plots.plot_attention(weights()[0], QUERIES, KEYS, annotate=False)
-    assert small.axes[0].texts[0].get_text() == f"{weights()[0, 0, 0]:.2f}"
-    assert [len(f.axes[0].texts) for f in (small, large, silent)] == [15, 0, 0]
-
-
 def test_numbers_stand_out_from_their_cells() -> None:
     ramp = torch.linspace(-1, 1, 100)[None]
     tokens = [""] * 100
-    figures = [
+    for figure in (
         plots.plot_attention(ramp.abs(), [""], tokens),
         plots.plot_matrix(ramp),
-    ]
-    for figure in figures:
+    ):
         image, texts = figure.axes[0].images[0], figure.axes[0].texts
         cells = image.to_rgba(image.get_array()).reshape(-1, 4)
         assert {text.get_color() for text in texts} == {"black", "white"}
@@ -111,17 +107,12 @@ def test_each_head_has_its_own_map_on_the_shared_scale() -> None:
 
 
 def test_a_mask_shows_its_meaning_by_a_sign_too() -> None:
-    mask = torch.ones(3, 3, dtype=torch.bool).tril()
-    axes = plots.plot_mask(mask, QUERIES, QUERIES).axes[0]
-    signs = [text.get_text() for text in axes.texts]
-    assert signs == ["✓" if attends else "×" for attends in mask.flatten()]
-    np.testing.assert_array_equal(axes.images[0].get_array(), mask)
-
-
-def test_axes_and_signs_of_a_mask_can_mean_something_else() -> None:
-    mask, labels = torch.eye(3).bool(), ("query", "input")
+    mask, labels = torch.ones(3, 3).tril().bool(), ("query", "input")
     figure = plots.plot_mask(mask, QUERIES, QUERIES, None, labels, ("moves", "stays"))
     axes = figure.axes[0]
+    np.testing.assert_array_equal(axes.images[0].get_array(), mask)
+    signs = [text.get_text() for text in axes.texts]
+    assert signs == ["✓" if attends else "×" for attends in mask.flatten()]
     assert (axes.get_ylabel(), axes.get_xlabel()) == labels
     written = [t.get_text() for legend in figure.legends for t in legend.get_texts()]
     assert written == ["✓ moves", "× stays"]
@@ -193,13 +184,10 @@ def band(axes) -> tuple[float, float]:
 
 
 def test_the_same_figure_is_the_same_file() -> None:
-    first, second = (
-        png(plots.plot_attention(weights()[0], QUERIES, KEYS)) for _ in range(2)
-    )
-    other = png(plots.plot_attention(weights()[1], QUERIES, KEYS))
+    drawn = [plots.plot_attention(weights()[i], QUERIES, KEYS) for i in (0, 0, 1)]
+    first, second, other = map(png, drawn)
     assert first == second != other
-    assert b"Software" not in first
-    assert len(first) < 60_000
+    assert b"Software" not in first and len(first) < 60_000
 
 
 RATIOS = {"short": {"a": 1.0, "b": 4.0}, "long": {"b": 0.5, "c": 3.0}}
@@ -226,18 +214,11 @@ MAP = weights()[0]
 # fmt: off
 BAD_INPUT = [
     ("plot_attention", (weights(), QUERIES, KEYS), ValueError, r"2 axes.*4, 3, 5"),
-    ("plot_attention", (MAP * 2 + 1, QUERIES, KEYS), ValueError, r"from 1\.\d+ to 2"),
-    ("plot_attention", (MAP * torch.nan, QUERIES, KEYS), ValueError, "from nan to nan"),
     ("plot_mask", (torch.ones(3, 3), QUERIES, QUERIES), TypeError, "must be boolean"),
     ("plot_bars", (["a", "b"], [1], "x", "y"), ValueError, "2 labels, but 1 values"),
     ("plot_lines", ([1, 2], {"a": [1, np.nan]}, "x", "y"), ValueError, "'a' must be"),
     ("plot_spread", ({"a": [1, np.inf]}, "x"), ValueError, "row 'a' must be finite"),
     ("plot_ratios", ({"x": {"a": 0.0}}, "x"), ValueError, r"above 0, but one is 0\.0"),
-    # ---
-    ("plot_attention", (MAP, KEYS, QUERIES), ValueError, r"labels \([35]\)"),
-    ("plot_attention", (MAP, QUERIES, KEYS[1:]), ValueError, r"\(5\).*labels \(4\)"),
-    ("plot_attention_heads", (weights(), QUERIES, KEYS, ["x"]), ValueError, "zip"),
-    ("plot_matrix", (MAP, None, "", "", "", KEYS), ValueError, r"\(3\).*labels \(5\)"),
 ]
 # fmt: on
 
