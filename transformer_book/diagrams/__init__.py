@@ -30,7 +30,6 @@ from transformer_book.diagrams.decoder import (
     decoder_layer,
     look_across,
     one_memory,
-    shifting_right,
 )
 from transformer_book.diagrams.embeddings import clocks, lookup, token_plus_position
 from transformer_book.diagrams.encoder import (
@@ -44,6 +43,7 @@ from transformer_book.diagrams.generation import (
     rows_diagram,
     tree_diagram,
 )
+from transformer_book.diagrams.masks import shifted
 from transformer_book.diagrams.model_map import draw_map, model_map
 from transformer_book.diagrams.multi_head import head_split, multi_head_layer
 from transformer_book.diagrams.other_code import (

@@ -62,14 +62,17 @@ def one_query(
     for x, sign in ((191, "→"), (272, "→"), (360, "×")):
         canvas.text(x, middle, sign, size=18)
 
-    wide, narrow = {"cell": (50, 30), "size": 14}, {"cell": (56, 30), "size": 14}
-    canvas.grid(78, 40, _text(query[None]), "query", cell=(50, 28), size=14)
-    canvas.grid(78, top, _text(keys), "key", rows=words, **wide)
-    canvas.grid(204, top, _text(scores[:, None]), shades=0, **narrow)
-    shades = (0.75 * weights[:, None]).tolist()
-    canvas.grid(284, top, _text(weights[:, None]), "query", shades=shades, **narrow)
-    canvas.grid(380, top, _text(values), "value", **wide)
-    canvas.grid(380, bottom + 32, _text(output[None]), "value", shades=0.3, **wide)
+    for x, y, numbers, role, width, style in (
+        (78, 40, query[None], "query", 50, {}),
+        (78, top, keys, "key", 50, {"rows": words}),
+        (204, top, scores[:, None], "ink", 56, {"shades": 0}),
+        (284, top, weights[:, None], "query", 56,
+         {"shades": (0.75 * weights[:, None]).tolist()}),
+        (380, top, values, "value", 50, {}),
+        (380, bottom + 32, output[None], "value", 50, {"shades": 0.3}),
+    ):  # fmt: skip
+        canvas.grid(x, y, numbers.tolist(), role, cell=(width, 30), size=14,
+                    decimals=2, **style)  # fmt: skip
 
     canvas.text(232, bottom + 14, "dot ÷ √2")
     canvas.text(312, bottom + 14, "softmax")
@@ -130,8 +133,3 @@ def all_queries(words: Sequence[str], chosen: str, weights: Tensor) -> Canvas:
     canvas.text(154, turn + 14, "÷ √2, then softmax along each row", anchor="start")
     canvas.text(272, lower + side + 22, f"framed: the row of {chosen}", "highlight")
     return canvas
-
-
-def _text(numbers: Tensor) -> list[list[str]]:
-    """Two decimals each, and a real minus sign."""
-    return [[f"{x:.2f}".replace("-", "−") for x in row] for row in numbers.tolist()]

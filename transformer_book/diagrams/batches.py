@@ -130,8 +130,7 @@ def component_split(
         held_out: the components of the test set.
     """
     canvas = Canvas(520, 36 + 58 * len(entries))
-    for x, title in ((76, "components"), (288, "sentences"), (463, "part")):
-        canvas.text(x, 16, title, bold=True)
+    canvas.titles(16, {76: "components", 288: "sentences", 463: "part"})
     names = list(dict.fromkeys(name for _, used in entries for name in used))
     space = 58 * len(entries) / len(names)
     middle = {name: 28 + space * (i + 0.5) for i, name in enumerate(names)}

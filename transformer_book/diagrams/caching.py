@@ -53,8 +53,7 @@ def one_step() -> Canvas:
 def beams_move() -> Canvas:
     """Draw which rows of a cache are copied where when beams change places."""
     canvas = Canvas(520, 230)
-    canvas.text(140, 18, "before reorder", bold=True)
-    canvas.text(444, 18, "after reorder", bold=True)
+    canvas.titles(18, {140: "before reorder", 444: "after reorder"})
     for i, (words, parent) in enumerate(zip(BEFORE, AFTER, strict=True)):
         y = 40 + i * 46
         canvas.text(62, y + 16, f"row {i}", anchor="end")
@@ -71,12 +70,11 @@ def beams_move() -> Canvas:
 def two_caches() -> Canvas:
     """Draw the two caches of a decoder layer: one grows, the other doesn't."""
     canvas = Canvas(520, 236)
+    canvas.titles(18, {168: "step 1", 306: "step 2", 444: "step 3"})
     for y, name, role in ((66, "self-", "target"), (166, "cross-", "memory")):
         canvas.text(4, y + 6, name, anchor="start", bold=True)
         canvas.text(4, y + 24, "attention", anchor="start", bold=True)
         for step, x in enumerate((112, 250, 388)):
-            if role == "target":
-                canvas.text(x + 56, 18, f"step {step + 1}", bold=True)
             kept, new = (step, 1) if role == "target" else (5, 0) if step else (0, 5)
             shades = [[0.1] * kept + [0.6] * new]
             canvas.grid(x, y, [[""] * (kept + new)], role, cell=(22, 30), shades=shades)
@@ -87,8 +85,7 @@ def two_caches() -> Canvas:
 def reserved_room() -> Canvas:
     """Draw the keys and values of one attention, with the room that is still free."""
     canvas = Canvas(522, 246)
-    for x, name in ((243, "kept"), (393, "new"), (468, "free")):
-        canvas.text(x, 18, name, bold=True)
+    canvas.titles(18, {243: "kept", 393: "new", 468: "free"})
     shades = [[0.15] * 5 + [0.6, 0.0, 0.0]] * 2
     for y, name, role in ((36, "keys", "key"), (106, "values", "value")):
         canvas.text(4, y + 28, name, role, anchor="start", bold=True)

@@ -7,10 +7,10 @@ follows the dark pages of the book and stays right wherever there is no style sh
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Literal
+from typing import Any, Literal
 
 from transformer_book.pictures import converter, small_png
 from transformer_lib.plots.palette import HIGHLIGHT, LIGHT
@@ -160,6 +160,11 @@ class Canvas:
             place += f' transform="rotate({_n(turn)} {_n(x)} {_n(y)})"'
         self._add(f'<text {place} style="{style}">{escape(text)}</text>', lit)
 
+    def titles(self, y: float, names: Mapping[float, str], **style: Any) -> None:
+        """Write names side by side, each with its middle at its x; bold by default."""
+        for x, name in names.items():
+            self.text(x, y, name, **{"bold": True, **style})
+
     def arrow(
         self,
         *points: Point,
@@ -224,6 +229,7 @@ class Canvas:
         cell: tuple[float, float] = (34, 24),
         shades: float | Sequence[Sequence[float]] = 0.12,
         rows: Iterable[str] = (),
+        decimals: int | None = None,
         size: float = 13,
         lit: bool = True,
     ) -> None:
@@ -232,11 +238,12 @@ class Canvas:
         Args:
             x: left edge of the first cell.
             y: upper edge of the first cell.
-            values: rows of numbers or words; numbers get at most two decimals.
+            values: rows of numbers or words.
             role: the color of all cells, or of each.
             cell: width and height of a cell.
             shades: opacity of the color, from 0 to 1; one for all cells, or for each.
             rows: names on the left.
+            decimals: of numbers; by default, as many as they need, at most two.
             size: of the font.
             lit: see the class.
         """
@@ -251,7 +258,7 @@ class Canvas:
                 style = f"fill:{color(name)};fill-opacity:{_n(shade)}"
                 style += f";stroke:{color('line')}"
                 self._add(f'<rect {place} style="{style}"/>', lit)
-                word = value if isinstance(value, str) else _n(value)
+                word = value if isinstance(value, str) else written(value, decimals)
                 if word:
                     self.text(left + width / 2, top + height / 2, word, size=size)
         for i, word in enumerate(rows):
@@ -339,6 +346,12 @@ def _ink(role: str, fill: float) -> str:
 
 def _points(*points: Point) -> str:
     return " ".join(f"{_n(x)},{_n(y)}" for x, y in points)
+
+
+def written(number: float, decimals: int | None = None) -> str:
+    """Write a number with a real minus sign; by default, as short as it can be."""
+    text = _n(number) if decimals is None else f"{number:.{decimals}f}"
+    return text.replace("-", "−")
 
 
 def _n(number: float) -> str:

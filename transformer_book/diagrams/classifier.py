@@ -39,8 +39,7 @@ def pooling_diagram() -> Canvas:
     shades = [[0.12, 0.12]] * 4 + [[0.0, 0.0]]
     canvas.grid(92, 60, HIDDEN, shades=shades, rows=WORDS, **style)
     canvas.grid(372, 60, [*POOLED.values()], shades=0.4, rows=POOLED, **style)
-    canvas.text(144, 34, "after the encoder", bold=True)
-    canvas.text(424, 34, "pooled", bold=True)
+    canvas.titles(34, {144: "after the encoder", 424: "pooled"})
     canvas.arrow((206, 145), (270, 145), role="memory", width=2.4)
     canvas.text(300, 226, "<pad> takes no part", anchor="start", italic=True)
     canvas.arrow((292, 226), (206, 226), dashed=True)

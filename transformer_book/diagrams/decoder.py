@@ -1,29 +1,10 @@
-"""Diagrams of the decoder: shifting right, cross-attention, the layer, the stack."""
+"""Diagrams of the decoder: cross-attention, the layer, the stack."""
 
 from transformer_book.diagrams.canvas import Canvas
 
 SOURCE = ["im", "schnee", "spielt", "ein", "hund"]
-PREDICTS = ["a", "dog", "plays", "in", "the", "snow", "<eos>"]
-READS = ["<bos>", *PREDICTS[:-1]]
 # How the step that predicts "dog" weighs SOURCE, in the pencil model's first head.
 DOG = (0.01, 0.00, 0.04, 0.09, 0.87)
-
-
-def shifting_right() -> Canvas:
-    """Draw what each step reads above what it predicts, one position apart."""
-    canvas = Canvas(520, 176)
-    canvas.text(8, 52, "reads", "target", bold=True, anchor="start")
-    canvas.text(8, 128, "predicts", bold=True, anchor="start")
-    canvas.row(78, 38, READS, "target", width=55)
-    for i, x in enumerate(canvas.row(78, 114, PREDICTS, width=55, fill=0.04)):
-        canvas.text(x, 18, str(i))
-        canvas.arrow((x, 66), (x, 112))
-        if i:
-            ends = (x - 41, 113), (x - 22, 67)
-            canvas.arrow(*ends, role="target", dashed=True, width=1.3)
-    note = "dashed: read as input one step later"
-    canvas.text(78, 162, note, "target", anchor="start")
-    return canvas
 
 
 def look_across() -> Canvas:
@@ -64,7 +45,7 @@ def weigh(
     """
     below = top + 64
     canvas.arrow((x + middle, below), (x + middle, top + 32), role="key")
-    canvas.grid(x - 3, top, [[f"{weight:.2f}"]], "highlight", cell=(40, 30),
+    canvas.grid(x - 3, top, [[weight]], "highlight", cell=(40, 30), decimals=2,
                 shades=0.06 + 0.6 * weight, size=14)  # fmt: skip
     ends = (x + value, below), (x + value, top - 48)
     canvas.arrow(*ends, role="value", width=1 + 6 * weight)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from transformer_book.diagrams.canvas import Canvas
+from transformer_book.diagrams.canvas import Canvas, written
 
 Row = Sequence[float]
 
@@ -24,8 +24,7 @@ def lookup(
     width, picked = len(table[0]), [i in ids for i in range(n)]
     roles = [["source" if used else "ink"] * width for used in picked]
     shades = [[0.3 * used] * width for used in picked]
-    values = [[_text(number, 1) for number in row] for row in table]
-    canvas.grid(196, 48, values, roles, cell=(52, 26), shades=shades,
+    canvas.grid(196, 48, table, roles, cell=(52, 26), shades=shades, decimals=1,
                 rows=map(str, range(n)), size=14)  # fmt: skip
     middle = (196 + right) / 2
     canvas.text(middle, 20, "the table: one row for each token", bold=True)
@@ -54,8 +53,7 @@ def clocks(n_positions: int, d_model: int) -> Canvas:
     """
     radius, step, block = 34, 100, 156
     canvas = Canvas(20 + step * n_positions, 30 + block * (d_model // 2))
-    for position in range(n_positions):
-        canvas.text(10 + step * (position + 0.5), 16, f"position {position}", bold=True)
+    canvas.titles(16, {60 + step * i: f"position {i}" for i in range(n_positions)})
     for pair in range(d_model // 2):
         speed = 10_000 ** (-2 * pair / d_model)
         top = 34 + block * pair
@@ -67,8 +65,8 @@ def clocks(n_positions: int, d_model: int) -> Canvas:
             canvas.circle(x, y, radius, fill=0.04)
             tip = (x + radius * sin, y - radius * cos)
             canvas.arrow((x, y), tip, width=2.6)
-            canvas.text(x, y + radius + 14, f"sin = {_text(sin, 2)}", size=14)
-            canvas.text(x, y + radius + 32, f"cos = {_text(cos, 2)}", size=14)
+            canvas.text(x, y + radius + 14, f"sin = {written(sin, 2)}", size=14)
+            canvas.text(x, y + radius + 32, f"cos = {written(cos, 2)}", size=14)
     return canvas
 
 
@@ -95,11 +93,6 @@ def token_plus_position(word: str, row: Row, position: int, wave: Row) -> Canvas
         last = sign == "="
         canvas.text(8, y + 16, name, role, size=15, anchor="start", bold=last)
         canvas.text(218, y + 16, sign, size=17, anchor="end", bold=True)
-        values, shade = [[_text(x, 2) for x in numbers]], 0.3 if last else 0.12
-        canvas.grid(232, y, values, role, cell=(68, 32), shades=shade, size=15)
+        canvas.grid(232, y, [numbers], role, cell=(68, 32), decimals=2, size=15,
+                    shades=0.3 if last else 0.12)  # fmt: skip
     return canvas
-
-
-def _text(number: float, decimals: int) -> str:
-    """Write a number with a real minus sign."""
-    return f"{number:.{decimals}f}".replace("-", "−")

@@ -17,10 +17,10 @@ ROLES = {"encoder": "source", "decoder": "target"}  # of other parts: "ink"
 def one_matrix() -> Canvas:
     """Draw the table of token vectors with its three jobs."""
     canvas = Canvas(520, 372)
-    style = {"cell": (44, 30), "size": 14}
+    style = {"cell": (44, 30), "size": 13}
     canvas.text(308, 24, "3  score the next token", bold=True)
     canvas.text(212, 59, "features", anchor="end")
-    canvas.grid(220, 44, [[f"{x:.2f}" for x in FEATURES]], "target", **style)
+    canvas.grid(220, 44, [FEATURES], "target", decimals=2, **style)
     canvas.arrow((308, 74), (308, 138))
     canvas.text(296, 108, "dot product with each row", anchor="end")
     canvas.text(466, 128, "logits", bold=True)
@@ -31,10 +31,9 @@ def one_matrix() -> Canvas:
             continue
         numbers, logit = ROWS[name]
         role = "source" if name == "hund" else "target"
-        cells = [[name, *(f"{x:.1f}" for x in numbers)]]
-        canvas.grid(176, y, cells, role, shades=0.16, **style)
+        canvas.grid(176, y, [[name, *numbers]], role, decimals=1, shades=0.16, **style)
         canvas.arrow((399, y + 15), (436, y + 15))
-        canvas.grid(438, y, [[f"{logit:.2f}"]], "highlight", size=14, cell=(56, 30),
+        canvas.grid(438, y, [[logit]], "highlight", size=14, cell=(56, 30), decimals=2,
                     shades=0.04 + 0.09 * max(logit, 0))  # fmt: skip
     canvas.text(286, 342, "the embedding matrix: a row per token")
     for y, stack, role, title, above in (

@@ -72,8 +72,7 @@ def tree_diagram() -> Canvas:
     """Draw the first two steps of a search with two beams through a small table."""
     canvas = Canvas(520, 276)
     canvas.box(8, 128, 64, 28, "<bos>", "target", size=14)
-    canvas.text(190, 16, "step 1", bold=True)
-    canvas.text(420, 16, "step 2", bold=True)
+    canvas.titles(16, {190: "step 1", 420: "step 2"})
     for start, x, width, step in ((72, 140, 100, FIRST), (240, 338, 172, SECOND)):
         for word, (p, y, parent, kept) in step.items():
             canvas.arrow((start, parent), (x - 2, y), lit=kept)

@@ -37,11 +37,11 @@ def head_split() -> Canvas:
     canvas = Canvas(520, 392)
     numbers = [[f"{word}{feature}" for feature in range(4)] for word in range(5)]
     right = [[FIRST, FIRST, SECOND, SECOND]] * 5
-    canvas.text(138, 14, "q  (5, 4)", "query", size=16, bold=True)
-    canvas.text(407, 14, "split  (2, 5, 2)", "query", size=16, bold=True)
-    for x, title in ((104, "first"), (172, "second"), (352, "first head"),
-                     (464, "second head")):  # fmt: skip
-        canvas.text(x, 38, title)
+    canvas.titles(
+        14, {138: "q  (5, 4)", 407: "split  (2, 5, 2)"}, role="query", size=16
+    )
+    heads = {104: "first", 172: "second", 352: "first head", 464: "second head"}
+    canvas.titles(38, heads, bold=False)
     canvas.arrow((214, 105), (252, 105), role="query")
     style = {"role": "query", "cell": (34, 22), "size": 14}
     first, second = [row[:2] for row in numbers], [row[2:] for row in numbers]

@@ -43,7 +43,7 @@ def look_up(
         canvas.grid(368, y - 12, [values[row]], "value", cell=(30, 24))
         style = {"role": "value", "width": 0.6 + 3.4 * weight, "head": False}
         canvas.arrow((431, y), (459, middle), **style)
-    canvas.grid(462, middle - 12, [[f"{x:.1f}" for x in output]], cell=(26, 24))
+    canvas.grid(462, middle - 12, [output], decimals=1, cell=(26, 24))
     return canvas
 
 

@@ -53,8 +53,7 @@ def split_diagram() -> Canvas:
 def conventions_diagram() -> Canvas:
     """One padding mask in five conventions: a row of values for each."""
     canvas = Canvas(520, 220)
-    for j, word in enumerate(WORDS):
-        canvas.text(166 + 76 * j, 36, word, "source", bold=True)
+    canvas.titles(36, {166 + 76 * j: w for j, w in enumerate(WORDS)}, role="source")
     padding = [word == "<pad>" for word in WORDS]
     values = [[pair[hidden] for hidden in padding] for pair in CONVENTIONS.values()]
     shades = [[0.2 * hidden for hidden in padding]] * len(values)

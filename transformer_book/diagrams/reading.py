@@ -54,8 +54,7 @@ def two_names_diagram(tokens: Sequence[str], mark: int) -> Canvas:
     """
     n_rows = len(tokens) - 1
     canvas = Canvas(520, 60 + 44 * n_rows)
-    for x, title in ((90, "reads"), (250, "row of the map"), (420, "predicts")):
-        canvas.text(x, 20, title, bold=True)
+    canvas.titles(20, {90: "reads", 250: "row of the map", 420: "predicts"})
     for row in range(n_rows):
         y = 40 + 44 * row
         for x, number in ((40, row), (370, row + 1)):

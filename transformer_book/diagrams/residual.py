@@ -39,17 +39,16 @@ def layer_and_batch_norm(
         words: as many.
     """
     canvas = Canvas(520, 206)
-    rows, last = [[f"{x:.2f}" for x in row] for row in values], len(values) - 1
-    word = [[0.45 if i == last else 0.08] * 4 for i in range(len(rows))]
-    feature = [[0.45, 0.08, 0.08, 0.08]] * len(rows)
+    word = [[0.08] * 4] * (len(values) - 1) + [[0.45] * 4]
+    feature = [[0.45, 0.08, 0.08, 0.08]] * len(values)
     for left, title, reason, shades in (
         (62, "layer norm", "one word, all its features", word),
         (326, "batch norm", "one feature, all words", feature),
     ):
         canvas.text(left + 92, 16, title, size=16, bold=True)
         canvas.text(left + 78, 38, reason)
-        canvas.grid(left, 60, rows, "source", cell=(46, 26), shades=shades, rows=words,
-                    size=14)  # fmt: skip
+        canvas.grid(left, 60, values, "source", cell=(46, 26), shades=shades,
+                    rows=words, decimals=2, size=13)  # fmt: skip
     return canvas
 
 
