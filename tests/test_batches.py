@@ -163,3 +163,5 @@ def test_every_text_is_in_an_epoch_once() -> None:
     assert sorted(found) == [(len(ids), label) for ids, label in rows]
     again = next(iter(TextSteps(rows, 4, 0, pad_id=0).starting_at(2)))[0]
     assert torch.equal(again.src, epoch[1].src) and len(epoch[0].src) == 4
+    n_padding = sum((batch.src == 0).sum().item() for batch in epoch)
+    assert n_padding == 7 * (1 + 2 + 3)  # texts of similar length share a batch

@@ -1,14 +1,12 @@
 """Batches, loss, accuracy and the loop of a classifier; and what each refuses."""
 
 import math
-from collections import Counter
-from itertools import islice
 
 import pytest
 import torch
 from sklearn.metrics import accuracy_score, log_loss
 
-from transformer_lib.data.texts import TextSteps, encode_texts, make_labelled_batch
+from transformer_lib.data.texts import encode_texts, make_labelled_batch
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.evaluation.accuracy import Accuracy, accuracy, wilson_interval
 from transformer_lib.model.classifier import EncoderClassifier
@@ -64,40 +62,6 @@ def test_texts_are_framed_without_case_and_truncated_by_number() -> None:
     ]
     with pytest.raises(ValueError, match="text 2: a sentence needs at least 1 wor"):
         encode_texts(WORDS, ["a film", " \n"], 9)
-
-
-def epoch(number: int = 0, seed: int = 3, rows: list = ROWS) -> list:
-    """Return the batches of an epoch, counted from 0."""
-    steps = TextSteps(rows, 7, seed, pad_id=0)
-    stream = steps.starting_at(number * steps.per_epoch + 1)
-    return [batch for [batch] in islice(stream, steps.per_epoch)]
-
-
-def test_an_epoch_holds_every_text_once() -> None:
-    for number in (0, 1, 5):
-        found = Counter(
-            (tuple(ids[ids != 0].tolist()), int(label))
-            for batch in epoch(number)
-            for ids, label in zip(batch.src, batch.labels, strict=True)
-        )
-        assert found == Counter((tuple(ids), label) for ids, label in ROWS)
-    assert Counter(batch.n_targets for batch in epoch()) == {7: 8, 4: 1}
-
-
-def test_the_order_follows_from_seed_and_epoch() -> None:
-    def order(*given: int) -> list:
-        return [batch.src.tolist() for batch in epoch(*given)]
-
-    assert order(1, 3) == order(1, 3)
-    assert order(1, 3) != order(2, 3)
-    assert order(1, 3) != order(1, 4)
-
-
-def test_texts_of_similar_length_share_a_batch() -> None:
-    rows = make_rows(600)
-    as_they_come = make_labelled_batch(rows, 0).src
-    by_length = [batch.src for batch in epoch(rows=rows)]
-    assert sum((src == 0).sum() for src in by_length) < (as_they_come == 0).sum() / 4
 
 
 def test_the_loss_is_the_surprise_at_the_right_class() -> None:
@@ -159,12 +123,6 @@ def test_training_repeats_by_its_seed() -> None:
         ends.append(model.head.weight.detach().clone())
     assert torch.equal(ends[0], ends[1])
     assert not torch.equal(ends[0], ends[2])
-
-
-def test_the_optimizer_follows_the_recipe() -> None:
-    training = ClassifierTraining(epochs=1, rate=0.2, weight_decay=0.3)
-    [group] = make_optimizer(make_model(), training).param_groups
-    assert (group["lr"], group["weight_decay"]) == (0.2, 0.3)
 
 
 @pytest.mark.parametrize("pooling", ["max", "attention"])

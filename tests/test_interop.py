@@ -166,16 +166,6 @@ def test_rates_are_taken_over_and_the_configuration_may_be_a_files_content() -> 
     assert model.lm_head.bias is None
 
 
-@torch.no_grad()
-def test_a_file_in_half_precision_is_read() -> None:
-    theirs = make_theirs("Marian")
-    half = {key: tensor.half() for key, tensor in theirs.state_dict().items()}
-    found = from_marian(half, theirs.config)(*make_batch(theirs))
-    expected = load(theirs)(*make_batch(theirs))
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, expected, rtol=0, atol=0.05)
-
-
 def test_cross_attention_weights_are_equal() -> None:
     theirs = make_theirs("Marian")
     theirs.set_attn_implementation("eager")
@@ -347,15 +337,3 @@ def test_other_names_and_learned_positions_are_found_by_them() -> None:
     assert (model.config.learned_positions, model.config.max_len) == (True, 8)
     assert torch.equal(model.tgt_embeddings.positions.table, state["pos.tgt.table"])
     assert model.config.pad_id == 7
-
-
-def test_packed_rows_land_in_the_right_projection() -> None:
-    packed = torch.arange(18.0)[:, None].expand(18, 6)
-    state = {"encoder.layers.1.self_attn.in_proj_weight": packed}
-    ours = convert_weights(state, "torch.nn", "transformer_lib")
-    starts = {key: tensor[0, 0].item() for key, tensor in ours.items()}
-    prefix = "encoder.layers.1.self_attn."
-    roles = {"q": 0.0, "k": 6.0, "v": 12.0}
-    assert starts == {f"{prefix}{role}_proj.weight": n for role, n in roles.items()}
-    back = convert_weights(ours, "transformer_lib", "torch.nn")
-    assert torch.equal(back[f"{prefix}in_proj_weight"], packed)

@@ -16,17 +16,7 @@ import transformers
 from transformer_lib.convert import load_opus
 from transformer_lib.convert.opus_mt import OpusTokenizer
 
-WORDS = [
-    "</s>",
-    "<unk>",
-    "guten",
-    "morgen",
-    "welt",
-    "good",
-    "morning",
-    "world",
-    "<pad>",
-]
+WORDS = ["</s>", "<unk>", "guten", "morgen", "welt", "good", "night", "world", "<pad>"]
 
 
 class MarianTokenizer:

@@ -40,9 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder = Path(options.out or f"runs/{Path(options.source or options.config).stem}")
     progress = sys.stderr.isatty() and not options.quiet
     keep_freed_memory()
-    files = {"source": options.source, "target": options.target}
-    own = {name: str(Path(file).resolve()) for name, file in files.items() if file}
-    if own:
+    own = {}
+    if options.source:
+        files = {"source": options.source, "target": options.target}
+        own = {name: str(Path(file).resolve()) for name, file in files.items()}
         own.update(corpus="", reverse=False)
     recipe = read_recipe(options.config, **own)
     if not options.resume:

@@ -144,24 +144,19 @@ class ClassifierTraining:
     precision: Precision = "float32"
 
 
-@checked_dataclass(frozen=True, kw_only=True, config={**STRICT, "extra": "ignore"})
-class ModelBounds:
-    """Ranges of sizes and rates; the rest of [model] is as TransformerConfig has it."""
+@checked_dataclass(frozen=True, kw_only=True, config=STRICT)
+class ModelRecipe(TransformerConfig):
+    """TransformerConfig with ranges of sizes and rates."""
 
-    d_model: Count = 1
-    n_heads: Count = 1
-    d_ff: Count = 1
-    max_len: Count = 1
-    n_encoder_layers: Natural = 1
-    n_decoder_layers: Natural = 1
-    dropout: Share = 0.0
-    attention_dropout: Share = 0.0
-    activation_dropout: Share = 0.0
-
-
-ModelRecipe = checked_dataclass(
-    TransformerConfig, frozen=True, kw_only=True, config=STRICT
-)
+    d_model: Count = TransformerConfig.d_model
+    n_heads: Count = TransformerConfig.n_heads
+    d_ff: Count = TransformerConfig.d_ff
+    max_len: Count = TransformerConfig.max_len
+    n_encoder_layers: Natural = TransformerConfig.n_encoder_layers
+    n_decoder_layers: Natural = TransformerConfig.n_decoder_layers
+    dropout: Share = TransformerConfig.dropout
+    attention_dropout: Share = TransformerConfig.attention_dropout
+    activation_dropout: Share = TransformerConfig.activation_dropout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +277,6 @@ def _check_model(recipe: Recipe, where: str) -> None:
     if given := [name for name in FROM_DATA if name in recipe.model]:
         raise ValueError(f"{where} {given[0]} follows from the data and can't be set")
     sizes = dict.fromkeys(FROM_DATA[:2], recipe.data.vocab_size)
-    _check(ModelBounds, recipe.model, where)
     config = _check(ModelRecipe, {**sizes, **recipe.model}, where)
     if isinstance(recipe.training, TrainingRecipe) and config.n_decoder_layers < 1:
         raise ValueError(
@@ -297,22 +291,13 @@ def _check_model(recipe: Recipe, where: str) -> None:
 
 
 def _check(kind: type, values: dict[str, Any], where: str) -> Any:
-    """Make a table, or raise a ValueError that says all that is wrong with it."""
+    """Make a table, or raise a ValueError with all that pydantic finds wrong in it."""
     try:
         return kind(**values)
     except ValidationError as error:
-        wrong = [f"{where} {_describe(each, kind)}" for each in error.errors()]
+        wrong = []
+        for each in error.errors():
+            key = "".join(map(str, each["loc"]))  # none: all of the table together
+            what = f" {key} = {values[key]!r}" if key in values else f" {key}".rstrip()
+            wrong.append(f"{where}{what}: {each['msg']}")
     raise ValueError("; ".join(wrong))
-
-
-def _describe(error: Any, kind: type) -> str:
-    """Put one of pydantic's errors into words that name key, value and expectation."""
-    key, message = ".".join(map(str, error["loc"])), error["msg"]
-    if error["type"] == "unexpected_keyword_argument":
-        known = ", ".join(entry.name for entry in fields(kind))
-        return f"{key} = {error['input']!r} is unknown; expected one of {known}"
-    if error["type"] == "missing":
-        return f"{key} is missing"
-    if not key:  # from a check of several values together
-        return message.removeprefix("Value error, ")
-    return f"{key} = {error['input']!r}: {message[:1].lower()}{message[1:]}"
