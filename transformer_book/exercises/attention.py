@@ -1,62 +1,21 @@
 """Graders of the chapter on scaled dot-product attention."""
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from transformer_book.exercises.grading import Seen, grader
+from transformer_book.exercises.grading import grader
 
-
-class _Spy(TorchDispatchMode):
-    """Note the name and the result of every operation."""
-
-    def __init__(self):
-        super().__init__()
-        self.seen = []
-
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-        result = operation(*args, **(kwargs or {}))
-        self.seen.append((operation.name().removeprefix("aten::").lstrip("_"), result))
-        return result
-
-
-def _watch(answer, *case):
-    with _Spy() as spy:
-        return answer(*case), spy
-
-
-def _softmax_called(result, *case):
-    names = (name for name, _ in result[1].seen)
-    return next((n for n in names if "softmax" in n or "logsumexp" in n), None)
-
-
-def _blocks_joined(result, *case):
-    joined = (x for n, x in result[1].seen if n.startswith(("cat", "stack")))
-    return any(len(x) >= 23 for x in joined)
-
-
-def _wrong_divisors(d_head, k_len):
-    return {
-        "the scores are not divided by sqrt(d_head).": {"divisor": 1},
-        "the scores are divided by d_head; divide by its square root.":
-            {"divisor": d_head},
-        "the scores are divided by d_head / 2: ** binds tighter than /, so write "
-        "d_head ** 0.5 or math.sqrt(d_head).": {"divisor": d_head / 2},
-        "the scores are divided by the square root of the number of keys; d_head is "
-        "the width of a key.": {"divisor": k_len**0.5},
-    }  # fmt: skip
+# d_head is 9 everywhere: not divided, divided by d_head, and by d_head ** 1 / 2.
+_WRONG_DIVISORS = [{"divisor": divisor} for divisor in (1, 9, 4.5)]
+_ROOT = "divide the scores by the square root of d_head: d_head ** 0.5."
 
 
 @grader(
-    # d_head is 9, and there are 5 keys: all divisors differ.
     cases=lambda: [(2 * torch.randn(9), torch.randn(5, 9))],
     right="One weight for each key, and together they add up to 1.",
     mistakes=lambda solve: {
-        "these are the raw scores; divide by sqrt(d_head), then apply softmax.":
-            lambda query, keys: keys @ query,
-        "these are scaled scores; apply softmax to turn them into weights.":
-            lambda query, keys: keys @ query / 3,
-        **_wrong_divisors(9, 5),
-        "the scores are multiplied by sqrt(d_head), not divided.": {"divisor": 1 / 3},
+        _ROOT: _WRONG_DIVISORS,
+        "these are scores; softmax turns them into weights.":
+            [lambda query, keys: keys @ query, lambda query, keys: keys @ query / 3],
         "these are exponentials; divide them by their sum.":
             lambda query, keys: (keys @ query / 3).exp(),
     },
@@ -72,24 +31,15 @@ def check_weights(query, keys, divisor=3):
         (torch.tensor([[1000.0, 999.0], [998.0, 1000.0]]),),
         (torch.tensor([[0.0, 1.0], [1000.0, 1001.0]]),),
     ],
-    run=_watch,
-    view=lambda result, scores: result[0],
     right="Every row sums to 1, however large its scores are.",
     mistakes=lambda solve: {
-        "this calls {}; build it from exp and sum.":
-            Seen(_softmax_called, [lambda scores: scores.log_softmax(-1).exp()]),
-        "this normalizes over the queries (dim=-2); every row must sum to 1.":
-            {"dim": -2, "largest": torch.max},
-        "this normalizes over the first dimension; use the last one.":
-            {"dim": 0, "largest": torch.max},
-        "all entries together sum to 1; every row must do so by itself.":
-            lambda scores: solve(scores.flatten()).view_as(scores),
+        "normalize over the last dimension, so that every row sums to 1.":
+            [{"dim": -2, "largest": torch.max}, {"dim": 0, "largest": torch.max},
+             lambda scores: solve(scores.flatten()).view_as(scores)],
         "exp(1000) is infinite; subtract each row's maximum first.":
             {"largest": lambda scores: 0.0},
-        "one row's maximum is subtracted from another row, whose exponentials all "
-        "become 0; subtract each row's own maximum.": {"largest": torch.max},
-        "large scores get different weights than small ones that differ by as much.":
-            lambda scores: solve(scores.clamp(max=50)),
+        "subtract each row's own maximum; another row's leaves only zeros.":
+            {"largest": torch.max},
     },
 )  # fmt: skip
 def check_softmax(scores, dim=-1, largest=lambda s: s.amax(-1, keepdim=True)):
@@ -98,35 +48,25 @@ def check_softmax(scores, dim=-1, largest=lambda s: s.amax(-1, keepdim=True)):
     return exponentials / exponentials.sum(dim, keepdim=True)
 
 
+def _draw_attention():
+    flat = torch.randn(5, 9), torch.randn(7, 9), torch.randn(7, 4)
+    batch = *torch.randn(2, 2, 3, 7, 9), torch.randn(2, 3, 7, 4)
+    return [(*flat, 1.0), (*flat, 0.25), (*flat, 3.0), (*batch, 0.5)]
+
+
 @grader(
-    # d_head is 9, and there are 7 keys: all divisors differ.
-    cases=lambda: [
-        *((2 * torch.randn(5, 9), torch.randn(7, 9), torch.randn(7, 4), temperature)
-          for temperature in (1.0, 0.25, 3.0)),
-        (*torch.randn(2, 2, 3, 7, 9), torch.randn(2, 3, 7, 4), 0.5),
-    ],
+    cases=_draw_attention,
     right="From a dictionary to a plain average, with one knob.",
     mistakes=lambda solve: {
-        "return two things, the output and the weights.":
-            lambda *given: solve(*given)[0],
-        "the order is wrong: return the output first, then the weights.":
-            lambda *given: solve(*given)[::-1],
-        "these are the raw scores; they need a softmax.":
-            lambda q, k, v, t: (q @ k.mT / 3 / t @ v, q @ k.mT / 3 / t),
-        **_wrong_divisors(9, 7),
-        "softmax runs down the columns, over the queries; use dim=-1, so that every "
-        "row sums to 1.": {"dim": -2},
-        "the temperature is not used.": lambda q, k, v, t: solve(q, k, v, 1.0),
-        "the scores are multiplied by the temperature; divide by it.":
-            lambda q, k, v, t: solve(q, k, v, 1 / t),
-        "the temperature divides the weights; divide the scores, before the softmax.":
-            lambda q, k, v, t: tuple(part / t for part in solve(q, k, v, 1.0)),
-        "with a batch in front, the wrong dimensions are transposed; use "
-        "transpose(-2, -1).":
-            lambda q, k, v, t: solve(q, k if k.dim() == 2 else k.flip(-3), v, t),
-        "softmax runs over the first dimension; use dim=-1, which is the last one of "
-        "any tensor.":
-            lambda q, k, v, t: solve(q, k, v, t, dim=-1 if q.dim() == 2 else 0),
+        "return two things: first the output, then the weights.":
+            [lambda *given: solve(*given)[0], lambda *given: solve(*given)[::-1]],
+        _ROOT: _WRONG_DIVISORS,
+        "softmax must run over the keys, dim=-1, so that every row sums to 1.":
+            [{"dim": -2}, {"dim": 0}],
+        "divide the scores by the temperature, before the softmax.":
+            [lambda q, k, v, t: solve(q, k, v, 1.0),
+             lambda q, k, v, t: solve(q, k, v, 1 / t),
+             lambda q, k, v, t: tuple(part / t for part in solve(q, k, v, 1.0))],
     },
 )  # fmt: skip
 def check_temperature(query, key, value, temperature, divisor=3, dim=-1):
@@ -139,18 +79,22 @@ def check_temperature(query, key, value, temperature, divisor=3, dim=-1):
     return weights @ value, weights
 
 
-def _blocks():
+def _pass_once(keys, values):
+    """Yield blocks that hold nothing any more when the next one comes."""
+    for block in zip(keys.split([3, 8, 5, 7]), values.split([3, 8, 5, 7]), strict=True):
+        own = tuple(map(torch.clone, block))
+        yield own
+        for part in own:
+            part.zero_()
+
+
+def _draw_blocks():
     """Random scores; then scores that grow from block to block, and that fall."""
-    sizes, values = [3, 8, 5, 7], torch.randn(23, 4)
+    values = torch.randn(23, 4)
     ramp = torch.linspace(-900, 900, 23)[:, None].expand(23, 9)
-    return [
-        (query, zip(keys.split(sizes), values.split(sizes), strict=True))
-        for query, keys in (
-            (2 * torch.randn(9), torch.randn(23, 9)),
-            (torch.ones(9), ramp),
-            (torch.ones(9), ramp.flip(0)),
-        )
-    ]
+    pairs = (2 * torch.randn(9), torch.randn(23, 9)), (torch.ones(9), ramp)
+    pairs = *pairs, (torch.ones(9), ramp.flip(0))
+    return [(query, _pass_once(keys, values)) for query, keys in pairs]
 
 
 def _per_block(combine):
@@ -166,25 +110,18 @@ def _joined(query, blocks):
 
 
 @grader(
-    cases=_blocks,
-    run=_watch,
-    view=lambda result, query, blocks: result[0],
+    cases=_draw_blocks,
     right="The same output, and no weight was kept for longer than its block.",
     atol=1e-4,
     mistakes=lambda solve: {
-        "each block has its own softmax here, and the results are averaged; weights "
-        "must sum to 1 over all blocks together.": _per_block(lambda z: z.mean(0)),
-        "each block has its own softmax here, and the results are added; weights must "
-        "sum to 1 over all blocks together.": _per_block(lambda z: z.sum(0)),
-        "only the last block counts; add up all of them.": _per_block(lambda z: z[-1]),
-        "only the first block counts; go on to the others.": _per_block(lambda z: z[0]),
-        "the scores are not divided by sqrt(d_head).": {"divisor": 1},
+        "each block has its own softmax; weights must sum to 1 over all blocks.":
+            [_per_block(lambda z: z.mean(0)), _per_block(lambda z: z.sum(0))],
+        _ROOT: _WRONG_DIVISORS,
         "when a later block holds a larger score, the sums so far must be multiplied "
         "by exp(old maximum - new maximum).": {"rescale": lambda old, new: 1.0},
         "large scores give NaN; keep the largest score seen so far.":
             {"largest": lambda old, new: torch.tensor(0.0)},
-        "the blocks are joined again; keep only running sums.":
-            Seen(_blocks_joined, [_joined]),
+        "a block is gone when the next one comes; keep only running sums.": _joined,
     },
 )  # fmt: skip
 def check_streaming(

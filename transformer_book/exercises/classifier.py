@@ -19,16 +19,11 @@ def _real():
     cases=lambda: [(torch.randn(3, 5, 7) - 2.0, _real())],
     right="The largest value of every feature, and no padding in it.",
     mistakes=lambda solve: {
-        "this is the pair that torch.max returns; take its values.":
-            lambda hidden, real: hidden.max(dim=1),
         "padding takes part in the maximum.": lambda hidden, real: hidden.amax(dim=1),
         "padding counts as 0, which beats every negative feature; fill it with minus "
         "infinity.": {"fill": 0.0},
         "the mask is inverted: this is the maximum over padding.":
             lambda hidden, real: solve(hidden, ~real),
-        "this is the minimum.": lambda hidden, real: -solve(-hidden, real),
-        "this is the mean.":
-            lambda hidden, real: (real / real.sum(1, True)).unsqueeze(1) @ hidden,
     },
 )  # fmt: skip
 def check_masked_max(hidden, real, fill=-math.inf):
@@ -53,15 +48,14 @@ def _plain_interval(n_right, n):
     mistakes=lambda solve: {
         "this is the plain interval, share plus and minus 1.96 deviations. At 10 of "
         "10 it claims to be certain.": _plain_interval,
-        "one deviation holds 68 %; 95 % need 1.96.": {"z": 1},
         "the bounds are in the wrong order.": lambda *given: solve(*given)[::-1],
         "the bounds are shares, from 0 to 1, not percent.":
             lambda *given: tuple(100 * bound for bound in solve(*given)),
     },
 )  # fmt: skip
-def check_interval(n_right, n, z=1.96):
+def check_interval(n_right, n):
     """n_right, n -> Wilson's 95 % interval of the share, (low, high)."""
-    return wilson_interval(n_right, n, z)
+    return wilson_interval(n_right, n)
 
 
 def _own(energies, labels):
@@ -75,11 +69,9 @@ def _own(energies, labels):
         "energies aren't logits: a low energy is a good answer.": F.cross_entropy,
         "this only pulls the right energy down; nothing keeps the others up.":
             lambda energies, labels: _own(energies, labels).mean(),
-        "the logarithm of the sum is missing its sign or the sum its own: it is + ln "
-        "of the sum of exp(-E).":
-            lambda e, labels: (_own(e, labels) - (-e).logsumexp(dim=1)).mean(),
-        "the sum runs over exp(E); it is exp(-E).":
-            lambda e, labels: (_own(e, labels) + e.logsumexp(dim=1)).mean(),
+        "the other energies enter by + ln of the sum of exp(-E).":
+            [lambda e, labels: (_own(e, labels) - (-e).logsumexp(dim=1)).mean(),
+             lambda e, labels: (_own(e, labels) + e.logsumexp(dim=1)).mean()],
         "this is the sum over the batch; take the mean.": {"reduction": "sum"},
     },
 )  # fmt: skip
@@ -94,11 +86,9 @@ def check_energy_loss(energies, labels, reduction="mean"):
     mistakes=lambda solve: {
         "padding gets weight: set its scores to minus infinity first.":
             lambda hidden, real, query: solve(hidden, real | True, query),
-        "the scores are not divided by the root of d_model.": {"divisor": 1},
-        "the scores are divided by d_model, not by its root.": {"divisor": 7},
+        "divide the scores by the square root of d_model.":
+            [{"divisor": 1}, {"divisor": 7}],
         "softmax runs over the batch; it belongs to the positions.": {"dim": 0},
-        "all positions have the same weight here: the query is not used.":
-            lambda hidden, real, query: solve(hidden, real, 0 * query),
     },
 )  # fmt: skip
 def check_attention_pool(hidden, real, query, divisor=7**0.5, dim=1):
