@@ -5,102 +5,72 @@ shows as a sentence: the exercise is not attempted yet, what the mistake is, or 
 answer is right. `grading` says how to write one.
 """
 
-from transformer_book.exercises.attention import (
-    check_softmax,
-    check_streaming,
-    check_temperature,
-    check_weights,
-)
-from transformer_book.exercises.batching import (
-    check_merge,
-    check_pad_left,
-    check_plan,
-    check_resume,
-    check_split,
-)
-from transformer_book.exercises.caching import (
+from .attention import check_softmax, check_streaming, check_temperature, check_weights
+from .batching import check_merge, check_pad_left, check_plan, check_resume, check_split
+from .caching import (
     check_cache_size,
     check_draft,
     check_new_mask,
     check_reorder,
     check_window,
 )
-from transformer_book.exercises.classifier import (
+from .classifier import (
     check_attention_pool,
     check_energy_loss,
     check_interval,
     check_masked_max,
 )
-from transformer_book.exercises.decoder import (
-    check_alignment,
-    check_incremental,
-    check_shift,
-    check_two_sources,
-)
-from transformer_book.exercises.dialects import (
-    check_join,
-    check_key,
-    check_table,
-    check_unpack,
-)
-from transformer_book.exercises.embeddings import (
+from .decoder import check_alignment, check_incremental, check_shift, check_two_sources
+from .dialects import check_join, check_key, check_table, check_unpack
+from .embeddings import (
     check_period,
     check_position_shift,
     check_positions,
     check_segments,
 )
-from transformer_book.exercises.encoder import (
+from .encoder import (
     check_encoder_layer,
     check_hidden_states,
     check_parallel_layer,
     check_sorting_network,
 )
-from transformer_book.exercises.full_model import (
+from .full_model import (
     check_design,
     check_forward,
     check_language_model,
     check_parameter_count,
     check_prediction,
 )
-from transformer_book.exercises.generation import (
-    check_beam_step,
-    check_cut,
-    check_min_p,
-)
-from transformer_book.exercises.grading import Feedback, Grader
-from transformer_book.exercises.masks import (
+from .generation import check_beam_step, check_cut, check_min_p
+from .grading import Feedback, Grader
+from .masks import (
     check_diagnosis,
     check_packed_mask,
     check_target_mask,
     check_window_mask,
     mystery_attention,
 )
-from transformer_book.exercises.multi_head import (
+from .multi_head import (
     check_grouped_query,
     check_multi_head,
     check_next_word,
     check_parameters,
     check_split_heads,
 )
-from transformer_book.exercises.quality import (
-    check_bleu,
-    check_clipped,
-    check_paired,
-    check_sample_size,
-)
-from transformer_book.exercises.reading import (
+from .quality import check_bleu, check_clipped, check_paired, check_sample_size
+from .reading import (
     check_aligner,
     check_error_rate,
     check_previous_weight,
     check_pruning,
 )
-from transformer_book.exercises.residual import (
+from .residual import (
     check_connection,
     check_copied_gain,
     check_identity_start,
     check_rms_norm,
 )
-from transformer_book.exercises.training import (
+from .training import (
     check_accumulation,
     check_schedule,
     check_token_loss,

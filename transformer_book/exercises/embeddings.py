@@ -13,23 +13,17 @@ from transformer_lib import sinusoid_table
     cases=lambda: [(0, 4), (1, 4), (3, 256), (127, 256)],
     right="The first pair needs 6.3 positions; the last of 128 pairs, about 58,000.",
     mistakes=lambda solve: {
-        "that's the time for one radian; a full circle has 2 * pi of them.":
-            {"circle": 1},
-        "a full circle has 2 * pi radians, not pi.": {"circle": math.pi},
-        "a full circle has 2 * pi radians, not 360; the angles here aren't degrees.":
-            {"circle": 360},
-        "that's the speed, in radians per position; the slower the hand, the longer "
-        "the circle takes.": {"circle": 1, "exponent": -2},
-        "you multiply by the speed; divide by it: a slow hand takes long.":
-            {"exponent": -2},
+        "a full circle has 2 * pi radians.":
+            [{"circle": circle} for circle in (1, math.pi, 360)],
+        "divide by the speed: a slow hand takes long.":
+            [{"exponent": -2}, {"circle": 1, "exponent": -2}],
         "the exponent is 2 * pair / d_model, but yours is pair / d_model.":
             {"exponent": 1},
-        "the base is 10,000, but yours is 1,000.": {"base": 1000},
     },
 )  # fmt: skip
-def check_period(pair, d_model, circle=2 * math.pi, base=10_000, exponent=2):
+def check_period(pair, d_model, circle=2 * math.pi, exponent=2):
     """A pair (from 0), d_model -> how many positions its hand takes for a circle."""
-    return circle * base ** (exponent * pair / d_model)
+    return circle * 10_000 ** (exponent * pair / d_model)
 
 
 @grader(
@@ -38,18 +32,13 @@ def check_period(pair, d_model, circle=2 * math.pi, base=10_000, exponent=2):
     mistakes=lambda solve: {
         "you moved in the other direction; check the signs.":
             lambda vectors, k: solve(vectors, -k),
-        "you moved the rows of the tensor. The vectors k positions further on need not "
-        "be among its rows; compute them.": lambda vectors, k: vectors.roll(-k, dims=0),
-        "sine and cosine are swapped.":
-            lambda *given: solve(*given).view(-1, 4, 2).flip(-1).flatten(1),
-        "all your sines come first; sines and cosines should alternate.":
-            lambda *given: solve(*given).view(-1, 4, 2).mT.flatten(1),
-        "the vectors come back unchanged.": lambda vectors, k: vectors.clone(),
-        "you count the rows from position 0, but you don't know their positions.":
-            lambda vectors, k: sinusoid_table(20, 8)[max(k, 0) :][: len(vectors)],
-        "all your pairs turn at the same speed; pair i turns at speed "
-        "10000^(-2i / d_model).": {"exponent": 0},
-        "the exponent is 2i / d_model, but yours is i / d_model.": {"exponent": -1},
+        "these are rows of the tensor; compute the vectors k positions further on.":
+            lambda vectors, k: vectors.roll(-k, dims=0),
+        "sines and cosines must alternate, the sine first.":
+            [lambda *given: solve(*given).view(-1, 4, 2).flip(-1).flatten(1),
+             lambda *given: solve(*given).view(-1, 4, 2).mT.flatten(1)],
+        "pair i turns at speed 10000^(-2i / d_model).":
+            [{"exponent": 0}, {"exponent": -1}],
     },
 )  # fmt: skip
 def check_position_shift(vectors, k, exponent=-2):
@@ -74,26 +63,12 @@ def _draw_segments():
     run=lambda answer, given, tables: run_module(answer, (11, 3, 6), given, tables),
     right="Three vectors for each token, one sum.",
     mistakes=lambda solve: {
-        "the factor sqrt(d_model) on the token vectors is missing.": {"factor": 1.0},
-        "the factor is sqrt(d_model), not d_model.": {"factor": 6},
-        "you divide the token vectors by sqrt(d_model); multiply.": {"factor": 6**-0.5},
-        "the factor belongs to the token vectors; you multiply the segments, too.":
-            {"join": lambda token, segment, wave: token + 6**0.5 * segment + wave},
-        "the factor belongs to the token vectors, not to the whole sum.":
-            {"join": lambda token, segment, wave: token + 6**0.5 * (segment + wave)},
-        "the positions are missing.":
-            {"join": lambda token, segment, wave: token + segment},
-        "the segments are missing.":
-            {"join": lambda token, segment, wave: token + wave},
-        "positions start at 0, but yours start at 1.":
-            {"join": lambda token, segment, wave: (
-                token + segment + sinusoid_table(5, 6)[1:])},
+        "multiply the token vectors, and only those, by sqrt(d_model).":
+            [{"factors": each} for each in [(1, 1, 1), (6, 1, 1), (6**0.5,) * 3]],
+        "the positions are missing.": {"factors": (6**0.5, 1, 0)},
+        "positions start at 0, but yours start at 1.": {"first": 1},
         "you count positions along the batch; count along the sentence, ids.size(1).":
-            {"join": lambda token, segment, wave: (
-                token + segment + sinusoid_table(3, 6)[:, None])},
-        "the vectors are too wide: add the three, don't concatenate them.":
-            {"join": lambda token, segment, wave: (
-                torch.cat([token, segment, wave.expand_as(token)], dim=-1))},
+            {"axis": 0},
     },
 )  # fmt: skip
 class check_segments(nn.Module):
@@ -102,7 +77,7 @@ class check_segments(nn.Module):
     Its forward takes ids and segments, (batch, length) -> (batch, length, d_model).
     """
 
-    factor, join = 6**0.5, staticmethod(lambda *vectors: sum(vectors))
+    factors, first, axis = (6**0.5, 1, 1), 0, 1
 
     def __init__(self, vocab_size, n_segments, d_model):
         super().__init__()
@@ -111,8 +86,11 @@ class check_segments(nn.Module):
 
     def forward(self, ids, segments):
         """(batch, length) twice -> (batch, length, d_model)."""
-        wave = sinusoid_table(ids.size(1), self.tokens.embedding_dim)
-        return self.join(self.factor * self.tokens(ids), self.segments(segments), wave)
+        n, d_model = ids.size(self.axis), self.tokens.embedding_dim
+        wave = sinusoid_table(self.first + n, d_model)[self.first :]
+        wave = wave if self.axis else wave[:, None]
+        vectors = self.tokens(ids), self.segments(segments), wave
+        return sum(f * x for f, x in zip(self.factors, vectors, strict=True))
 
 
 def _learned(n_positions, d_model):
@@ -143,20 +121,17 @@ def _close(x, y):
 
 @grader(
     cases=lambda: [(64, 16)],
-    run=lambda answer, n, width: tuple(answer(size, width) for size in (n, n, n // 2)),
+    run=lambda answer, n, width: tuple(answer(size, width) for size in (n, n // 2)),
     right=lambda results: (
         f"All five properties. The smallest distance is {_distance(results[0]):.2f}, "
         "and one matrix carries every position to the next."
     ),
     any_answer=True,
     mistakes=lambda solve: {
-        "the same arguments gave two different tables.":
-            Seen(lambda tables, n, width: not torch.equal(tables[0], tables[1]),
-                 [torch.rand]),
-        "position 1 has one vector in a table of 32 positions and a different one in a "
-        "table of 64; it must not depend on the length.":
-            Seen(lambda tables, n, width: not _close(tables[0][: n // 2], tables[2]),
-                 [lambda n, width: solve(n, width) / n]),
+        "position 1 has another vector in another table; it must not depend on the "
+        "length or on chance.":
+            Seen(lambda tables, n, width: not _close(tables[0][: n // 2], tables[1]),
+                 [lambda n, width: solve(n, width) / n, torch.rand]),
         "all numbers must lie between -1 and 1, but one is {:.3g}.":
             Seen(_largest, [lambda n, width: torch.arange(n * width).view(n, width)]),
         "two positions are only {:.3f} apart; they must be more than 0.1 apart.":

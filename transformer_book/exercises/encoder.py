@@ -33,26 +33,19 @@ def _draw_layer():
     mistakes=lambda solve: {
         "this is pre-norm; equation (6.1) normalizes after each sum.":
             lambda x, a, f, n, m: (y := x + a(n(x))) + f(m(y)),
-        "the residual connection around attention is missing: add x.":
-            lambda x, a, f, n, m: solve(x, lambda x: a(x) - x, f, n, m),
-        "the residual connection around the feed-forward network is missing: add y.":
-            lambda x, a, f, n, m: solve(x, a, lambda y: f(y) - y, n, m),
-        "both residual connections are missing.": lambda x, a, f, n, m: m(f(n(a(x)))),
-        "the second sum adds x; it should add y.":
-            lambda x, a, f, n, m: m(x + f(n(x + a(x)))),
-        "the feed-forward network reads x; it should read y.":
-            lambda x, a, f, n, m: solve(x, a, lambda y: f(x), n, m),
-        "norm_1 is used twice; each half has a norm of its own.":
-            lambda x, a, f, n, m: solve(x, a, f, n, n),
-        "the two norms are swapped.": lambda x, a, f, n, m: solve(x, a, f, m, n),
-        "the last norm is missing.":
-            lambda x, a, f, n, m: solve(x, a, f, n, Tensor.clone),
-        "the first norm is missing.":
-            lambda x, a, f, n, m: solve(x, a, f, Tensor.clone, m),
-        "the norm stands inside the sum: normalize x + attention(x), not attention(x) "
-        "alone.": lambda x, a, f, n, m: (y := x + n(a(x))) + m(f(y)),
-        "the halves are swapped; attention comes first.":
-            lambda x, a, f, n, m: solve(x, f, a, n, m),
+        "a residual connection is missing: add x, and then y.":
+            [lambda x, a, f, n, m: solve(x, lambda x: a(x) - x, f, n, m),
+             lambda x, a, f, n, m: solve(x, a, lambda y: f(y) - y, n, m),
+             lambda x, a, f, n, m: m(f(n(a(x))))],
+        "the second half must read and add y, not x.":
+            [lambda x, a, f, n, m: m(x + f(n(x + a(x)))),
+             lambda x, a, f, n, m: solve(x, a, lambda y: f(x), n, m)],
+        "each half has a norm of its own, norm_1 and then norm_2.":
+            [lambda x, a, f, n, m: solve(x, a, f, n, n),
+             lambda x, a, f, n, m: solve(x, a, f, m, n),
+             lambda x, a, f, n, m: solve(x, a, f, n, Tensor.clone)],
+        "normalize x + attention(x), not attention(x) alone.":
+            lambda x, a, f, n, m: (y := x + n(a(x))) + m(f(y)),
     },
 )  # fmt: skip
 def check_encoder_layer(x, attention, feed_forward, norm_1, norm_2):
@@ -75,32 +68,21 @@ def _draw_encoder():
     return [(encoder, torch.randn(2, 5, 4), _real())]
 
 
-def _and_output(states, encoder, x, mask):
-    return torch.cat([states, encoder(x, mask)[None]])
-
-
 @grader(
     cases=_draw_encoder,
     right="N + 1 states for N layers, and none of them is the output here.",
     mistakes=lambda solve: {
         "expected one tensor; torch.stack turns a list into one.":
-            [lambda *given: [*solve(*given)], lambda *given: tuple(solve(*given))],
-        "3 states for 3 layers: X^1, the embedding, belongs to the list too.":
-            lambda *given: solve(*given)[1:],
-        "5 states for 3 layers: the output of the final norm is no state.":
-            lambda *given: _and_output(solve(*given), *given),
+            lambda *given: [*solve(*given)],
         "the last one is the encoder's output; in pre-norm X^{N+1} is taken before the "
-        "final norm.": lambda *given: _and_output(solve(*given)[:-1], *given),
+        "final norm.":
+            lambda encoder, *given: (
+                torch.cat([solve(encoder, *given)[:-1], encoder(*given)[None]])),
         "the mask is not passed on to the layers.":
             lambda encoder, x, mask: solve(encoder, x, None),
         "every layer reads X^1; each must read the output of the one before.":
             lambda encoder, x, mask: (
                 torch.stack([x, *(layer(x, mask) for layer in encoder.layers)])),
-        "every state went through the final norm; it is applied once, after the last "
-        "layer, and not to the states.":
-            lambda encoder, *given: encoder.norm(solve(encoder, *given)),
-        "X^1 is missing, and the output stands at the end; X^{N+1} is the last layer's "
-        "output.": lambda *given: _and_output(solve(*given)[1:], *given),
     },
 )  # fmt: skip
 def check_hidden_states(encoder, x, mask):
@@ -127,17 +109,14 @@ def _draw_parallel():
         "the halves run one after the other; here both read the same n.":
             {"join": lambda x, n, a, f, norm: (y := x + a(n)) + f(norm(y))},
         "the mask isn't passed on to self_attn.": {"masked": False},
-        "self_attn reads x; it should read the normalized n.":
-            {"join": lambda x, n, a, f, norm: x + a(x) + f(n)},
-        "feed_forward reads x; it should read the normalized n.":
-            {"join": lambda x, n, a, f, norm: x + a(n) + f(x)},
-        "feed_forward reads what self_attn returns; it should read n.":
-            {"join": lambda x, n, a, f, norm: x + a(n) + f(a(n))},
-        "x is missing from the sum.": {"join": lambda x, n, a, f, norm: a(n) + f(n)},
-        "the sum starts with n; the residual connection adds the x that came in.":
-            {"join": lambda x, n, a, f, norm: n + a(n) + f(n)},
-        "the sum is normalized; this layer normalizes its input only.":
-            {"join": lambda x, n, a, f, norm: norm(x + a(n) + f(n))},
+        "both halves read the normalized n.":
+            [{"join": lambda x, n, a, f, norm: x + a(x) + f(n)},
+             {"join": lambda x, n, a, f, norm: x + a(n) + f(x)},
+             {"join": lambda x, n, a, f, norm: x + a(n) + f(a(n))}],
+        "the sum starts with x as it came in; it is not normalized.":
+            [{"join": lambda x, n, a, f, norm: a(n) + f(n)},
+             {"join": lambda x, n, a, f, norm: n + a(n) + f(n)},
+             {"join": lambda x, n, a, f, norm: norm(x + a(n) + f(n))}],
     },
 )  # fmt: skip
 class check_parallel_layer(nn.Module):

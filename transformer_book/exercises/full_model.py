@@ -26,16 +26,10 @@ VOCABULARY = 8_000
             lambda features, table: features[:, -1] @ table.T,
         "every position is predicted; only the last one is asked for here.":
             lambda features, table: (features @ table.T).softmax(dim=-1),
-        "these are the predictions of the first position; take the last.":
-            lambda features, table: solve(features[:, :1], table),
-        "these are the predictions of the last sentence; take the last position of "
-        "every sentence: features[:, -1], not features[-1].":
-            lambda features, table: (features[-1] @ table.T).softmax(dim=-1),
-        "each column sums to 1, but each row should: softmax over the last axis.":
-            {"dim": 0},
-        "there's no factor sqrt(d_model) at this end of the model.":
-            [lambda features, table: solve(2 * features, table),
-             lambda features, table: solve(features / 2, table)],
+        "take the last position of every sentence: features[:, -1].":
+            [lambda features, table: solve(features[:, :1], table),
+             lambda features, table: (features[-1] @ table.T).softmax(dim=-1)],
+        "softmax over the last axis: each row sums to 1.": {"dim": 0},
     },
 )  # fmt: skip
 def check_prediction(features, table, dim=-1):
@@ -63,20 +57,13 @@ def _size(config):
     cases=lambda: [(11, 6, 10, 1), (23, 12, 40, 3)],
     right="Your formula agrees with the model exactly.",
     mistakes=lambda solve: {
-        "the tied matrix is counted three times, but it's a single matrix.":
-            {"tables": 3},
-        "the embedding matrix is missing.": {"tables": 0},
-        "the decoder's cross-attention is missing.": {"crossed": 1},
-        "cross-attention and its norm are missing.": {"crossed": 1, "norms": 4},
-        "the layer norms are missing; each has a gain and a bias.": {"norms": 0},
-        "a layer norm has two vectors, a gain and a bias.": {"norms": 2.5},
-        "the biases of the feed-forward network are missing.": {"ff_bias": 0},
-        "the bias of the attention's output projection is missing.": {"biases": 0},
-        "the query, key, and value projections have no bias here.": {"biases": 4},
-        "the output projections of the attention blocks are missing.":
-            {"squares": 3, "biases": 0},
-        "only the encoder is counted; the decoder has n_layers too.":
-            {"crossed": 0, "norms": 2, "networks": 1},
+        "the tied matrix counts once.": [{"tables": 3}, {"tables": 0}],
+        "the decoder has another attention block, cross-attention, and its norm.":
+            [{"crossed": 1}, {"crossed": 1, "norms": 4}],
+        "there are five norms, each with two vectors, a gain and a bias.":
+            [{"norms": 0}, {"norms": 2.5}],
+        "biases: attention has one, of its output projection; the feed-forward network "
+        "has two.": [{"ff_bias": 0}, {"biases": 0}, {"biases": 4}],
     },
 )  # fmt: skip
 def check_parameter_count(
@@ -86,9 +73,7 @@ def check_parameter_count(
     n_layers,
     tables=1,
     crossed=2,
-    squares=4,
     biases=1,
-    networks=2,
     ff_bias=1,
     norms=5,
 ):
@@ -97,9 +82,9 @@ def check_parameter_count(
     It has one tied matrix, no bias in the query, key, and value projections, no
     positions to learn. vocab_size, d_model, d_ff, n_layers on each side -> an integer.
     """
-    attention = squares * d_model**2 + biases * d_model
+    attention = 4 * d_model**2 + biases * d_model
     network = 2 * d_model * d_ff + ff_bias * (d_ff + d_model)
-    layers = (1 + crossed) * attention + networks * network + norms * 2 * d_model
+    layers = (1 + crossed) * attention + 2 * network + norms * 2 * d_model
     return int(tables * vocab_size * d_model + n_layers * layers)
 
 
@@ -115,22 +100,13 @@ def _draw_batch():
     view=lambda logits, model, src, tgt_in: logits[tgt_in != 0],
     right="The logits are the model's: every mask is where it belongs.",
     mistakes=lambda solve: {
-        "these are features; lm_head turns them into logits.":
-            {"head": lambda model, features: features},
-        "these are probabilities; return logits, before the softmax.":
-            {"head": lambda model, features: model.lm_head(features).softmax(dim=-1)},
-        "there's no mask anywhere, so positions see the future and padding.":
-            [{"encoder": False, "cross": False, "causal": False},
-             {"encoder": False, "cross": False, "causal": False, "padding": False}],
+        "return logits: lm_head makes them, and no softmax follows.":
+            [{"head": lambda model, features: features},
+             {"head": lambda model, features: model.lm_head(features).softmax(dim=-1)}],
         "the decoder sees the future: its self-attention needs the causal mask.":
             {"causal": False},
-        "the encoder sees padding: its self-attention needs the source's mask.":
-            {"encoder": False},
-        "cross-attention sees padding: it needs the source's mask.": {"cross": False},
-        "the encoder and cross-attention see padding: both need the source's mask.":
-            {"encoder": False, "cross": False},
-        "the token vectors aren't scaled: call src_embeddings(src) itself.":
-            {"scale": 1.0},
+        "padding is seen: the encoder and cross-attention need the source's mask.":
+            [{"encoder": False}, {"cross": False}, {"encoder": False, "cross": False}],
     },
 )  # fmt: skip
 def check_forward(
@@ -140,8 +116,6 @@ def check_forward(
     encoder=True,
     cross=True,
     causal=True,
-    padding=True,
-    scale=12**0.5,
     head=lambda model, features: model.lm_head(features),
 ):
     """Put a model together from its parts.
@@ -149,10 +123,8 @@ def check_forward(
     A model, src (batch, src_len), tgt_in (batch, tgt_len) -> logits (batch, tgt_len,
     tgt_vocab_size).
     """
-    src_mask, tgt_mask = padding_mask(src, 0), padding_mask(tgt_in, 0) | (not padding)
-    x = model.src_embeddings(src)
-    x = x + (scale - 12**0.5) * model.src_embeddings.tokens(src)
-    memory = model.encoder(x, src_mask if encoder else None)
+    src_mask, tgt_mask = padding_mask(src, 0), padding_mask(tgt_in, 0)
+    memory = model.encode(src, src_mask if encoder else None)
     tgt_mask = tgt_mask & causal_mask(tgt_in.size(1)) if causal else tgt_mask
     y = model.tgt_embeddings(tgt_in)
     return head(model, model.decoder(y, memory, src_mask if cross else None, tgt_mask))
@@ -184,13 +156,10 @@ def _run_language_model(answer, parts, ids):
     mistakes=lambda solve: {
         "positions see the tokens that they should predict: give the stack a causal "
         "mask.": {"mask": lambda length: None},
-        "these are features; lm_head turns them into logits.":
-            {"head": lambda model, features: features},
-        "these are probabilities; return logits, before the softmax.":
-            {"head": lambda model, features: model.lm_head(features).softmax(-1)},
-        "the factor sqrt(d_model) belongs to the way in, and embeddings(ids) applies "
-        "it already.":
-            {"head": lambda model, features: 12**0.5 * model.lm_head(features)},
+        "return logits: lm_head makes them, and no factor or softmax follows.":
+            [{"head": lambda model, features: features},
+             {"head": lambda model, features: model.lm_head(features).softmax(-1)},
+             {"head": lambda model, features: 12**0.5 * model.lm_head(features)}],
         "the positions are missing: call embeddings(ids) itself.":
             {"embed": lambda embeddings, ids: 12**0.5 * embeddings.tokens(ids)},
         "{} parameters are new here; a tied lm_head without a bias adds none. Assign "
@@ -251,11 +220,9 @@ check_design = grader(
             Seen(lambda it: it.d_model < 32 * it.n_heads, _design(n_heads=16)),
         "d_ff is below d_model.":
             Seen(lambda it: it.d_ff < it.d_model, _design(d_ff=128)),
-        "the model is over the budget. Are the embeddings tied?":
-            Seen(lambda it: _size(it) > BUDGET and it.tie_embeddings != "all",
-                 _design(tie_embeddings="none")),
-        "{:,} parameters: that's over the budget.":
-            Seen(lambda it: _size(it) > BUDGET and _size(it), _design(d_model=512)),
+        "{:,} parameters: that's over the budget. Are the embeddings tied?":
+            Seen(lambda it: _size(it) > BUDGET and _size(it),
+                 [*_design(tie_embeddings="none"), *_design(d_model=512)]),
         "{:,} parameters: more than a tenth of the budget is left.":
             Seen(lambda it: _size(it) < 0.9 * BUDGET and _size(it),
                  _design(n_encoder_layers=2, n_decoder_layers=2)),

@@ -4,29 +4,18 @@ import torch
 
 from transformer_book.exercises.grading import grader
 
-_IDS = [[5, 2, 6, 2, 7], [4, 5, 6, 7, 8], [2, 9, 9, 9, 9], [3, 4, 5, 6, 2]]
-
 
 def _n_ends(ids, eos_id):
     """How many ends each row has had up to each position, this one included."""
     return (ids == eos_id).cumsum(dim=1)
 
 
-def _behind_last(ids, eos_id):
-    return _n_ends(ids.flip(1), eos_id).flip(1) == 0
-
-
 @grader(
-    cases=lambda: [(torch.tensor(_IDS), 2, 0)],
+    cases=lambda: [(torch.tensor([[5, 2, 6, 2], [4, 5, 6, 7], [2, 9, 9, 9]]), 2, 0)],
     right="Each row ends where its model has ended it.",
     mistakes=lambda solve: {
         "the end token is gone too: it belongs to the target.":
             lambda ids, eos, pad: ids.masked_fill(_n_ends(ids, eos) > 0, pad),
-        "truncate at the first end of each row, not at its last.":
-            lambda ids, eos, pad: (
-                ids.masked_fill(_behind_last(ids, eos) & (_n_ends(ids, eos) > 0), pad)),
-        "a row without an end is padding now; it should stay as it is.":
-            lambda ids, eos, pad: ids.masked_fill(_behind_last(ids, eos), pad),
         "all rows are truncated where one has ended: each has an end of its own.":
             lambda ids, eos, pad: (
                 ids.where((ids == eos) | ~(_n_ends(ids, eos) > 0).any(dim=0), pad)),
@@ -46,11 +35,6 @@ def _draw_step():
     return [(torch.tensor([-0.1, -0.7, -5.0]), torch.tensor(table).log(), 2)]
 
 
-def _own_children(totals, log_probs, eos_id):
-    children = totals[:, None] + log_probs.index_fill(1, torch.tensor(eos_id), -9.0)
-    return torch.stack([torch.arange(3), children.argmax(dim=1)], dim=1)
-
-
 @grader(
     cases=_draw_step,
     right="All children compete, and those that have ended step aside.",
@@ -59,17 +43,12 @@ def _own_children(totals, log_probs, eos_id):
             lambda totals, log_probs, eos: solve(totals, log_probs, []),
         "the beams' own log-probabilities are missing: add totals.":
             lambda totals, *given: solve(0 * totals, *given),
-        # The best child of beam 1 is better than that of beam 0.
         "every beam keeps one child; all children compete for all beams.":
-            lambda *given: _own_children(*given)[[1, 0, 2]],
-        "every beam keeps one child, and in the order of the parents; all children "
-        "compete for all beams.": _own_children,
+            lambda totals, log_probs, eos: torch.cat(
+                [solve(totals[[i]], log_probs[[i]], eos) + torch.tensor([i, 0])
+                 for i in range(3)]),
         "parent and token are swapped: the parent comes first.":
             lambda *given: solve(*given).flip(1),
-        "the order is reversed: the best comes first.":
-            lambda *given: solve(*given).flip(0),
-        "only the first beam has children: look at all rows.":
-            lambda totals, *given: solve(totals - torch.tensor([0, 99, 99]), *given),
     },
 )  # fmt: skip
 def check_beam_step(totals, log_probs, eos_id):
@@ -98,9 +77,6 @@ _PROBABILITIES = [[0.05, 0.4, 0.02, 0.25, 0.15, 0.1, 0.03],
             {"highest": lambda probabilities: 1.0},
         "each row has a highest probability of its own: take the maximum along dim 1.":
             {"highest": torch.max},
-        "nothing is left out.": lambda probabilities, share: probabilities.clone(),
-        "only the likeliest token of each row is left: this is greedy search.":
-            lambda probabilities, share: solve(probabilities, 1.0),
         "this keeps the unlikely tokens; keep the likely ones.": {"drops": torch.ge},
     },
 )  # fmt: skip

@@ -19,18 +19,14 @@ def _all_pairs(length):
 def _mistakes_with(solve):
     """Mistakes in any causal mask."""
     return {
-        "the axis for the heads is missing; the batch axis would be mistaken for it.":
-            lambda *given: solve(*given)[:, 0],
         "the mask is inverted; True must mean that the query may attend.":
             lambda *given: ~solve(*given),
         "the future is not hidden; join both conditions with &.":
             {"causal": _all_pairs},
-        "the diagonal is hidden; a query may attend to its own position.":
-            {"causal": lambda length: causal_mask(length).tril(-1)},
-        "each query also sees the next position; keep j <= i only.":
-            {"causal": lambda length: _all_pairs(length).tril(1)},
-        "queries see the future, not the past; rows are queries, columns are keys.":
-            {"causal": lambda length: causal_mask(length).T},
+        "each query sees its own position and those before; keep j <= i only.":
+            [{"causal": lambda length: causal_mask(length).tril(-1)},
+             {"causal": lambda length: _all_pairs(length).tril(1)},
+             {"causal": lambda length: causal_mask(length).T}],
     }  # fmt: skip
 
 
@@ -45,14 +41,11 @@ _IDS = [[4, 9, 6, 8, 5], [9, 9, 4, 6, 7], [4, 6, 5, 9, 9]]
         **_mistakes_with(solve),
         "padding is not hidden; join both masks with &.":
             lambda ids, pad_id: solve(ids, -1),
-        "the two masks are joined with | (or); a key must be real and not in the "
-        "future, so join them with &.":
+        "a key must be real and not in the future: join the masks with &, not with |.":
             lambda ids, pad_id: padding_mask(ids, pad_id) | causal_mask(5),
-        "the rows of padding queries are hidden too; hide keys only, or you get rows "
-        "with no key left.":
-            lambda ids, pad_id: solve(ids, pad_id) & padding_mask(ids, pad_id).mT,
-        "the padding mask hides rows (queries); it has to hide columns (keys).":
-            lambda ids, pad_id: padding_mask(ids, pad_id).mT & causal_mask(5),
+        "the padding mask hides keys (columns), not queries (rows).":
+            [lambda ids, pad_id: solve(ids, pad_id) & padding_mask(ids, pad_id).mT,
+             lambda ids, pad_id: padding_mask(ids, pad_id).mT & causal_mask(5)],
     },
 )  # fmt: skip
 def check_target_mask(ids, pad_id, causal=causal_mask):
@@ -69,18 +62,12 @@ def check_target_mask(ids, pad_id, causal=causal_mask):
     mistakes=lambda solve: {
         "the mask is inverted; True must mean that the query may attend.":
             lambda *given: ~solve(*given),
-        "the window is one position too wide; it counts the query's own position.":
-            lambda length, window: solve(length, window + 1),
-        "the window is one position too narrow; it counts the query's own position.":
-            lambda length, window: solve(length, window - 1),
-        "the window reaches into the future; keep j <= i as well.":
-            lambda *given: solve(*given) | solve(*given).T,
-        "the window looks ahead instead of back; row = query, column = key.":
-            lambda *given: solve(*given).T,
-        "there is no window; this is the plain causal mask.":
-            lambda length, window: causal_mask(length),
-        "these are the positions outside the window; keep the ones inside it.":
-            lambda length, window: causal_mask(length) & ~solve(length, window),
+        "the window counts the query's own position; yours is one off.":
+            [lambda length, window: solve(length, window + 1),
+             lambda length, window: solve(length, window - 1)],
+        "no query may look ahead: rows are queries, columns are keys; keep j <= i.":
+            [lambda *given: solve(*given) | solve(*given).T,
+             lambda *given: solve(*given).T],
     },
 )  # fmt: skip
 def check_window_mask(length, window):
@@ -100,17 +87,15 @@ def check_window_mask(length, window):
             lambda segments: solve(0 * segments),
         "the two conditions are joined with | (or); both must hold, so use &.":
             lambda segments: solve(segments, _all_pairs) | causal_mask(7),
-        "a sentence also sees sentences with smaller numbers; compare with ==.":
-            {"same": torch.ge},
     },
 )  # fmt: skip
-def check_packed_mask(segments, causal=causal_mask, same=torch.eq):
+def check_packed_mask(segments, causal=causal_mask):
     """A causal mask for rows of several sentences.
 
     segments (batch, length), the number of the sentence that each token belongs to ->
     boolean (batch, 1, length, length).
     """
-    together = same(segments[:, None, :, None], segments[:, None, None, :])
+    together = segments[:, None, :, None] == segments[:, None, None, :]
     return together & causal(segments.size(1))
 
 
@@ -164,24 +149,12 @@ def _diagnose(given):
     return found if {*found.values()} != {"?"} else None
 
 
-def _first(condition):
-    """Name the first function whose diagnosis meets the condition."""
-    return lambda given: next((name for name in _FLAWS if condition(name, given)), None)
-
-
 def _missed(given):
-    return [name for name in _FLAWS if given[name] != _FLAWS[name]]
+    return ", ".join(name for name in _FLAWS if given[name] != _FLAWS[name])
 
 
-_CONFUSED = {"B": "no mask", "D": "after softmax"}
-
-
-def _find_confused(given):
-    """Two functions mistaken for each other: no mask, and a mask after softmax."""
-    found = {given[name] for name in _missed(given)}
-    return (
-        " and ".join(_missed(given)) if found == {"no mask", "after softmax"} else None
-    )
+def _unknown(given):
+    return next((name for name in _FLAWS if given[name] not in MISTAKES), None)
 
 
 # "A" to "E" -> one of MISTAKES, what the reader found out about each function.
@@ -190,19 +163,11 @@ check_diagnosis = grader(
     run=_diagnose,
     right="You got all five by testing what each function does with its mask.",
     mistakes=lambda solve: {
-        "{} has no diagnosis yet.":
-            Seen(_first(lambda name, given: given[name] == "?"), [_FLAWS | {"A": "?"}]),
         "the diagnosis of {} must be one of: " + ", ".join(MISTAKES) + ".":
-            Seen(_first(lambda name, given: given[name] not in MISTAKES),
-                 [_FLAWS | {"A": "broken"}]),
-        "{}: in both, every key changes every output. Try a memory of ones: if the "
-        "weights sum to 1, every output is 1.":
-            Seen(_find_confused, [_FLAWS | _CONFUSED]),
-        "{} is not correct: compare its influence with the mask.":
-            Seen(_first(lambda name, given: given[name] == "correct" != _FLAWS[name]),
-                 [_FLAWS | _CONFUSED | {"A": "correct"}]),
-        "{}: look again at which keys change which outputs.":
-            Seen(lambda given: ", ".join(_missed(given)) or None,
-                 [_FLAWS | {"E": "off by one"}]),
+            Seen(_unknown, [_FLAWS | {"A": "?"}, _FLAWS | {"A": "broken"}]),
+        "look again at {}: which keys change which outputs? A memory of ones shows "
+        "whether the weights sum to 1.":
+            Seen(_missed, [_FLAWS | {"E": "off by one"},
+                           _FLAWS | {"B": "no mask", "D": "after softmax"}]),
     },
 )(_FLAWS)  # fmt: skip

@@ -27,11 +27,9 @@ def _join_by_view(z):
     cases=lambda: [(torch.randn(2, 5, 12), 3)],
     right="Row t of every head holds the numbers for word t and for no other word.",
     mistakes=lambda solve: {
-        "the heads come after the words: shape (batch, length, n_heads, d_head). "
-        "Put them in front of the words with transpose(1, 2).":
-            lambda x, n_heads: x.unflatten(-1, (n_heads, -1)),
-        "the last two axes are swapped: a head needs one row of d_head numbers for "
-        "each word.": lambda x, n_heads: _split(x, n_heads).mT,
+        "the order is (batch, n_heads, length, d_head); transpose(1, 2) ends it.":
+            [lambda x, n_heads: x.unflatten(-1, (n_heads, -1)),
+             lambda x, n_heads: _split(x, n_heads).mT],
         "the shape is right, but words and heads are mixed: view reads the same memory "
         "with different line breaks. Split the last axis first, then transpose.":
             _split_by_view,
@@ -51,21 +49,16 @@ def check_split_heads(x, n_heads):
     mistakes=lambda solve: {
         "the output projection is missing: there are four matrices.":
             [{"matrices": 3}, {"matrices": 3, "output_bias": 0}],
-        "the biases are missing.": lambda d, h, bias: solve(d, h, False) - d,
-        "the bias of the output projection is missing; the layer always has it.":
-            {"output_bias": 0},
-        "the input projections have a bias of d_model numbers each if bias is True.":
-            lambda d, h, bias: solve(d, h, False),
-        "the input projections have no bias if bias is False.":
-            lambda d, h, bias: solve(d, h, True),
-        "this counts n_heads matrices of full width; a head is only d_model / n_heads "
-        "wide.":
+        "the biases: d_model for each input projection if bias is True, and always "
+        "d_model for the output projection.":
+            [lambda d, h, bias: solve(d, h, False) - d,
+             lambda d, h, bias: solve(d, h, False),
+             lambda d, h, bias: solve(d, h, True),
+             {"output_bias": 0}],
+        "the heads together have the width d_model: each is d_model / n_heads wide.":
             [lambda d, h, bias: h * solve(d, h, bias),
-             lambda d, h, bias: solve(d, h, bias, matrices=4 * h),
-             lambda d, h, bias: solve(d, h, bias, matrices=3 * h + 1)],
-        "this counts one head only; there are n_heads of them.":
-            [lambda d, h, bias: solve(d, h, bias, matrices=1 + 3 / h),
-             lambda d, h, bias: solve(d, h, bias, matrices=4 / h)],
+             lambda d, h, bias: solve(d, h, bias, matrices=3 * h + 1),
+             lambda d, h, bias: solve(d, h, bias, matrices=1 + 3 / h)],
     },
 )  # fmt: skip
 def check_parameters(d_model, n_heads, bias, matrices=4, output_bias=1):
@@ -83,39 +76,26 @@ def _draw_layer():
     return [(torch.randn(2, 5, 12), *torch.randn(2, 2, 7, 12), tuple(matrices), 3)]
 
 
-_WIDE_ROOT = (
-    "the scores are divided by sqrt(d_model); every head's dot product adds only "
-    "d_head terms."
-)
-_NO_ROOT = "the scores are not divided by sqrt(d_head)."
-_MIXED = "the heads are joined without a transpose: words and heads are mixed."
+_ROOT = "divide the scores by the square root of d_head, the width of one head."
+_MIXED = "words and heads are mixed: a view alone doesn't split or join; transpose."
 
 
 @grader(
     cases=_draw_layer,
     right="Project, split, attend, join, project: the whole layer.",
     mistakes=lambda solve: {
-        "return the output only, not a tuple.": lambda *given: (solve(*given), None),
-        _WIDE_ROOT: {"divisor": 12**0.5},
-        _NO_ROOT: {"divisor": 1},
-        "the scores are divided by d_head; divide by its square root.": {"divisor": 4},
+        _ROOT: [{"divisor": 12**0.5}, {"divisor": 1}, {"divisor": 4}],
         "softmax runs over the queries; every query's weights must sum to 1.":
             {"dim": -2},
-        "the output projection is missing: multiply the joined heads by w_o.":
-            {"change": lambda q, k, v, o: (q, k, v, torch.eye(12))},
-        "the matrices are transposed: apply them from the right, as they are (x @ w).":
-            {"change": lambda *matrices: [matrix.T for matrix in matrices]},
-        _MIXED: {"join": _join_by_view},
-        "the heads are split by a single view: words and heads are mixed.":
-            {"split": _split_by_view},
-        "the heads are split and joined by view alone: words and heads are mixed.":
-            {"split": _split_by_view, "join": _join_by_view},
+        "four matrices: x @ w_q, w_k, w_v, and w_o for the joined heads.":
+            [{"change": lambda q, k, v, o: (q, k, v, torch.eye(12))},
+             {"change": lambda q, k, v, o: (q, k, torch.eye(12), o)},
+             {"change": lambda *matrices: [matrix.T for matrix in matrices]}],
+        _MIXED:
+            [{"join": _join_by_view}, {"split": _split_by_view},
+             {"split": _split_by_view, "join": _join_by_view}],
         "this is one wide head; split into n_heads before the scores.":
             lambda *given: solve(*given[:4], 1, divisor=12**0.5),
-        "key and value are swapped.":
-            lambda query, key, value, *given: solve(query, value, key, *given),
-        "the values are not projected by w_v.":
-            {"change": lambda q, k, v, o: (q, k, torch.eye(12), o)},
     },
 )  # fmt: skip
 def check_multi_head(
@@ -158,20 +138,15 @@ def _draw_grouped():
     run=run_module,
     right="Neighboring heads share keys and values, and each asks its own question.",
     mistakes=lambda solve: {
-        "return the output only, not a tuple.": {"last": lambda layer, z: (z, None)},
         "heads and groups are matched in turn (0, 1, 0, 1, ...), but neighboring heads "
         "share a group (0, 0, ..., 1, 1, ...). Use repeat_interleave.":
             {"share": lambda x, n, size: _split(x, n).repeat(1, size, 1, 1)},
         "all heads use the first group's keys and values.":
             {"share": lambda x, n, size: _split(x, n)[:, :1]},
-        "the keys and values are split by a single view: words and groups are mixed.":
-            {"share": lambda x, n, size:
-                _split_by_view(x, n).repeat_interleave(size, dim=1)},
-        _NO_ROOT: {"root": lambda d_model, d_head: 1},
-        _WIDE_ROOT: {"root": lambda d_model, d_head: d_model},
+        _ROOT:
+            [{"root": lambda d_model, d_head: 1},
+             {"root": lambda d_model, d_head: d_model}],
         _MIXED: {"join": _join_by_view},
-        "the output projection is missing: pass the joined heads through out_proj.":
-            {"last": lambda layer, z: z},
     },
 )  # fmt: skip
 class check_grouped_query(nn.Module):
@@ -183,7 +158,7 @@ class check_grouped_query(nn.Module):
 
     share = staticmethod(lambda x, n, size: _split(x, n).repeat_interleave(size, 1))
     root = staticmethod(lambda d_model, d_head: d_head)
-    join, last = staticmethod(_join), staticmethod(lambda layer, z: layer.out_proj(z))
+    join = staticmethod(_join)
 
     def __init__(self, d_model, n_heads, n_groups):
         super().__init__()
@@ -201,7 +176,7 @@ class check_grouped_query(nn.Module):
         k = self.share(self.k_proj(key), self.n_groups, size)
         v = self.share(self.v_proj(value), self.n_groups, size)
         scores = q @ k.mT / self.root(query.size(-1), q.size(-1)) ** 0.5
-        return self.last(self, self.join(scores.softmax(-1) @ v))
+        return self.out_proj(self.join(scores.softmax(-1) @ v))
 
 
 def _most_attended(matrices, d_model, length):

@@ -19,12 +19,6 @@ from transformer_book.exercises.grading import grader, run_module
             lambda *given: [pair[::-1] for pair in solve(*given)],
         "this is the best row of each column; take the best column of each row.":
             lambda weights, *words: solve(weights.T, *words),
-        "these are positions; return the tokens at these positions.":
-            lambda weights, source, target: solve(weights, range(3), target),
-        "the source tokens are missing: return pairs.":
-            lambda weights, source, target: list(target),
-        "the target tokens are missing: return pairs.":
-            lambda *given: [found for _, found in solve(*given)],
     },
 )  # fmt: skip
 def check_align(weights, source, target):
@@ -41,15 +35,13 @@ def check_align(weights, source, target):
     cases=lambda: [(410, 128, 256, 2), (37_000, 512, 2048, 6)],
     right="Every number is counted, and the tied table only once.",
     mistakes=lambda solve: {
-        "the table is tied: count it once, not for source, target, and lm_head.":
-            [{"tables": 3}, {"tables": 2}],
-        "the table of token vectors is missing.": {"tables": 0},
+        "the table is tied: count it once.":
+            [{"tables": 3}, {"tables": 2}, {"tables": 0}],
         "the decoder layer has a second attention block, for the memory.":
             {"crossed": 1},
         "linear layers have biases, too.": {"bias": 0},
-        "the layer norms are missing: each has a gain and a bias.": {"norms": 0},
-        "a layer norm has a gain and a bias, so 2 * d_model numbers.": {"norms": 2.5},
-        "the decoder layer has three norms, one for each of its parts.": {"norms": 4},
+        "five norms on both sides, each with a gain and a bias.":
+            [{"norms": 0}, {"norms": 2.5}, {"norms": 4}],
         "this is one layer on each side; there are n_layers.":
             lambda vocab_size, d_model, d_ff, n_layers: (
                 solve(vocab_size, d_model, d_ff, 1)),
@@ -86,19 +78,17 @@ def _masked_softmax(scores, mask):
     run=lambda answer, given, weights: run_module(answer, (6,), given, weights),
     right="Compare, scale, mask, softmax, average, project.",
     mistakes=lambda solve: {
-        "the scores aren't divided by the square root of their vectors' length.":
-            {"root": lambda length: 1},
-        "divide by the square root of the length, not by the length itself.":
-            {"root": lambda length: length},
-        "the mask isn't used.": {"weigh": lambda x, mask: x.softmax(-1)},
-        "the mask is inverted: True means that the query may look there.":
-            {"weigh": lambda x, mask: x.masked_fill(mask, -math.inf).softmax(-1)},
+        "divide the scores by the square root of their vectors' length.":
+            [{"root": lambda length: 1}, {"root": lambda length: length}],
+        "the mask is not used, or inverted: True means that the query may look there.":
+            [{"weigh": lambda x, mask: x.softmax(-1)},
+             {"weigh": lambda x, mask: _masked_softmax(x, ~mask)}],
         "hide keys before the softmax; now the weights don't add up to 1.":
             {"weigh": lambda x, mask: x.softmax(-1) * mask},
         "softmax runs over the wrong axis: each query's weights add up to 1.":
             {"weigh": lambda x, mask: x.masked_fill(~mask, -1e9).softmax(-2)},
-        "the values don't pass through v_proj.": {"make_values": lambda head, x: x},
-        "the result doesn't pass through out_proj.": {"project": lambda head, x: x},
+        "values pass through v_proj, and the result through out_proj.":
+            [{"make_values": lambda head, x: x}, {"project": lambda head, x: x}],
         "key and value can differ from the query, as in cross-attention.":
             {"read": lambda query, key, value: (query, query, query)},
     },

@@ -21,51 +21,36 @@ def _draw_connection():
     return [(2 * x, *parts, norm_first) for norm_first in (False, True)]
 
 
+def _post(x, f, norm, drop):
+    return norm(x + drop(f(x)))
+
+
+def _pre(x, f, norm, drop):
+    return x + drop(f(norm(x)))
+
+
 @grader(
     cases=_draw_connection,
     right="Both orders are right, and dropout never touches the stream itself.",
     mistakes=lambda solve: {
         "the order is wrong; norm_first=True means x + f(norm(x)).":
-            [{"post": lambda x, f, norm, drop: x + drop(f(norm(x))),
-              "pre": lambda x, f, norm, drop: norm(x + drop(f(x)))},
-             {"post": lambda x, f, norm, drop: x + drop(f(norm(x)))},
-             {"pre": lambda x, f, norm, drop: norm(x + drop(f(x)))}],
-        "the residual is missing; add x.":
-            {"post": lambda x, f, norm, drop: drop(f(x))},
-        "the residual is missing; add x before the norm.":
-            {"post": lambda x, f, norm, drop: norm(drop(f(x)))},
-        "the residual is missing; pre-norm adds x too.":
-            {"pre": lambda x, f, norm, drop: drop(f(norm(x)))},
-        "x was normalized before it was added; add x exactly as it came in.":
-            {"pre": lambda x, f, norm, drop: norm(x) + drop(f(norm(x)))},
+            [{"post": _pre, "pre": _post}, {"post": _pre}, {"pre": _post}],
+        "add x exactly as it came in, in both orders; post-norm then takes the norm.":
+            [{"post": lambda x, f, norm, drop: norm(drop(f(x)))},
+             {"post": lambda x, f, norm, drop: x + norm(drop(f(x)))},
+             {"pre": lambda x, f, norm, drop: drop(f(norm(x)))},
+             {"pre": lambda x, f, norm, drop: norm(x) + drop(f(norm(x)))}],
         "the norm is missing.":
             [{"post": lambda x, f, norm, drop: x + drop(f(x))},
              {"pre": lambda x, f, norm, drop: x + drop(f(x))}],
-        "only the sub-layer's output is normalized; normalize the sum.":
-            [{"post": lambda x, f, norm, drop: x + drop(norm(f(x)))},
-             {"post": lambda x, f, norm, drop: x + norm(drop(f(x)))}],
-        "dropout comes after the norm, so it drops numbers from the stream itself.":
-            {"post": lambda x, f, norm, drop: drop(norm(x + f(x)))},
-        "dropout is applied to the sum; apply it to the sub-layer's output.":
-            [{"post": lambda x, f, norm, drop: norm(drop(x + f(x)))},
-             {"pre": lambda x, f, norm, drop: drop(x + f(norm(x)))}],
-        "dropout is applied to the sub-layer's input; apply it to the output.":
-            [{"post": lambda x, f, norm, drop: norm(x + f(drop(x)))},
-             {"pre": lambda x, f, norm, drop: x + f(drop(norm(x)))}],
-        "dropout is missing.":
-            [{"post": lambda x, f, norm, drop: norm(x + f(x))},
+        "dropout belongs to the sub-layer's output alone.":
+            [{"post": lambda x, f, norm, drop: drop(norm(x + f(x)))},
+             {"pre": lambda x, f, norm, drop: drop(x + f(norm(x)))},
+             {"post": lambda x, f, norm, drop: norm(x + f(x))},
              {"pre": lambda x, f, norm, drop: x + f(norm(x))}],
     },
 )  # fmt: skip
-def check_connection(
-    x,
-    sublayer,
-    norm,
-    dropout,
-    norm_first,
-    post=lambda x, f, norm, drop: norm(x + drop(f(x))),
-    pre=lambda x, f, norm, drop: x + drop(f(norm(x))),
-):
+def check_connection(x, sublayer, norm, dropout, norm_first, post=_post, pre=_pre):
     """Connect a sub-layer to the stream.
 
     x (batch, length, d_model), the functions sublayer, norm, and dropout, and
@@ -84,17 +69,13 @@ def check_connection(
     mistakes=lambda solve: {
         "the mean is subtracted; that is a layer norm without its bias.":
             {"shift": lambda x: x - x.mean(-1, keepdim=True)},
-        "epsilon is outside the square root; add it to the mean square.":
-            {"root": lambda square, eps: square.sqrt() + eps},
-        "epsilon is missing.": {"root": lambda square, eps: square.sqrt()},
-        "the square root is missing; divide by the root mean square.":
-            {"root": lambda square, eps: square + eps},
-        "the squares are summed; take their mean.":
-            {"root": lambda square, eps: (7 * square + eps).sqrt()},
-        "the mean is taken over the positions; take it over the features.": {"dim": 1},
-        "the mean is taken over positions and features; take one for each position.":
-            {"dim": (1, 2)},
-        "the gain is missing.": {"scale": lambda x, gain: x},
+        "divide by the square root of the mean square plus epsilon.":
+            [{"root": lambda square, eps: square.sqrt() + eps},
+             {"root": lambda square, eps: square.sqrt()},
+             {"root": lambda square, eps: square + eps},
+             {"root": lambda square, eps: (7 * square + eps).sqrt()}],
+        "take one mean for each position, over the features.":
+            [{"dim": 1}, {"dim": (1, 2)}],
     },
 )  # fmt: skip
 class check_rms_norm(nn.Module):
@@ -105,7 +86,6 @@ class check_rms_norm(nn.Module):
 
     dim, shift = -1, staticmethod(lambda x: x)
     root = staticmethod(lambda square, eps: (square + eps).sqrt())
-    scale = staticmethod(lambda x, gain: x * gain)
 
     def __init__(self, d_model, eps):
         super().__init__()
@@ -116,24 +96,17 @@ class check_rms_norm(nn.Module):
         """(batch, length, d_model) -> the same shape."""
         x = self.shift(x)
         square = x.square().mean(self.dim, keepdim=True)
-        return self.scale(x / self.root(square, self.eps), self.gain)
+        return x / self.root(square, self.eps) * self.gain
 
 
 @grader(
     cases=lambda: [(1 + torch.randn(width).abs(),) for width in (2, 5, 64)],
     right="The same outputs as before, from a different norm.",
     mistakes=lambda solve: {
-        "the gain is unchanged; the outputs still differ.": torch.clone,
         "the factor is upside down: the unbiased norm's outputs are smaller.":
             {"square": lambda n: n / (n - 1)},
         "the square root is missing: (n - 1) / n is the factor of the variances.":
             {"square": lambda n: ((n - 1) / n) ** 2},
-        "the square root is missing, and the factor is upside down.":
-            {"square": lambda n: (n / (n - 1)) ** 2},
-        "the factor contains n + 1, but no variance here divides by that.":
-            {"square": lambda n: n / (n + 1)},
-        "this factor is right for 2 features only; it depends on how many there are.":
-            {"square": lambda n: 1 / 2},
     },
 )  # fmt: skip
 def check_copied_gain(gain, square=lambda n: (n - 1) / n):
@@ -143,9 +116,6 @@ def check_copied_gain(gain, square=lambda n: (n - 1) / n):
     (d_model,).
     """
     return gain * square(gain.numel()) ** 0.5
-
-
-_ENDS = ("self_attn.out_proj", "feed_forward.contract")
 
 
 def _draw_layer():
@@ -158,30 +128,19 @@ def _draw_layer():
 
 
 def _start(answer, layer, x):
-    """Start the layer, and look at what it does then; None if it is unchanged."""
+    """Start the layer: what adds, can't learn, is changed; None if it is unchanged."""
     before = copy.deepcopy(layer.state_dict())
     answer(layer.self_attn, layer.feed_forward)
     changed = [n for n, p in layer.named_parameters() if not torch.equal(p, before[n])]
-    output, added = layer(x), (layer.self_attn(x, x, x), layer.feed_forward(x))
-    (output * torch.linspace(-1, 1, 8)).sum().backward()
-    weights = {end: layer.get_submodule(end).weight for end in _ENDS}
-    pairs = zip(_ENDS, added, strict=True)
-    adding = [end for end, part in pairs if part.abs().max() > 1e-6]
+    added = layer.self_attn(x, x, x), layer.feed_forward(x)
+    (layer(x) * torch.linspace(-1, 1, 8)).sum().backward()
+    names = "self_attn.out_proj", "feed_forward.contract"
     seen = SimpleNamespace(
-        biased=[end for end in adding if not weights[end].any()],
-        adding=[] if torch.allclose(output, x, atol=1e-6) else adding,
-        stuck=[end for end in _ENDS if not weights[end].grad.any()],
-        spare=[name for name in changed if name.rpartition(".")[0] not in _ENDS],
+        adding=[n for n, y in zip(names, added, strict=True) if y.abs().max() > 1e-6],
+        stuck=[n for n in names if not layer.get_submodule(n).weight.grad.any()],
+        spare=[name for name in changed if not name.startswith(names)],
     )
     return seen if changed else None
-
-
-def _named(kind):
-    """Parameters or layers of one kind, as a reader's function knows them."""
-    return lambda seen, *case: [
-        name.replace("self_attn", "attention").replace("feed_forward", "network")
-        for name in getattr(seen, kind)
-    ]
 
 
 def _zero_all(*modules):
@@ -196,19 +155,15 @@ def _zero_all(*modules):
     right="Both write nothing at first, but can still learn.",
     any_answer=True,
     mistakes=lambda solve: {
-        "a sub-layer still adds the bias of {}.":
-            Seen(_named("biased"),
+        "a sub-layer still adds something; look at the weight and the bias of {}.":
+            Seen(lambda seen, *case: seen.adding,
                  [{"kinds": ["weight"]},
-                  lambda attention, network: nn.init.zeros_(network.contract.weight)]),
-        "a sub-layer still adds something; look at {}.":
-            Seen(_named("adding"),
-                 [{"kinds": ["bias"]},
-                  lambda attention, network: _zero_all(attention.out_proj),
-                  lambda attention, network: _zero_all(network.contract)]),
+                  {"kinds": ["bias"]},
+                  lambda attention, network: _zero_all(attention.out_proj)]),
         "the sub-layer can't learn: no gradient reaches {}.weight.":
-            Seen(_named("stuck"), [_zero_all]),
+            Seen(lambda seen, *case: seen.stuck, [_zero_all]),
         "you changed {}, which isn't needed.":
-            Seen(_named("spare"),
+            Seen(lambda seen, *case: seen.spare,
                  [lambda attention, network: (
                       solve(attention, network),
                       nn.init.zeros_(network.expand.bias))]),
