@@ -67,9 +67,9 @@ def _panel(name: str, n_columns: int, n_rows: int) -> altair.LayerChart:
         bottom="datum.k + 1.5",
         kinds="['token', 'padding']",
     )
-    cells = cells.transform_flatten(["kinds"]).transform_calculate(
-        left="datum.kinds == 'token' ? 0 : toNumber(datum.number)",
-        right="datum.kinds == 'token' ? toNumber(datum.number) : datum.longest",
+    cells = cells.transform_flatten(["kinds"], as_=["kind"]).transform_calculate(
+        left="datum.kind == 'token' ? 0 : toNumber(datum.number)",
+        right="datum.kind == 'token' ? toNumber(datum.number) : datum.longest",
         count="datum.right - datum.left",
     )
     across = altair.Scale(domain=[0, n_columns], nice=False)
@@ -79,13 +79,9 @@ def _panel(name: str, n_columns: int, n_rows: int) -> altair.LayerChart:
         x2="right:Q",
         y=altair.Y("top:Q", title="row of the batch", scale=down).axis(grid=False),
         y2="bottom:Q",
-        color=altair.Color("kinds:O", title=None)
+        color=altair.Color("kind:O", title=None)
         .scale(domain=["token", "padding"])
         .legend(orient="top"),
-        tooltip=[
-            altair.Tooltip("row:Q"),
-            altair.Tooltip("kinds:N", title="kind"),
-            altair.Tooltip("count:Q", title="positions"),
-        ],
+        tooltip=parts.tooltip("kind", row="", count=("positions", "")),
     )
     return altair.layer(cells, title)

@@ -189,11 +189,7 @@ def _panel(block: str, length: int, limit: float, title: str) -> altair.HConcatC
     )
     heat = cells.mark_rect(style="tile").encode(
         color=parts.signed_shade("key or value", -limit, limit, format=".1f"),
-        tooltip=[
-            *parts.tooltip("token"),
-            altair.Tooltip("k:O", title="feature"),
-            altair.Tooltip("value:Q", format=".3~f"),
-        ],
+        tooltip=parts.tooltip("token", k=("feature", ""), value=".3~f"),
     )
     bars = (
         kept.properties(width=BARS)

@@ -54,9 +54,5 @@ def _panel(measure: str, top: float, stacks: list[str]) -> altair.Chart:
         y=altair.Y("value:Q", title=measure).scale(domain=[0, top]),
         color=altair.Color("stack:N", legend=legend, **kind),
         strokeDash=altair.StrokeDash("stack:N", legend=legend, **kind),
-        tooltip=[
-            altair.Tooltip("stack:N"),
-            altair.Tooltip("layer:Q"),
-            altair.Tooltip("value:Q", title=measure, format=".3f"),
-        ],
+        tooltip=parts.tooltip("stack", layer="", value=(measure, ".3f")),
     )

@@ -216,10 +216,19 @@ def signed_shade(title: str, low: Any, high: Any, **legend: Any) -> altair.Color
     return color.legend(orient="bottom", gradientLength=160, **legend)
 
 
-def tooltip(*fields: str, **formats: str) -> list[altair.Tooltip]:
-    """Name fields by their values: texts as they are, numbers in the given format."""
-    texts = [altair.Tooltip(f"{field}:N") for field in fields]
-    return texts + [altair.Tooltip(f"{f}:Q", format=d) for f, d in formats.items()]
+def tooltip(*fields: str, **numbers: str | tuple[str, str]) -> list[altair.Tooltip]:
+    """Say what a mark shows.
+
+    Args:
+        fields: texts, shown as they are.
+        numbers: field -> its format, or its title and its format; "" for any format.
+    """
+    shown = [altair.Tooltip(f"{field}:N") for field in fields]
+    for field, style in numbers.items():
+        title, number = style if isinstance(style, tuple) else (altair.Undefined, style)
+        number = number or altair.Undefined
+        shown.append(altair.Tooltip(f"{field}:Q", title=title, format=number))
+    return shown
 
 
 def fixed(name: str, value: Any) -> altair.Parameter:

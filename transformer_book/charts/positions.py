@@ -59,10 +59,7 @@ def position_explorer(table: ArrayLike) -> parts.VConcatChart:
             y=altair.Y("dot:Q", title="dot product").scale(
                 domain=[min(0.0, dots.min().item()), dots.max().item()]
             ),
-            tooltip=[
-                altair.Tooltip("k:Q", title="position"),
-                altair.Tooltip("dot:Q", title="dot product"),
-            ],
+            tooltip=parts.tooltip(k=("position", ""), dot=("dot product", "")),
         )
     )
     columns = [

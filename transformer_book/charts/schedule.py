@@ -20,10 +20,7 @@ def schedule_explorer() -> parts.LayerChart:
         tickCount=4, grid=False, labelExpr="format(datum.value, '~s')"
     )
     y = altair.Y("rate:Q", title="learning rate").axis(format=".1e", tickCount=5)
-    tooltip = [
-        altair.Tooltip("step:Q", format=","),
-        altair.Tooltip("rate:Q", title="learning rate", format=".2e"),
-    ]
+    tooltip = parts.tooltip(step=",", rate=("learning rate", ".2e"))
     line = points.mark_line(point=True).encode(x=x, y=y, tooltip=tooltip)
     peak = points.transform_filter(f"abs(datum.step - warmup) <= {STRIDE} / 2")
     rule = peak.mark_rule(strokeDash=[4, 4]).encode(x=x)

@@ -31,13 +31,13 @@ def score_explorer(
         .transform_filter("datum.by == grouped_by && datum.name == score")
         .encode(
             x=altair.X("group:N", title=None, sort=None).axis(labelAngle=-30),
-            tooltip=[
-                altair.Tooltip("group:N"),
-                altair.Tooltip("value:Q", title="score", format=".1f"),
-                altair.Tooltip("low:Q", title="from", format=".1f"),
-                altair.Tooltip("high:Q", title="to", format=".1f"),
-                altair.Tooltip("sentences:Q"),
-            ],
+            tooltip=parts.tooltip(
+                "group",
+                value=("score", ".1f"),
+                low=("from", ".1f"),
+                high=("to", ".1f"),
+                sentences="",
+            ),  # fmt: skip
         )
     )
     scale = altair.Scale(domain=[0, 100])
