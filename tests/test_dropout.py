@@ -30,13 +30,27 @@ def test_neighbors_are_drawn_apart(distance) -> None:
     assert abs(together) < 4 * 0.3 * 0.7 / N**0.5
 
 
-def test_the_gradient_passes_where_the_feature_did() -> None:
+@pytest.mark.parametrize("spread", [False, True], ids=["one by one", "one for all"])
+def test_the_gradient_passes_where_the_feature_did(spread) -> None:
     torch.manual_seed(0)
     x = torch.randn(100, requires_grad=True)
     y = fast_dropout(x, 0.4)
-    y.sum().backward()
+    if spread:
+        y.sum().backward()  # a single number, expanded to all features
+    else:
+        y.backward(torch.ones_like(y))
     torch.testing.assert_close(x.grad * x.detach(), y.detach())
     assert 20 < (x.grad == 0).sum() < 60
+
+
+def test_a_seed_repeats_it_and_the_next_draw_differs() -> None:
+    draws = []
+    for seed in (0, None, 0):
+        if seed is not None:
+            torch.manual_seed(seed)
+        draws.append(fast_dropout(torch.ones(1000), 0.5))
+    assert torch.equal(draws[0], draws[2])
+    assert not torch.equal(draws[0], draws[1])
 
 
 def test_a_model_made_for_training_computes_what_it_did() -> None:

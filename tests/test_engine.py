@@ -158,6 +158,14 @@ def test_searches_find_the_same_token_by_token(seed, n_beams) -> None:
     assert len({tuple(ids) for ids in found}) > 1
 
 
+def test_weights_that_change_between_two_searches_are_seen() -> None:
+    model = make_model(9)
+    before = search(model, None, 1)
+    model.decoder.layers[0].cross_attn.out_proj.weight.mul_(-2)
+    after = search(model, None, 1)
+    assert before != after == search(model, IncrementalDecoder(model), 1)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("activation", ["relu", "gelu", "swish"])
 @pytest.mark.parametrize("n_sentences", [1, 4, 33])

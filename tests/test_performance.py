@@ -13,7 +13,7 @@ import pytest
 from book_tools.toc import ROOT
 
 PAGE = ROOT / "book" / "performance.ipynb"
-RESULTS = ROOT / "transformer_lib" / "experiments" / "results"
+RESULTS = ROOT / "transformer_book" / "experiments" / "results"
 
 
 def test_its_text_holds_no_measured_number():

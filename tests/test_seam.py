@@ -24,6 +24,7 @@ from transformer_lib.generation.incremental import IncrementalDecoder, make_deco
 from transformer_lib.interpret.interventions import (
     edit_weights,
     equal_weights,
+    shuffled_weights,
     without_head,
 )
 from transformer_lib.interpret.kernels import named_attentions
@@ -207,6 +208,28 @@ def test_interventions_count_in_every_way_of_decoding(edit, name) -> None:
         assert (expected - before).abs().max() > 1e-4
         for decoder in (make_decoder(model), IncrementalDecoder(model)):
             torch.testing.assert_close(step_by_step(decoder, tgt), expected, **EXACT)
+
+
+@torch.no_grad()
+def test_shuffled_weights_of_the_encoder_count_while_decoding() -> None:
+    tgt, model = draw_targets(), small_model()
+    before = model(SRC, tgt)
+    with edit_weights(model, {"encoder.layers.0.self_attn": shuffled_weights(0)}):
+        expected = model(SRC, tgt)
+        found = step_by_step(make_decoder(model), tgt)
+    assert (expected - before).abs().max() > 1e-4
+    torch.testing.assert_close(found, expected, **EXACT)
+
+
+@torch.no_grad()
+def test_a_model_loaded_from_the_meta_device_decodes_as_its_twin() -> None:
+    twin, tgt = small_model(), draw_targets()
+    with torch.device("meta"):
+        model = Transformer(twin.config).eval()
+    model = model.to_empty(device="cpu").double()
+    model.load_state_dict(twin.state_dict())
+    found = step_by_step(make_decoder(model), tgt)
+    torch.testing.assert_close(found, twin(SRC, tgt), **EXACT)
 
 
 @torch.no_grad()

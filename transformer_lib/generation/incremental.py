@@ -139,8 +139,7 @@ class KeyValueCache:
         moved = (rows != numbers).nonzero()[:, 0]
         for attention in self.rooms:
             kept = self[attention]
-            copies = kept.index_select(1, rows[moved])
-            kept.index_copy_(1, moved, copies)
+            kept[:, moved] = kept[:, rows[moved]]
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows only, in this order: (n_kept,), indices."""
@@ -196,8 +195,9 @@ class SourceCache:
         if key.size(2):  # the first step; the beams of a sentence have equal rows
             first = key[:: self.n_beams], value[:: self.n_beams]
             self.kept[attention] = torch.stack(first)
-        kept = self.kept[attention].repeat_interleave(self.n_beams, dim=1)
-        keys, values = kept
+        kept = self.kept[attention][:, :, None]
+        kept = kept.expand(-1, -1, self.n_beams, -1, -1, -1)
+        keys, values = kept.flatten(1, 2)  # for one beam, nothing is copied
         return keys, values
 
     def select(self, sentences: Tensor) -> None:
