@@ -318,6 +318,9 @@ def size_of_a_real_cache(n_layers, d_model, n_sentences, n_beams, tgt_len, src_l
         "pruning": prune_by_values,
         "rms_norm": lambda d_model, eps: Renamed(d_model, eps),
         "schedule": learning_rate,
+        "shift": lambda target, bos_id: torch.cat(
+            [torch.full_like(target[:, :1], bos_id), target[:, :-1]], dim=1
+        ),
         "token_loss": lambda logits, tgt_out, pad_id: F.cross_entropy(
             logits.mT, tgt_out, ignore_index=pad_id
         ),
