@@ -115,17 +115,6 @@ def test_files_that_do_not_fit_each_other_are_refused(saved) -> None:
         load(saved)
 
 
-def test_a_model_that_version_0_1_saved_still_loads(saved) -> None:
-    expected = load(saved).translate(["the cat"])
-    path = saved / "config.json"
-    config = json.loads(path.read_text()) | {"sinusoids": "paper"}
-    path.write_text(json.dumps(config))
-    assert load(saved).translate(["the cat"]) == expected
-    path.write_text(json.dumps(config | {"sinusoids": "marian"}))
-    with pytest.raises(ValueError, match="unexpected keyword argument 'sinusoids'"):
-        load(saved)
-
-
 def test_truncated_and_foreign_files_are_refused(saved) -> None:
     weights, config = saved / "model.safetensors", saved / "config.json"
     data = weights.read_bytes()

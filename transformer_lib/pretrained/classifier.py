@@ -17,11 +17,11 @@ from transformer_lib.data.texts import encode_texts
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.generation.greedy import without_dropout
 from transformer_lib.model.classifier import EncoderClassifier
+from transformer_lib.model.config import TransformerConfig
 from transformer_lib.pretrained.translator import (
     CONFIG,
     TOKENIZER,
     WEIGHTS,
-    config_from,
     load_model,
     save_model,
 )
@@ -123,7 +123,10 @@ def load_classifier(folder: str | Path) -> Classifier:
     path = folder / CONFIG
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        classes, config = tuple(content["classes"]), config_from(content["model"])
+        classes, config = (
+            tuple(content["classes"]),
+            TransformerConfig(**content["model"]),
+        )
         model = EncoderClassifier(config, len(classes), content["pooling"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} describes no classifier: {error!r}") from None

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -179,24 +179,11 @@ def load(name: str | Path) -> Translator:
     folder = find(name)
     path = folder / CONFIG
     try:
-        config = config_from(json.loads(path.read_text(encoding="utf-8")))
+        config = TransformerConfig(**json.loads(path.read_text(encoding="utf-8")))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} describes no model: {error}") from None
     model = load_model(Transformer(config), folder / WEIGHTS)
     return Translator(model, Tokenizer.load(folder / TOKENIZER))
-
-
-def config_from(fields: dict[str, Any]) -> TransformerConfig:
-    """Make a configuration of what was stored, also by version 0.1.
-
-    Raises:
-        TypeError: a field is unknown.
-        ValueError: a value is out of range.
-    """
-    fields = dict(fields)
-    if fields.get("sinusoids") == "paper":  # there is no other kind any more
-        del fields["sinusoids"]
-    return TransformerConfig(**fields)
 
 
 def read_terms(name: str | Path) -> str | None:
