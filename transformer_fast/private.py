@@ -1,4 +1,4 @@
-"""All that is relied on of PyTorch's private names, which any release may change.
+"""PyTorch's private names that operations rely on, which any release may change.
 
 Those of oneDNN and of quantized products are looked up when they are first wanted: not
 every build of PyTorch has them.

@@ -8,7 +8,7 @@ evaluation    BLEU, chrF and accuracy with intervals, word alignment
 interpret     recording attention, changing it
 pretrained    the shipped models: `load("multi30k-de-en").translate([...])`
 runs          recipes, and runs in folders that survive being interrupted
-convert       other people's weights, names and masks
+convert       other people's weights in, ours out
 plots         still pictures
 cli           python -m transformer_lib translate | train | score | export
 

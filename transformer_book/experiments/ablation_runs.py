@@ -29,7 +29,7 @@ def plan_steps(data: Data, seed: int, plan: Plan | None = None) -> Steps:
     """Return the stream of batches: the same for all variants that share a seed.
 
     Args:
-        data: what `train.prepare` made of the recipe "grammar".
+        data: what `runs.prepare` made of the recipe "grammar".
         seed: of the order of sentences.
         plan: what all variants have in common.
     """
@@ -71,7 +71,7 @@ def run(
 
     Args:
         variant: what differs.
-        data: what `train.prepare` made of the recipe "grammar".
+        data: what `runs.prepare` made of the recipe "grammar".
         seed: of the first weights and of the order of sentences.
         plan: what all variants have in common.
 

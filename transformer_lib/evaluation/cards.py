@@ -16,7 +16,7 @@ def read_card(name: str) -> dict[int, list[Score]]:
     """Return the scores on a model's card: number of beams (1 is greedy) -> scores.
 
     They were measured on the whole test part of the model's corpus, and are BLEU, BLEU
-    without case, and chrF; `score.evaluate` finds them anew.
+    without case, and chrF; `runs.evaluate` finds them anew.
 
     Args:
         name: of a shipped translator.

@@ -6,10 +6,12 @@
     logits = decoder.step(torch.tensor([[7]]))         # of the one after token 7
 
 The searches know nothing but these methods, the protocol `Decoding`. Three classes have
-them, and `make_decoder` chooses: the prepared operations of `fast`, for models that it
+them, and `make_decoder` chooses: the engine of `transformer_fast`, for models that it
 knows exactly; `IncrementalDecoder`, which calls every module of the model as the full
 pass does, so that hooks, adapters and subclasses count; and `RecomputingDecoder`, which
-calls the model as a whole and so works for anything.
+calls the model as a whole and so works for anything. The shipped models run in the
+engine: to watch the cache below at work, make an `IncrementalDecoder` and hand it to
+the search.
 """
 
 import inspect
