@@ -49,7 +49,7 @@ def make_clone(folder):
     author = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
     for command in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "all"]):
         subprocess.run(["git", *command], cwd=folder, check=True)
-    return folder.as_uri()
+    return f"file://localhost{folder}"  # older pips want a host
 
 
 def make_environment(folder):
