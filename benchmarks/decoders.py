@@ -1,6 +1,5 @@
 """The contestants of the decoding benchmark: the same model in several libraries."""
 
-import copy
 import tempfile
 from collections.abc import Callable
 from functools import cache, partial
@@ -11,7 +10,7 @@ import torch
 from peers import Marian
 from torch import Tensor, nn
 
-from transformer_fast.engine import make_engine
+from transformer_lib.acceleration import keep_freed_memory, make_engine
 from transformer_lib.convert import convert_weights, fix_positions, sinusoid_halves
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.constraints import GenerationConfig
@@ -22,6 +21,7 @@ from transformer_lib.model.transformer import Transformer
 
 BOS, EOS = 1, 2
 LONGEST_SOURCE = 20
+OURS, PEER, CTRANSLATE2 = "transformer_lib", "Hugging Face Marian", "CTranslate2"
 
 
 class Setting(NamedTuple):
@@ -62,42 +62,22 @@ def make_source(setting: Setting) -> Tensor:
 
 
 def decode_ours(
-    decoder_of: Callable[[TransformerConfig], Decoding], setting: Setting
-) -> list[list[int]]:
-    """Decode as the book does; return the best target of each sentence."""
-    decoder, model = decoder_of(setting.config), make_model(setting.config)
-    n_tokens, src = setting.n_tokens, make_source(setting)
-    config = GenerationConfig(BOS, EOS, max_len=n_tokens, min_len=n_tokens)
-    if setting.n_beams == 1:
-        return [each.ids for each in greedy_decode(model, src, config, decoder)]
-    targets = beam_search(model, src, config, setting.n_beams, decoder=decoder)
-    return [each[0].ids for each in targets]
-
-
-def prepare(model: Transformer, precision: str = "float32") -> Decoding:
-    """Return the engine with weights in "float32", "bfloat16" or "int8".
-
-    "modules" are the model's own modules, without the engine.
-
-    Raises:
-        ValueError: the engine does not know the model.
-    """
-    if precision == "modules":
-        return IncrementalDecoder(model)
-    engine = make_engine(
-        copy.deepcopy(model).bfloat16() if precision == "bfloat16" else model,
-        weights="int8" if precision == "int8" else None,
-    )
-    if engine is None:
-        raise ValueError("the engine does not know this model")
-    return engine
-
-
-def make_ours(precision: str = "float32") -> Callable[[Setting], Any]:
+    make_decoder: Callable[[Transformer], Decoding],
+) -> Callable[[Setting], Any]:
     """Return the library's decoding; prepared once, as CTranslate2 loads a model."""
-    return partial(
-        decode_ours, cache(lambda config: prepare(make_model(config), precision))
-    )
+    keep_freed_memory()
+    decoder_of = cache(lambda config: make_decoder(make_model(config)))
+
+    def decode(setting: Setting) -> list[list[int]]:
+        decoder, model = decoder_of(setting.config), make_model(setting.config)
+        n_tokens, src = setting.n_tokens, make_source(setting)
+        config = GenerationConfig(BOS, EOS, max_len=n_tokens, min_len=n_tokens)
+        if setting.n_beams == 1:
+            return [each.ids for each in greedy_decode(model, src, config, decoder)]
+        targets = beam_search(model, src, config, setting.n_beams, decoder=decoder)
+        return [each[0].ids for each in targets]
+
+    return decode
 
 
 @cache
@@ -117,8 +97,9 @@ def make_marian(config: TransformerConfig) -> nn.Module:
     return theirs.eval()
 
 
-def make_hugging_face(use_cache: bool) -> Callable[[Setting], Any]:
+def decode_hugging_face() -> Callable[[Setting], Any]:
     """Return `generate` of Marian."""
+    keep_freed_memory()
 
     def decode(setting: Setting) -> list[list[int]]:
         src = make_source(setting)
@@ -129,43 +110,28 @@ def make_hugging_face(use_cache: bool) -> Callable[[Setting], Any]:
             do_sample=False,
             min_new_tokens=setting.n_tokens,
             max_new_tokens=setting.n_tokens,
-            use_cache=use_cache,
         )
         return ids[:, 1:].tolist()
 
     return decode
 
 
-def has_ctranslate2() -> bool:
-    """Say whether CTranslate2 is installed, which the project does without."""
-    return find_spec("ctranslate2") is not None
-
-
-def make_ctranslate2(
-    n_threads: int, precision: str = "float32"
-) -> Callable[[Setting], Any]:
-    """Return CTranslate2's decoding, with weights in "float32" or "int8"."""
+def decode_ctranslate2() -> Callable[[Setting], Any]:
+    """Return CTranslate2's decoding."""
     import ctranslate2
 
     @cache
-    def prepared(config: TransformerConfig) -> Any:
+    def translator(config: TransformerConfig) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             _write_ctranslate2(config, folder)
-            return ctranslate2.Translator(
-                folder,
-                device="cpu",
-                compute_type=precision,
-                inter_threads=1,
-                intra_threads=n_threads,
-            )
+            threads = {"inter_threads": 1, "intra_threads": torch.get_num_threads()}
+            return ctranslate2.Translator(folder, compute_type="float32", **threads)
 
     def decode(setting: Setting) -> list[list[int]]:
         pad_id = setting.config.pad_id
-        found = prepared(setting.config).translate_batch(
-            [
-                [str(i) for i in row if i != pad_id]
-                for row in make_source(setting).tolist()
-            ],
+        rows = make_source(setting).tolist()
+        found = translator(setting.config).translate_batch(
+            [[str(i) for i in row if i != pad_id] for row in rows],
             beam_size=setting.n_beams,
             min_decoding_length=setting.n_tokens,
             max_decoding_length=setting.n_tokens,
@@ -188,3 +154,12 @@ def _write_ctranslate2(config: TransformerConfig, folder: str) -> None:
     spec.config.eos_token, spec.config.unk_token = str(EOS), "3"
     spec.validate()
     spec.save(folder)
+
+
+CONTESTANTS: dict[str, Callable[[], Callable[[Setting], Any]]] = {
+    OURS: partial(decode_ours, make_engine),
+    PEER: decode_hugging_face,
+    CTRANSLATE2: decode_ctranslate2,
+    "own modules": partial(decode_ours, IncrementalDecoder),
+}
+SHOWN = [OURS, PEER] + [CTRANSLATE2] * bool(find_spec("ctranslate2"))  # on the page

@@ -16,13 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from transformer_lib import Transformer, Translator, causal_mask, load, pad_batch
-from transformer_lib import padding_mask as make_padding_mask
+from transformer_lib import (
+    GenerationConfig,
+    Transformer,
+    Translator,
+    greedy_decode,
+    load,
+    pad_batch,
+)
 from transformer_lib.data.corpora.multi30k import load_multi30k
 from transformer_lib.evaluation.scores import bleu
 from transformer_lib.files import write_text
+from transformer_lib.generation import RecomputingDecoder
 from transformer_lib.interpret.interventions import edit_weights, without_head
 from transformer_lib.pretrained.translator import DEFAULT
 
@@ -50,7 +57,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 def intervene(model: Transformer, edits: dict[str, Any]) -> Iterator[None]:
     """Change a model inside the block, as `intervene` of the pages' engine does.
 
-    Hidden tokens and the causal mask are not its business: masks are arguments.
+    Hidden tokens are not its business: the mask of the source is an argument.
     """
     heads = edits.get("without", {})
     with ExitStack() as stack:
@@ -63,43 +70,31 @@ def intervene(model: Transformer, edits: dict[str, Any]) -> Iterator[None]:
                     lambda *args: args[-1] * 0
                 )
                 stack.callback(hook.remove)
+        if not edits.get("causal", True):
+            hook = model.decoder.register_forward_pre_hook(
+                lambda _, inputs: (*inputs[:3], None)
+            )
+            stack.callback(hook.remove)
         stack.enter_context(
             edit_weights(model, {name: without_head(*h) for name, h in heads.items()})
         )
         yield
 
 
-def target_mask(length: int, edits: dict[str, Any]) -> Tensor | None:
-    """Return the decoder's mask: None where the causal mask is switched off."""
-    return causal_mask(length) if edits.get("causal", True) else None
-
-
-@torch.inference_mode()
 def write(
     translator: Translator, sources: list[list[int]], edits: dict[str, Any]
 ) -> list[list[int]]:
-    """Translate greedily, reading everything again at every step."""
+    """Translate greedily, reading everything again at every step.
+
+    Without a causal mask, what was read before changes with every token.
+    """
     model, tokenizer = translator.model, translator.tokenizer
+    max_len = [len(row) + 50 for row in sources]
+    config = GenerationConfig(tokenizer.bos_id, tokenizer.eos_id, max_len=max_len)
     src = pad_batch(sources, tokenizer.pad_id)
-    src_mask = make_padding_mask(src, tokenizer.pad_id)
-    ids = torch.full((len(sources), 1), tokenizer.bos_id)
-    limits = torch.tensor([len(row) + 50 for row in sources])
-    done = torch.zeros(len(sources), dtype=torch.bool)
     with intervene(model, edits):
-        memory = model.encode(src, src_mask)
-        while not done.all():
-            tgt_mask = target_mask(ids.size(1), edits)
-            x = model.decode(ids, memory, src_mask, tgt_mask)
-            logits = model.lm_head(x[:, -1])
-            logits[:, tokenizer.pad_id] = -torch.inf
-            best = logits.argmax(dim=-1)
-            ids = torch.cat([ids, best[:, None]], dim=1)
-            done |= (best == tokenizer.eos_id) | (ids.size(1) > limits)
-    return [_until_eos(row, tokenizer.eos_id) for row in ids[:, 1:].tolist()]
-
-
-def _until_eos(ids: list[int], eos_id: int) -> list[int]:
-    return ids[: ids.index(eos_id) + 1] if eos_id in ids else ids
+        found = greedy_decode(model, src, config, RecomputingDecoder(model))
+    return [hypothesis.ids for hypothesis in found]
 
 
 @torch.inference_mode()
@@ -117,10 +112,7 @@ def losses(
     found = []
     with intervene(model, edits):
         for src, tgt in zip(sources, targets, strict=True):
-            memory = model.encode(torch.tensor([src]))
-            tgt_in = torch.tensor([[bos_id, *tgt[:-1]]])
-            x = model.decode(tgt_in, memory, None, target_mask(len(tgt), edits))
-            logits = model.lm_head(x)[0]
+            logits = model(torch.tensor([src]), torch.tensor([[bos_id, *tgt[:-1]]]))[0]
             loss = nn.functional.cross_entropy(logits, torch.tensor(tgt))
             found.append(loss.item())
     return found
@@ -162,16 +154,13 @@ def measure(translator: Translator, pairs: list[tuple[str, str]]) -> list[dict]:
 
 def main() -> None:
     """Measure and store the record."""
-    translator = load(DEFAULT)
-    pairs = load_multi30k().test[:N_SENTENCES]
-    pairs = [(de, en) for en, de in pairs]
-    rows = measure(translator, pairs)
+    pairs = [(de, en) for en, de in load_multi30k().test[:N_SENTENCES]]
     record = {
         "command": "python -m benchmarks.interventions",
         "model": DEFAULT,
         "data": f"the first {N_SENTENCES} captions of Multi30k's test set of 2016",
         "n_sentences": len(pairs),
-        "rows": rows,
+        "rows": measure(load(DEFAULT), pairs),
     }
     write_text(RESULTS, json.dumps(record, indent=1) + "\n")
 

@@ -6,33 +6,30 @@ per second and how many times those of each peer we reach.
 """
 
 import argparse
-import json
+import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from interleaved import Contestant, describe_machine, medians
 from peers import Marian, TorchTransformer
-from torch import nn
+from torch import Tensor, nn
+from turns import ratio, store, take_turns, working
 
-from transformer_fast.training import for_training
+from transformer_lib.acceleration import for_training, keep_freed_memory
 from transformer_lib.data.batches import Batch, make_batch
-from transformer_lib.files import write_text
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import make_optimizer, set_learning_rate
 
-RESULTS = (
-    Path(__file__).parents[1] / "transformer_book/experiments/results/train_speed.json"
-)
+OURS = "transformer_lib"
 MODELS = {
-    "transformer_lib": Transformer,
+    OURS: Transformer,
     "nn.Transformer": TorchTransformer,
     "Hugging Face Marian": Marian,
 }
@@ -60,19 +57,33 @@ def draw_batch(n_pairs: int = 300) -> Batch:
     return make_batch(pairs, bos_id=1, pad_id=CONFIG.pad_id)
 
 
-def make_step(library: str, precision: str) -> Callable[[], None]:
+def make_step(
+    library: str, precision: str, keeps_memory: bool = True
+) -> Callable[[], None]:
     """Return a function that takes one training step."""
+    if keeps_memory:
+        keep_freed_memory()
     model, batch = MODELS[library](CONFIG).train(), draw_batch()
-    if library == "transformer_lib":
+    if library == OURS:
         for_training(model, getattr(torch, precision))
     optimizer = make_optimizer(model)
     set_learning_rate(optimizer, 1e-4)
-    loss_of = _our_loss if library == "transformer_lib" else _their_loss
+
+    def loss_of_peers() -> Tensor:
+        return F.cross_entropy(
+            model(batch.src, batch.tgt_in).flatten(0, 1),
+            batch.tgt_out.flatten(),
+            ignore_index=CONFIG.pad_id,
+            label_smoothing=SMOOTHING,
+        )
 
     def step() -> None:
         optimizer.zero_grad()
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
-            loss = loss_of(model, batch)
+            if library == OURS:
+                loss = batch_loss(model, batch, SMOOTHING) / batch.n_tokens
+            else:
+                loss = loss_of_peers()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
         optimizer.step()
@@ -80,77 +91,45 @@ def make_step(library: str, precision: str) -> Callable[[], None]:
     return step
 
 
-def _our_loss(model: nn.Module, batch: Batch) -> torch.Tensor:
-    return batch_loss(model, batch, SMOOTHING) / batch.n_tokens
-
-
-def _their_loss(model: nn.Module, batch: Batch) -> torch.Tensor:
-    return F.cross_entropy(
-        model(batch.src, batch.tgt_in).flatten(0, 1),
-        batch.tgt_out.flatten(),
-        ignore_index=CONFIG.pad_id,
-        label_smoothing=SMOOTHING,
-    )
-
-
-def measure(n_rounds: int, n_threads: int) -> dict[str, Any]:
-    """Measure all libraries, precisions and settings in one run of many turns.
-
-    Returns:
-        The rows of the table, and what they were measured on.
-    """
+def measure(n_rounds: int, n_threads: int) -> list[dict[str, Any]]:
+    """Measure all libraries, precisions and settings: the rows of the table."""
     contestants = {
-        (library, precision, keeps): Contestant(
-            make_step, {"library": library, "precision": precision}, keeps
-        )
+        (library, precision, keeps): partial(make_step, library, precision, keeps)
         for library, precision, keeps in product(
             MODELS, ("float32", "bfloat16"), (False, True)
         )
-        if keeps or library != "transformer_lib"  # ours always keeps its memory
+        if keeps or library != OURS  # ours always keeps its memory
     }
-    seconds = medians(contestants, n_rounds, n_threads)
+    with working(contestants, n_threads) as turns:
+        take_turns(turns, 2)  # to warm up
+        times = take_turns(turns, n_rounds)
     n_tokens = draw_batch().n_tokens
-    rows = [
+    return [
         {
             "library": library,
             "precision": precision,
             "keeps_memory": keeps,
-            "tokens_per_second": round(n_tokens / found),
-            "ours_is": round(found / seconds["transformer_lib", precision, True], 2),
+            "tokens_per_second": round(n_tokens / statistics.median(taken)),
+            "ours_is": ratio(taken, times[OURS, precision, True]),
         }
-        for (library, precision, keeps), found in seconds.items()
+        for (library, precision, keeps), taken in times.items()
     ]
-    return {
-        "machine": describe_machine(n_threads),
-        "config": asdict(CONFIG),
-        "n_tokens": n_tokens,
-        "n_rounds": n_rounds,
-        "rows": rows,
-    }
 
 
-def table(result: dict[str, Any]) -> str:
-    """Put the result into lines of text."""
-    lines = [f"{'library':20} {'precision':9} keeps memory  tokens/s  ours is"]
-    for row in result["rows"]:
-        lines.append(
-            f"{row['library']:20} {row['precision']:9} "
-            f"{'yes' if row['keeps_memory'] else 'as shipped':12} "
-            f"{row['tokens_per_second']:9,}  {row['ours_is']:.2f} x"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Read the command line, measure, store and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args(arguments)
-    result = measure(options.rounds, options.threads)
-    write_text(options.out, json.dumps(result, indent=1) + "\n")
-    sys.stdout.write(table(result))
+    options = parser.parse_args()
+    rows = measure(options.rounds, options.threads)
+    store("train_speed.json", options.threads, {"config": asdict(CONFIG), "rows": rows})
+    for row in rows:
+        sys.stdout.write(
+            f"{row['library']:20} {row['precision']:9} "
+            f"{'keeps memory' if row['keeps_memory'] else 'as shipped':12} "
+            f"{row['tokens_per_second']:9,} tokens/s  ours is {row['ours_is']:.2f} x\n"
+        )
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
-from benchmarks.interventions import intervene, target_mask, write
+from benchmarks.interventions import intervene, write
 from book_tools.browser_model import (
     dequantize_in_place,
     model_data,
@@ -32,6 +33,7 @@ from transformer_lib import (
     Transformer,
     Translator,
     beam_search,
+    causal_mask,
     greedy_decode,
     load,
     pad_batch,
@@ -110,15 +112,6 @@ def sentences() -> list[str]:
     return [*CAPTIONS, *grammar, *home]
 
 
-def limits(*rows: list[int]) -> GenerationConfig:
-    max_len = [min(len(ids) + 50, 128) for ids in rows]
-    return GenerationConfig(bos_id=1, eos_id=2, max_len=max_len)
-
-
-SEARCH = """const run = ([ids, max_len]) => E.finish(
-  E.beam_search(model, ids, {bos_id: 1, eos_id: 2, max_len}, 4));"""
-
-
 def test_quantized_rows_keep_their_largest_number_and_are_close() -> None:
     weight = torch.randn(5, 7) * torch.tensor([[1.0], [100.0], [1e-3], [0.0], [2.0]])
     numbers, scales = quantize(weight)
@@ -172,131 +165,86 @@ def library_pass(model, src: Tensor, tgt_in: Tensor, edits: dict) -> dict:
     )
     with torch.no_grad(), intervene(model, edits), record_attention(model) as maps:
         memory = model.encode(src, mask)
-        x = model.decode(tgt_in, memory, mask, target_mask(tgt_in.size(1), edits))
+        x = model.decode(tgt_in, memory, mask, causal_mask(tgt_in.size(1)))
         logits = model.lm_head(x)
     for hook in hooks:
         hook.remove()
-    return {"maps": dict(maps), "stream": stream, "memory": memory, "logits": logits}
-
-
-def compare_passes(there: dict, here: dict) -> None:
-    """The numbers of a browser against the library's."""
-    for name in "memory", "logits":
-        gap = torch.tensor(there[name]) - here[name].flatten()
-        assert gap.abs().max() < 1e-4, name
-    for layer, (ours, theirs) in enumerate(
-        zip(there["stream"], here["stream"], strict=True)
-    ):
-        assert (torch.tensor(ours) - theirs.flatten()).abs().max() < 1e-4, layer
-    assert len(there["maps"]) == 9
-    for name, weights in there["maps"].items():
-        # the encoder ran twice: by itself and in the pass
-        ours = torch.tensor(weights[-8:]).flatten()
-        assert (ours - here["maps"][name].flatten()).abs().max() < 1e-4, name
+    found = {"maps": dict(maps), "memory": memory, "logits": logits}
+    return found | {"stream": torch.stack(stream)}
 
 
 @pytest.mark.parametrize("edits", [{}, *EDITS], ids=json.dumps)
 def test_a_pass_agrees_with_the_library(engine, translator, edits) -> None:
-    src = translator.tokenizer.encode(CAPTIONS[2])
-    tgt_in = [1, *translator.tokenizer.encode("A woman in a red hat reads.", eos=False)]
+    """Numbers inside the model, and the loss of a translation."""
+    encode = translator.tokenizer.encode
+    src, tgt = encode(CAPTIONS[2]), encode("A woman in a red hat reads.")
+    tgt_in = [1, *tgt[:-1]]
     there = engine(PASS, {"src": src, "tgt_in": tgt_in, "edits": edits})
-    here = library_pass(
-        translator.model, torch.tensor([src]), torch.tensor([tgt_in]), edits
-    )
-    compare_passes(there, here)
-    plain = library_pass(
-        translator.model, torch.tensor([src]), torch.tensor([tgt_in]), {}
-    )
+    rows = torch.tensor([src]), torch.tensor([tgt_in])
+    here = library_pass(translator.model, *rows, edits)
+    pairs = [(name, there[name], here[name]) for name in ("memory", "logits", "stream")]
+    assert len(there["maps"]) == 9
+    for name, weights in there["maps"].items():
+        # the encoder ran twice: by itself and in the pass
+        pairs.append((name, weights[-8:], here["maps"][name]))
+    for name, ours, theirs in pairs:
+        gap = torch.tensor(ours).flatten() - theirs.flatten()
+        assert gap.abs().max() < 1e-4, name
+    plain = library_pass(translator.model, *rows, {})
     moved = (plain["logits"] - here["logits"]).abs().max()
     assert moved > 0.01 if edits else moved == 0
+    found = engine('return run("loss", x);', {"src": src, "tgt": tgt, "edits": edits})
+    nats = cross_entropy(here["logits"][0], torch.tensor(tgt), reduction="none")
+    assert found["nats"] == pytest.approx(nats.tolist(), abs=1e-3)
+    assert found["mean"] == pytest.approx(nats.mean().item(), abs=1e-3)
 
 
 # --- searches --------------------------------------------------------------------
 
 
-EVERY = pytest.mark.parametrize(
-    "every", [10, pytest.param(1, marks=pytest.mark.slow)], ids=["20 of 200", "all"]
+SEARCH = """return x.map(([ids, max_len, prefix, n_beams, length_penalty]) => {
+  const config = {bos_id: 1, eos_id: 2, max_len, prefix};
+  return E.finish(n_beams === 1 ? E.greedy_decode(model, ids, config)
+    : E.beam_search(model, ids, config, n_beams, length_penalty)); });"""
+
+
+@pytest.mark.parametrize(
+    ("every", "n_beams", "length_penalty", "prefix"),
+    [
+        (10, 1, 1.0, ""),
+        (10, 4, 1.0, ""),
+        (40, 3, -1.0, ""),
+        (40, 3, 0.0, ""),
+        (40, 3, 2.0, ""),
+        (40, 4, 1.0, "The dog"),
+        pytest.param(1, 1, 1.0, "", marks=pytest.mark.slow),
+        pytest.param(1, 4, 1.0, "", marks=pytest.mark.slow),
+    ],
 )
-
-
-@EVERY
-def test_greedy_search_agrees(engine, translator, sentences, every) -> None:
-    sentences = sentences[::every]
-    rows = [translator.tokenizer.encode(text) for text in sentences]
-    found = engine(
-        """return x.map(([ids, max_len]) => E.finish(
-             E.greedy_decode(model, ids, {bos_id: 1, eos_id: 2, max_len})));""",
-        [[ids, limits(ids).max_len[0]] for ids in rows],
-    )
-    assert len(rows) == 200 // every
-    batch, config = pad_batch(rows, 0), limits(*rows)
-    expected = greedy_decode(translator.model, batch, config)
-    for ours, theirs in zip(expected, found, strict=True):
-        assert theirs["ids"] == ours.ids
-        assert theirs["finished"] == ours.finished
-        assert theirs["log_prob"] == pytest.approx(ours.log_prob, abs=1e-3)
-
-
-@EVERY
-def test_beam_search_agrees(engine, translator, sentences, every) -> None:
-    sentences = sentences[::every]
-    rows = [translator.tokenizer.encode(text) for text in sentences]
-    found = engine(
-        f"{SEARCH} return x.map(run);", [[ids, limits(ids).max_len[0]] for ids in rows]
-    )
-    expected = beam_search(translator.model, pad_batch(rows, 0), limits(*rows), 4)
-    for ours, theirs in zip(expected, found, strict=True):
-        assert [h["ids"] for h in theirs] == [h.ids for h in ours]
-        scores = [h.score for h in ours]
-        assert [h["score"] for h in theirs] == pytest.approx(scores, abs=1e-4)
-
-
-@pytest.mark.parametrize("length_penalty", [-1.0, 0.0, 2.0])
-def test_a_length_penalty_ranks_as_in_the_library(
-    engine, translator, length_penalty
+def test_searches_agree(
+    engine, translator, sentences, every, n_beams, length_penalty, prefix
 ) -> None:
-    ids = translator.tokenizer.encode(CAPTIONS[0])
+    encode = translator.tokenizer.encode
+    rows = [encode(text) for text in sentences[::every]]
+    prefix = encode(prefix, eos=False) if prefix else []
+    max_len = [min(len(ids) + 50, 128) for ids in rows]
+    options = [prefix, n_beams, length_penalty]
     found = engine(
-        """return E.finish(E.beam_search(
-             model, x[0], {bos_id: 1, eos_id: 2, max_len: 40}, 3, x[1]));""",
-        [ids, length_penalty],
+        SEARCH, [[*one, *options] for one in zip(rows, max_len, strict=True)]
     )
-    config = GenerationConfig(bos_id=1, eos_id=2, max_len=40)
-    ours = beam_search(
-        translator.model, torch.tensor([ids]), config, 3, length_penalty
-    )[0]
-    assert [h["ids"] for h in found] == [h.ids for h in ours]
-
-
-def test_a_search_goes_on_from_tokens_that_are_given(engine, translator) -> None:
-    ids = translator.tokenizer.encode(CAPTIONS[0])
-    prefix = translator.tokenizer.encode("The dog", eos=False)
-    found = engine(
-        """const config = {bos_id: 1, eos_id: 2, max_len: 40, prefix: x[1]};
-        return E.finish(E.beam_search(model, x[0], config, 4));""",
-        [ids, prefix],
-    )
-    config = GenerationConfig(bos_id=1, eos_id=2, max_len=40, prefixes=[prefix])
-    ours = beam_search(translator.model, torch.tensor([ids]), config, 4)[0]
-    assert [h["ids"] for h in found] == [h.ids for h in ours]
-    assert found[0]["ids"][: len(prefix)] == prefix
-    assert found[0]["score"] == pytest.approx(ours[0].score, abs=1e-4)
-
-
-def test_a_cache_changes_nothing(engine, translator) -> None:
-    rows = [translator.tokenizer.encode(text) for text in CAPTIONS]
-    cached, plain = (
-        engine(
-            f"""return x.map((ids) => E.finish(E.beam_search(
-            model, ids, {{bos_id: 1, eos_id: 2, max_len: 40}}, 4, 1,
-            new E.{kind}(model))));""",
-            rows,
-        )
-        for kind in ("IncrementalDecoder", "RecomputingDecoder")
-    )
-    for one, other in zip(cached, plain, strict=True):
-        assert [h["ids"] for h in one] == [h["ids"] for h in other]
-        assert [h["score"] for h in one] == pytest.approx([h["score"] for h in other])
+    batch = pad_batch(rows, 0)
+    config = GenerationConfig(bos_id=1, eos_id=2, max_len=max_len, prefixes=[prefix])
+    if n_beams == 1:
+        expected = [[each] for each in greedy_decode(translator.model, batch, config)]
+        found = [[each] for each in found]
+    else:
+        expected = beam_search(translator.model, batch, config, n_beams, length_penalty)
+    for ours, theirs in zip(expected, found, strict=True):
+        assert [each["ids"] for each in theirs] == [each.ids for each in ours]
+        assert [each["finished"] for each in theirs] == [each.finished for each in ours]
+        for name in ("log_prob", "score")[: 1 if n_beams == 1 else 2]:
+            numbers = [getattr(each, name) for each in ours]
+            assert [each[name] for each in theirs] == pytest.approx(numbers, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +253,7 @@ def test_a_cache_changes_nothing(engine, translator) -> None:
 def test_a_changed_model_writes_what_the_library_writes(
     engine, translator, edits
 ) -> None:
-    """Without a cache there, and where a cache can be, with one here."""
+    """There with a cache, but for the causal mask; here without one."""
     ids = translator.tokenizer.encode(CAPTIONS[2])
     found = engine(
         """E.intervene(model, x.edits);
@@ -427,105 +375,30 @@ def test_multiplications_are_those_that_are_counted(engine, translator) -> None:
     assert steps[0] > steps[1] < steps[2] < steps[3]
 
 
-def test_the_loss_of_a_translation_is_that_of_the_library(engine, translator) -> None:
-    src, tgt = (
-        translator.tokenizer.encode(text)
-        for text in (CAPTIONS[2], "A woman wearing a red hat reads in the sun.")
-    )
-    for edits in ({}, *EDITS):
-        found = engine(
-            'return run("loss", x);', {"src": src, "tgt": tgt, "edits": edits}
-        )
-        here = library_pass(
-            translator.model, torch.tensor([src]), torch.tensor([[1, *tgt[:-1]]]), edits
-        )
-        nats = torch.nn.functional.cross_entropy(
-            here["logits"][0], torch.tensor(tgt), reduction="none"
-        )
-        assert found["nats"] == pytest.approx(nats.tolist(), abs=1e-3)
-        assert found["mean"] == pytest.approx(nats.mean().item(), abs=1e-3)
-
-
-def test_without_a_causal_mask_free_writing_gets_worse(engine, translator) -> None:
-    """Every training token can be seen, and what is written freely is less likely."""
-    src = translator.tokenizer.encode(CAPTIONS[2])
-    found = engine(
-        """const write = (edits) => run("write", { src: x, edits });
-        const own = write({}), blind = write({ causal: false });
-        const loss = (tgt) => run("loss", { src: x, tgt, edits: {} }).mean;
-        return { own: loss(own.ids), blind: loss(blind.ids), steps: blind.steps };""",
-        src,
-    )
-    assert found["blind"] > found["own"] + 0.5
-    assert not any(found["steps"]), "there is no cache without a causal mask"
-
-
-def test_a_worker_answers_as_the_page_does(engine) -> None:
-    """The worker is made of the text of the functions; it must need nothing else."""
-    answers = engine(
-        """const text = [transformer_engine, translator_tasks, translator_worker]
-          .join("\\n") + "\\ntranslator_worker();";
-        const worker = new Worker(URL.createObjectURL(new Blob([text])));
-        const questions = [["load", data], ["tokens", { text: x }],
-          ["tokens", { text: " " }], ["write", { src: [485, 17, 2], edits: {} }]];
-        return new Promise((resolve) => {
-          const answers = [];
-          worker.onmessage = ({ data }) => {
-            answers.push(data);
-            if (data.id === questions.length && "answer" in data) {
-              resolve([answers, run("write", questions[3][1])]);
-              worker.terminate();
-            }
-          };
-          questions.forEach(([task, question], i) =>
-            worker.postMessage({ id: i + 1, task, question }));
-        });""",
-        CAPTIONS[0],
-    )
-    told, here = answers
-    assert told[0]["answer"] == {"n_tokens": 8000}
-    assert told[1]["answer"]["src_labels"][1] == "▁Hund"
-    assert told[2]["error"] == "a sentence needs at least 1 word"
-    events = [each["event"] for each in told if "event" in each]
-    assert [event["token"] for event in events] == here["ids"]
-    assert told[-1]["answer"]["ids"] == here["ids"]
-
-
 # --- the tokenizer ---------------------------------------------------------------
 
 ODD = [
-    "<eos>", "a<eos>b", "<pad> <bos> <unk>",
-    "it's we'll I'd they've you're can't I'm", "IT'S", "\ufeffHund", "Hund\ufeff",
-    "\x85Hund\x85 x\x85y", "\x1cHund\x1d", "a\x1eb", "\x1f\x1f a \x1f", "x\u00a0y",
-    "x\u2028y\u2029z", "\u3000Hund\u3000", "  two  spaces ", "a\tb\nc\r\nd",
-    "\u200bzero\u200b", "👩‍👩‍👧‍👦 familie", "e\u0301 é", "٣٤٥ 12½ Ⅷ",
-    "中文 句子。", "שלום עולם", "ß ẞ ſ", "\u0000", "\u0001 a", "﷽", "𝔘𝔫𝔦",
-    "🇩🇪🇬🇧", "x" * 300, "\u180ex", "\u2060x", "a\u0300\u0301\u0302", "$x^2$",
-    "_a_b_", "--- ... !!!", "1234567", "\uFFFD", "\U0010FFFF", "ǅ ʰ", "a'b 'sx 'S",
-    " \u0085\u001c ", "Ａ１", "\x7f",
+    "<eos>", "a<eos>b", "<pad> <bos> <unk>", "x" * 300, "---...!!!", "1234567",
+    "it's we'll I'd they've you're can't I'm 'sx", "IT'S", "\ufeffHund", "Hund\ufeff",
+    "\x85Hund\x85 x\x85y", "\x1cHund\x1d", " \u0085\u001c ", "  two  spaces ",
+    "👩‍👩‍👧‍👦 familie", "🇩🇪🇬🇧", "e\u0301 é", "a\u0300\u0301\u0302", "٣٤٥ 12½ Ⅷ",
+    "中文 句子。", "שלום עולם", "ß ẞ ſ", "\u0000", "﷽", "𝔘𝔫𝔦", "\uFFFD", "\U0010FFFF",
+    "ǅ ʰ", "Ａ１",
 ]  # fmt: skip
+# Strings are drawn of these, so that letters of all kinds meet.
+PARTS = [
+    *"aäßzAÖſıİ0189 .,!?'<>|_$^{}\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000",
+    *"\u200a\u2028\u2029\u202f\u205f\u3000\ufeff\u200b\u200d\u180e\u2060\u0301\u0308",
+    *"\u20dd٠٩०९½²Ⅷאבגד中文かな한👍🏽👩🇩𝔘𐍈\x00\x01\x7f\x9f",
+    *["Hund", "Schnee", "'s", "'ll", "<eos>", "ein", " im", "n't", "U.S.A."] * 2,
+]
 
 
 def odd_strings(n: int = 3000) -> list[str]:
     """The list above, and strings of letters of all kinds, always the same."""
     rng = random.Random(0)
-    kinds = [
-        "aäßzAÖ", "0189", " ", "\t\n\x0b\x0c\r", "\x1c\x1d\x1e\x1f",
-        "\x85\xa0\u1680", "\u2000\u200a\u2028\u2029\u202f\u205f\u3000",
-        "\ufeff\u200b\u200d\u180e", ".,!?'", "<>|_$^{}", "\u0301\u0308\u20dd",
-        "٠٩०९", "½²Ⅷ", "אבגد", "中文かな한", "👍🏽👩🇩", "𝔘𐍈", "\x00\x01\x7f\x9f",
-        "ſıİ",
-    ]  # fmt: skip
-    words = ["Hund", "Schnee", "'s", "'ll", "<eos>", "ein", " im", "n't", "U.S.A."]
-    strings = list(ODD)
-    while len(strings) < n:
-        some = rng.sample(kinds, rng.randint(1, 4))
-        parts = [
-            rng.choice(words) if rng.random() < 0.2 else rng.choice(rng.choice(some))
-            for _ in range(rng.randint(1, 14))
-        ]
-        strings.append("".join(parts))
-    return strings
+    drawn = (rng.choices(rng.sample(PARTS, 9), k=rng.randint(1, 14)) for _ in range(n))
+    return [*ODD, *map("".join, drawn)]
 
 
 def encoded(tokenizer, text: str) -> list[int] | None:
@@ -547,14 +420,9 @@ def compare_texts(pieces: list, tokenizer, texts: list[str]) -> int:
     refused = 0
     for text, found in zip(texts, pieces, strict=True):
         ids = encoded(tokenizer, text)
-        if ids is None:
-            assert found is None, repr(text)
-            refused += 1
-            continue
-        assert found is not None, repr(text)
-        assert found[0] == ids, repr(text)
-        assert found[1] == tokenizer.decode(ids), repr(text)
-        assert found[2] == tokenizer.tokens(ids), repr(text)
+        expected = ids and [ids, tokenizer.decode(ids), tokenizer.tokens(ids)]
+        assert found == expected, repr(text)
+        refused += ids is None
     return refused
 
 
@@ -562,7 +430,7 @@ def test_odd_strings_become_the_same_tokens(engine, translator) -> None:
     texts = odd_strings()
     assert len(set(texts)) > 2500
     refused = compare_texts(engine(TOKENIZE, texts), translator.tokenizer, texts)
-    assert 10 < refused < 300
+    assert refused > 1
 
 
 def test_any_ids_become_the_same_text(engine, translator) -> None:

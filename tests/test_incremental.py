@@ -1,4 +1,4 @@
-"""Decoding step by step against the full pass: every step, every layer."""
+"""Decoding step by step against the full pass: all decoders, steps and layers."""
 
 from functools import partial
 
@@ -8,6 +8,7 @@ from reference import EXACT
 from small_models import BOS, CONFIG, SRC, VOCAB, make_config, make_model
 from torch import Tensor, nn
 
+from transformer_fast.engine import Engine
 from transformer_lib.acceleration import make_engine
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.greedy import greedy_decode
@@ -23,10 +24,25 @@ from transformer_lib.model.transformer import Transformer
 VARIANTS = {
     "post-norm": {},
     "pre-norm": {"norm_first": True},
+    "pre-norm, no final norm": {"norm_first": True, "final_norm": False},
+    "post-norm, final norm": {"final_norm": True, "norm_eps": 0.1},
     "no bias": {"attention_bias": False},
-    "learned": {"learned_positions": True, "max_len": 12, "embedding_norm_eps": 1e-5},
+    "bias of the head": {"head_bias": True, "scale_embeddings": False},
+    "learned": {"learned_positions": True, "max_len": 12},
+    "norm of embeddings": {"embedding_norm_eps": 1e-5},
+    "gelu": {"activation": "gelu"},
+    "swish": {"activation": "swish", "n_encoder_layers": 2},
+    "tied": {"tie_embeddings": "all"},
 }
-MODELS = pytest.mark.parametrize("choices", VARIANTS.values(), ids=VARIANTS)
+DECODERS = {
+    "engine": make_engine,
+    "engine with little room": partial(Engine, capacity=2),
+    "modules": IncrementalDecoder,
+    "modules with little room": partial(IncrementalDecoder, capacity=2),
+    "recomputing": RecomputingDecoder,
+}
+SOME = torch.cat([SRC, SRC[:1] * 0])  # the last one is all padding
+MANY = torch.cat([SOME] * 7)  # enough for all ways to multiply
 
 
 @pytest.fixture(autouse=True)
@@ -40,12 +56,65 @@ def draw_targets(n_rows: int, length: int = 9) -> Tensor:
     return torch.randint(3, VOCAB, (n_rows, length))
 
 
-def start(
-    model: Transformer, n_beams: int = 1, capacity: int = 32
-) -> IncrementalDecoder:
-    decoder = IncrementalDecoder(model, capacity)
+def start(model: Transformer, n_beams: int = 1) -> IncrementalDecoder:
+    decoder = IncrementalDecoder(model)
     decoder.prefill(SRC, n_beams)
     return decoder
+
+
+def of_sentences(rows: Tensor, n_beams: int, sentences: Tensor) -> Tensor:
+    """The rows of these sentences, all beams of each."""
+    return rows.unflatten(0, (-1, n_beams))[sentences].flatten(0, 1)
+
+
+@pytest.mark.parametrize("choices", VARIANTS.values(), ids=VARIANTS)
+@pytest.mark.parametrize("make", DECODERS.values(), ids=DECODERS)
+@pytest.mark.parametrize(
+    ("src", "n_beams"), [(SRC[:1], 1), (SOME, 3), (MANY, 1), (MANY, 3)]
+)
+def test_after_any_course_of_a_search_the_logits_are_those_of_the_full_pass(
+    choices, make, src, n_beams
+) -> None:
+    model = make_model(**choices)
+    decoder = make(model)
+    decoder.prefill(src, n_beams)
+    generator = torch.Generator().manual_seed(0)
+    src = src.repeat_interleave(n_beams, 0)
+    tgt = src[:, :0]
+    for n_new in (1, 3, 1, 1, 2, 1):
+        ids = torch.randint(1, VOCAB, (len(src), n_new), generator=generator)
+        tgt = torch.cat([tgt, ids], dim=1)
+        found, expected = decoder.step(ids), model(src, tgt)[:, -1]
+        torch.testing.assert_close(found, expected, **EXACT)
+        assert decoder.length == tgt.size(1)
+        n_left = len(src) // n_beams
+        parents = torch.randint(n_beams, (n_left, n_beams), generator=generator)
+        decoder.reorder(parents)
+        tgt = tgt[(parents + n_beams * torch.arange(n_left)[:, None]).flatten()]
+        left = torch.randperm(n_left, generator=generator)[: max(n_left - 1, 1)]
+        decoder.select(left)
+        src, tgt = (of_sentences(rows, n_beams, left) for rows in (src, tgt))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("activation", ["relu", "gelu", "swish"])
+@pytest.mark.parametrize("make", [make_engine, IncrementalDecoder])
+@pytest.mark.parametrize("src", [SRC[:1], SRC, MANY[:33]], ids=len)
+def test_numbers_of_fewer_bits_agree_as_far_as_they_reach(
+    dtype, activation, make, src
+) -> None:
+    # wide enough for all ways to multiply
+    model = make_model(d_model=96, d_ff=512, activation=activation).to(dtype)
+    for parameter in model.parameters():
+        parameter.mul_(0.3)
+    tgt = draw_targets(len(src), 5)
+    expected, decoder = model.double()(src, tgt), make(model.to(dtype))
+    decoder.prefill(src)
+    bound = (1e-4 if dtype == torch.float32 else 0.1) * expected.abs().max()
+    for i, ids in enumerate(tgt.split(1, dim=1)):
+        logits = decoder.step(ids)
+        assert logits.dtype == torch.float32
+        assert (logits.double() - expected[:, i]).abs().max() < bound
 
 
 def read_at_once(model: Transformer, src: Tensor, tgt: Tensor) -> dict[str, Tensor]:
@@ -88,10 +157,9 @@ def assert_rows(found: dict, expected: dict, first: int, last: int) -> None:
         torch.testing.assert_close(value, rows, **EXACT, msg=name)
 
 
-@MODELS
 @pytest.mark.parametrize("steps", [[1] * 9, [3, 1, 5]], ids=["one by one", "several"])
-def test_every_step_equals_reading_at_once(choices, steps) -> None:
-    model, tgt = make_model(**choices), draw_targets(len(SRC))
+def test_every_layer_and_map_is_that_of_reading_at_once(steps) -> None:
+    model, tgt = make_model(), draw_targets(len(SRC))
     expected = read_at_once(model, SRC, tgt)
     assert len(expected) == 1 + 2 + 4  # logits, layers, attentions
     decoder = start(model)
@@ -99,35 +167,6 @@ def test_every_step_equals_reading_at_once(choices, steps) -> None:
         first, last = decoder.length, decoder.length + new.size(1)
         assert_rows(read_next(decoder, new), expected, first, last)
         assert decoder.length == last
-
-
-def test_recomputing_is_the_model_itself() -> None:
-    model, tgt = make_model(), draw_targets(len(SRC) * 2)
-    found, expected = RecomputingDecoder(model), start(model, 2)
-    found.prefill(SRC, 2)
-    for new in tgt[:, :4].split(2, 1):
-        torch.testing.assert_close(found.step(new), expected.step(new), **EXACT)
-    parents = torch.tensor([[0, 0], [1, 0], [1, 1], [0, 1]])
-    for decoder in (found, expected):
-        decoder.reorder(parents)
-        decoder.select(torch.tensor([3, 1]))
-    new = tgt[[6, 7, 2, 3], 4:5]
-    torch.testing.assert_close(found.step(new), expected.step(new), **EXACT)
-    assert found.length == expected.length == 5
-
-
-@pytest.mark.parametrize("capacity", [1, 2, 5, 9, 32])
-def test_room_is_doubled_and_nothing_is_lost(capacity) -> None:
-    model, tgt = make_model(), draw_targets(len(SRC))
-    expected = read_at_once(model, SRC, tgt)["logits"]
-    decoder = start(model, capacity=capacity)
-    rooms = []
-    for i in range(9):
-        logits = logits_of(decoder, tgt[:, i : i + 1])
-        torch.testing.assert_close(logits, expected[:, i : i + 1], **EXACT)
-        rooms += [room.size(3) for room in decoder.cache.rooms.values()]
-    doublings = {1: {1, 2, 4, 8, 16}, 2: {2, 4, 8, 16}, 5: {5, 10}, 9: {9}, 32: {32}}
-    assert set(rooms) == doublings[capacity]
 
 
 def test_keys_are_written_in_place_and_those_of_the_source_once() -> None:
@@ -146,34 +185,6 @@ def test_keys_are_written_in_place_and_those_of_the_source_once() -> None:
     assert decoder.cache.source[layer.cross_attn] is source
     assert projected == [0] * 8, "of the memory nothing is projected again"
     assert decoder.new_memory.untyped_storage().nbytes() == 0, "its copies are gone"
-
-
-def test_reordered_beams_equal_their_targets_read_at_once() -> None:
-    n_beams, model = 3, make_model()
-    tgt = draw_targets(len(SRC) * n_beams).view(len(SRC), n_beams, -1)
-    parents = torch.tensor([[0, 0, 1], [2, 1, 0], [1, 2, 2], [0, 1, 2]])
-    decoder = start(model, n_beams)
-    decoder.read(tgt[..., :4].flatten(0, 1))
-    decoder.reorder(parents)
-    found = logits_of(decoder, tgt[..., 4:].flatten(0, 1))
-    for i, source in enumerate(SRC):
-        for j in range(n_beams):
-            whole = torch.cat([tgt[i, parents[i, j], :4], tgt[i, j, 4:]])[None]
-            expected = read_at_once(model, source[source != 0][None], whole)["logits"]
-            torch.testing.assert_close(found[i * n_beams + j], expected[0, 4:], **EXACT)
-
-
-def test_sentences_that_are_left_go_on_as_before() -> None:
-    model, tgt = make_model(), draw_targets(len(SRC) * 2)
-    expected = read_at_once(model, SRC.repeat_interleave(2, 0), tgt)["logits"]
-    decoder = start(model, n_beams=2)
-    decoder.read(tgt[:, :5])
-    before = decoder.cache.n_bytes
-    decoder.select(torch.tensor([3, 1]))
-    assert decoder.cache.n_bytes == before / 2
-    rows = [6, 7, 2, 3]
-    found = logits_of(decoder, tgt[rows, 5:])
-    torch.testing.assert_close(found, expected[rows, 5:], **EXACT)
 
 
 def test_a_shared_prefix_is_read_once() -> None:
@@ -199,6 +210,9 @@ def test_bytes_are_those_of_keys_and_values_and_beams_share_the_source() -> None
     assert decoder.cache.n_bytes == CONFIG.n_decoder_layers * numbers * 8  # float64
     source = decoder.cache.source.kept.values()
     assert all(kept.untyped_storage().nbytes() == kept.nbytes for kept in source)
+    before = decoder.cache.n_bytes
+    decoder.select(torch.tensor([3, 1]))
+    assert decoder.cache.n_bytes == before / 2
 
 
 class Looped(nn.Module):
@@ -255,18 +269,6 @@ def test_a_step_that_was_broken_off_can_be_repeated() -> None:
     torch.testing.assert_close(decoder.step(tgt[:, 3:]), expected, **EXACT)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_other_numbers_agree_as_far_as_they_reach(dtype) -> None:
-    model, tgt = make_model().to(dtype), draw_targets(len(SRC))
-    expected = read_at_once(model, SRC, tgt)["logits"]
-    decoder = start(model)
-    found = torch.cat([logits_of(decoder, ids) for ids in tgt.split(1, 1)], dim=1)
-    assert found.dtype == dtype
-    assert decoder.step(tgt[:, :1]).dtype == torch.float32
-    bound = 1e-4 if dtype == torch.float32 else 0.3
-    torch.testing.assert_close(found, expected, rtol=0, atol=bound)
-
-
 def test_a_model_is_seen_through_unless_something_hangs_on_it_as_a_whole() -> None:
     model = make_model()
     model.decoder.layers[0].feed_forward.register_forward_hook(lambda *_: None)
@@ -287,7 +289,7 @@ def test_what_would_be_another_rows_is_refused() -> None:
             decoder.truncate(length)
 
 
-@pytest.mark.parametrize("make", [IncrementalDecoder, RecomputingDecoder, make_engine])
+@pytest.mark.parametrize("make", DECODERS.values(), ids=DECODERS)
 @pytest.mark.parametrize("parent", [-1, 2])
 def test_a_beam_of_another_sentence_is_refused(make, parent) -> None:
     decoder = make(make_model())

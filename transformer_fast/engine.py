@@ -22,12 +22,7 @@ from transformer_fast.caches import (
     attend_batched,
     is_batched,
 )
-from transformer_fast.linear import (
-    Int8Linear,
-    Multiply,
-    MultiplyAdd,
-    PreparedLinear,
-)
+from transformer_fast.linear import Multiply, MultiplyAdd, PreparedLinear
 from transformer_fast.recognition import why_unknown
 from transformer_lib.model.embeddings import Embeddings
 from transformer_lib.model.layers import (
@@ -42,34 +37,25 @@ from transformer_lib.model.transformer import Decoder, Encoder, Transformer
 _LOGGER = logging.getLogger("transformer_fast")
 _ACTIVATION_NAMES = {kind: name for name, kind in ACTIVATIONS.items()}
 
-Prepared = PreparedLinear | Int8Linear
 Norm = Callable[[Tensor], Tensor]
 # From a sum of residual and sub-layer's output to what the next sub-layer needs: its
 # residual, and its input. Pre-norm normalizes the second, post-norm both.
 Close = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
-def make_engine(model: nn.Module, weights: str | None = None) -> "Engine | None":
+def make_engine(model: nn.Module) -> "Engine | None":
     """Prepare a model's decoding; None if the model is not known in every detail.
 
     Why it is not known stands in the debug log of "transformer_fast".
 
     Args:
         model: any; its weights must not change while the engine is used.
-        weights: "int8" for matrices in 8 bits: faster, and no longer exact (see
-            `Int8Linear`). None for the model's own numbers.
-
-    Raises:
-        ValueError: weights is something else, or "int8" for a model that is not in
-            float32.
     """
-    if weights not in (None, "int8"):
-        raise ValueError(f'weights must be "int8" or None, not "{weights}"')
     reason = why_unknown(model)
     if reason is not None:
         _LOGGER.debug("the model's own modules decode: %s", reason)
         return None
-    return Engine(model, prepare=PreparedLinear if weights is None else Int8Linear)
+    return Engine(model)
 
 
 class Engine:
@@ -78,29 +64,22 @@ class Engine:
     Args:
         model: one that `why_unknown` has nothing against.
         capacity: tokens of a target that there is room for at first.
-        prepare: makes matrices ready.
     """
 
     @torch.no_grad()
-    def __init__(
-        self,
-        model: Transformer,
-        capacity: int = 32,
-        prepare: type[Prepared] = PreparedLinear,
-    ) -> None:
+    def __init__(self, model: Transformer, capacity: int = 32) -> None:
         self.pad_id, self.capacity = model.config.pad_id, capacity
         attentions = [layer.cross_attn for layer in model.decoder.layers]
         self.n_heads, self.d_head = attentions[0].n_heads, attentions[0].d_head
         self.n_layers = len(attentions)
         self.read_source = _Reader(model.src_embeddings)
         self.read_target = _Reader(model.tgt_embeddings)
-        self.encoder = _Stack(model.encoder, prepare)
-        self.decoder = _Stack(model.decoder, prepare)
-        self.lm_head = _join([model.lm_head], prepare)
+        self.encoder = _Stack(model.encoder)
+        self.decoder = _Stack(model.decoder)
+        self.lm_head = _join([model.lm_head])
         # The memory's keys and values, of all layers at once.
         self.source_projection = _join(
-            [part for each in attentions for part in (each.k_proj, each.v_proj)],
-            prepare,
+            [part for each in attentions for part in (each.k_proj, each.v_proj)]
         )
 
     @property
@@ -222,8 +201,8 @@ class _Stack:
         open: from embeddings to the first residual and the first sub-layer's input.
     """
 
-    def __init__(self, stack: Encoder | Decoder, prepare: type[Prepared]) -> None:
-        self.layers = [_Layer(layer, prepare) for layer in stack.layers]
+    def __init__(self, stack: Encoder | Decoder) -> None:
+        self.layers = [_Layer(layer) for layer in stack.layers]
         self.open, self.closings = _chain_norms(stack)
         self._bound: dict[int, list[_Operations]] = {}
 
@@ -240,19 +219,17 @@ class _Stack:
 class _Layer:
     """The prepared matrices of one layer."""
 
-    def __init__(
-        self, layer: EncoderLayer | DecoderLayer, prepare: type[Prepared]
-    ) -> None:
+    def __init__(self, layer: EncoderLayer | DecoderLayer) -> None:
         own, feed_forward = layer.self_attn, layer.feed_forward
-        self.joint = _join([own.q_proj, own.k_proj, own.v_proj], prepare, own.d_head)
-        self.out = _join([own.out_proj], prepare)
+        self.joint = _join([own.q_proj, own.k_proj, own.v_proj], own.d_head)
+        self.out = _join([own.out_proj])
         self.query = self.cross_out = None
         if isinstance(layer, DecoderLayer):
             cross = layer.cross_attn
-            self.query = _join([cross.q_proj], prepare, cross.d_head)
-            self.cross_out = _join([cross.out_proj], prepare)
-        self.expand = _join([feed_forward.expand], prepare)
-        self.contract = _join([feed_forward.contract], prepare)
+            self.query = _join([cross.q_proj], cross.d_head)
+            self.cross_out = _join([cross.out_proj])
+        self.expand = _join([feed_forward.expand])
+        self.contract = _join([feed_forward.contract])
         self.activation = _ACTIVATION_NAMES[type(feed_forward.activation)]
 
     def bind(self, n_rows: int, closings: Iterator[Close]) -> "_Operations":
@@ -285,14 +262,11 @@ class _Operations(NamedTuple):
     close_feed: Close
 
 
-def _join(
-    linears: Sequence[nn.Linear], prepare: type[Prepared], d_head: int | None = None
-) -> Prepared:
+def _join(linears: Sequence[nn.Linear], d_head: int | None = None) -> PreparedLinear:
     """Prepare linear maps of the same rows as one.
 
     Args:
         linears: their outputs will stand side by side.
-        prepare: makes the matrix ready.
         d_head: divide the first output by its square root, as queries are.
     """
     weights = [linear.weight.detach() for linear in linears]
@@ -307,9 +281,9 @@ def _join(
         weights[0] = weights[0] * scale
         biases[0] = None if biases[0] is None else biases[0] * scale
     if len(linears) == 1:
-        return prepare(weights[0], biases[0])
+        return PreparedLinear(weights[0], biases[0])
     bias = None if biases[0] is None else torch.cat(biases)
-    return prepare(torch.cat(weights), bias)
+    return PreparedLinear(torch.cat(weights), bias)
 
 
 def _norm(norm: LayerNorm) -> Norm:

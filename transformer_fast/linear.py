@@ -1,8 +1,7 @@
 """Linear maps made ready for decoding, which multiplies few rows by many matrices."""
 
-import warnings
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -108,58 +107,3 @@ class PreparedLinear:
             return lambda x, addend: plain(x).add_(addend)
         call, weight, bias = private.linear_add(), self.reordered, self.bias
         return lambda x, addend: call(x, addend, weight, bias, "add")
-
-
-class Int8Linear:
-    """A linear map x W^T + b in whole numbers of 8 bits, for float32 x.
-
-    Each row of W has a scale of its own, with which its largest number becomes 127; x
-    gets one scale in every call, for all rows. The numbers are multiplied and summed as
-    integers, four times as many at a time as floating-point numbers.
-
-    Args:
-        weight: (out_features, in_features), in float32.
-        bias: (out_features,) or None; is added in float32.
-
-    Raises:
-        ValueError: weight is not in float32.
-    """
-
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        if weight.dtype != torch.float32:
-            raise ValueError(f"int8 is made of float32 weights, not of {weight.dtype}")
-        scales = weight.abs().amax(dim=1).clamp_min(1e-30) / 127
-        whole = (weight / scales[:, None]).round().to(torch.int8)
-        zeros = torch.zeros(len(weight), dtype=torch.long, device="cpu")
-        with warnings.catch_warnings():  # PyTorch will give this way up some day
-            warnings.filterwarnings("ignore", "torch.quantize_per_tensor")
-            quantized = private.quantize_rows()(whole, scales.double(), zeros, 0)
-        self.packed = torch.ops.quantized.linear_prepack(quantized, bias)
-
-    def multiply(self, n_rows: int, activation: str | None = None) -> Multiply:
-        """Return the map with an activation after it; see `PreparedLinear`."""
-        packed, reduced = self.packed, pairs_saturate()
-        call = private.linear_int8(relu=activation == "relu")
-        if activation in (None, "relu"):
-            return lambda x: call(x, packed, reduced)
-        activate = _IN_PLACE[activation]
-        return lambda x: activate(call(x, packed, reduced))
-
-    def multiply_add(self, n_rows: int) -> MultiplyAdd:
-        """Return the map followed by a sum; see `PreparedLinear`."""
-        plain = self.multiply(n_rows)
-        return lambda x, addend: plain(x).add_(addend)
-
-
-@cache
-def pairs_saturate() -> bool:
-    """Say whether this processor's products of 8-bit numbers overflow.
-
-    Processors without VNNI add two products in 16 bits, and a sum above 32,767 stays
-    there, without an error. With 7 bits for x (`reduce_range`) no sum is that large.
-    """
-    packed = Int8Linear(torch.ones(1, 64), None).packed
-    x = torch.ones(1, 64)
-    x[0, 0] = -0.01  # so that the other numbers become 255 of 255
-    found = torch.ops.quantized.linear_dynamic(x, packed, False)
-    return bool(found < 0.95 * x.sum())

@@ -1,7 +1,7 @@
 """PyTorch's private names that operations rely on, which any release may change.
 
-Those of oneDNN and of quantized products are looked up when they are first wanted: not
-every build of PyTorch has them.
+Those of oneDNN are looked up when they are first wanted: not every build of PyTorch has
+them.
 """
 
 from collections.abc import Callable
@@ -50,15 +50,3 @@ def linear() -> Callable:
 def linear_add() -> Callable:
     """(x, addend, weight, bias, "add") -> x W^T + b + addend."""
     return torch.ops.mkldnn._linear_pointwise.binary
-
-
-def quantize_rows() -> Callable:
-    """(whole numbers, scales, zeros, axis) -> a matrix with a scale for each row."""
-    return torch._make_per_channel_quantized_tensor
-
-
-def linear_int8(relu: bool) -> Callable:
-    """(x, packed matrix, reduced) -> the product; `_op` spares checks in Python."""
-    operations = torch.ops.quantized
-    call = operations.linear_relu_dynamic if relu else operations.linear_dynamic
-    return call.default._op

@@ -32,13 +32,13 @@ def keep_freed_memory() -> bool:
     return allocator.keep_freed_memory()
 
 
-def make_engine(model: nn.Module, weights: str | None = None) -> Any:
+def make_engine(model: nn.Module) -> Any:
     """Prepare a model's decoding; None if it is not known in every detail."""
     if not HAS_FAST:
         return None
     from transformer_fast import engine
 
-    return engine.make_engine(model, weights)
+    return engine.make_engine(model)
 
 
 def real_positions(model: nn.Module, real: Tensor) -> AbstractContextManager[bool]:
