@@ -106,6 +106,12 @@ def test_ids_and_text() -> None:
         tokenizer.encode("  ")
 
 
+def test_a_tokenizer_that_has_no_file_of_ours_leaves_no_half_of_a_model(folder) -> None:
+    with pytest.raises(AttributeError, match="to_json"):
+        load_opus(folder).save(folder / "mine")
+    assert not (folder / "mine").exists()
+
+
 def test_a_pickle_is_not_read(folder) -> None:
     theirs = transformers.MarianMTModel.from_pretrained(folder)
     (folder / "model.safetensors").unlink()

@@ -22,7 +22,7 @@ import transformer_lib as tl
 from transformer_book.other_code import convert_mask
 from transformer_lib import evaluation, interpret, plots
 from transformer_lib.convert import convert_weights, from_marian, from_torch
-from transformer_lib.convert.to_hugging_face import to_marian, to_pegasus
+from transformer_lib.convert.to_hugging_face import to_hugging_face
 from transformer_lib.model.embeddings import sinusoids
 from transformer_lib.runs.recipe import make_recipe
 from transformer_lib.training import label_loss, train_step
@@ -121,6 +121,8 @@ for match, changes in {
     "activation must be one of .*, not 'tanh'": {"activation": "tanh"},
     "tie_embeddings must be one of .*, not 'some'": {"tie_embeddings": "some"},
     "one vocabulary for both sides, but they have 9 and 7": {"src_vocab_size": 9},
+    "-1 encoder and 1 decoder layers": {"n_encoder_layers": -1},
+    "1 encoder and -2 decoder layers": {"n_decoder_layers": -2},
 }.items():
     row(f"config: {match}", ValueError, match,
         lambda changes=changes: make_config(**changes))  # fmt: skip
@@ -226,13 +228,15 @@ def load_pytorch(*activations):
     layers = [inner.encoder.layers[0], inner.decoder.layers[0]]
     for layer, activation in zip(layers, activations, strict=True):
         layer.activation = activation
-    return from_torch(inner.state_dict(), inner, 0, {"": ""})
+    tokens = torch.nn.Embedding(9, 6)
+    return from_torch(inner, tokens, tokens, torch.nn.Linear(6, 9), 0)
 
 
-def export_to(to, **choices):
+def export_to(**choices):
     sizes = {"src_vocab_size": 9, "tgt_vocab_size": 9, "d_model": 6, "n_heads": 2}
     sizes |= {"d_ff": 8, "n_encoder_layers": 1, "n_decoder_layers": 1}
-    return to(tl.Transformer(tl.TransformerConfig(**sizes | choices)), 1, 2)
+    model = tl.Transformer(tl.TransformerConfig(**sizes | choices))
+    return to_hugging_face(model, 1, 2)
 
 
 TABLE = "model.encoder.embed_positions.weight"
@@ -253,15 +257,15 @@ for name, match, activations in (
 ):
     row(f"from PyTorch: {name}", ValueError, match, partial(load_pytorch, *activations))
 
-for to, match, choices in (
-    (to_marian, "pre-norm layers, but pegasus has", {"norm_first": True}),
-    (to_pegasus, "post-norm layers, but marian has", {}),
-    (to_marian, "final_norm is True", {"final_norm": True}),
-    (to_marian, "norm_eps is 1e-06", {"norm_eps": 1e-6}),
-    (to_marian, "learned_positions is True", {"learned_positions": True}),
-    (to_marian, "embedding_norm_eps is 1e-05", {"embedding_norm_eps": 1e-5}),
-):
-    row(f"{to.__name__}: {match}", ValueError, match, partial(export_to, to, **choices))
+for match, choices in {
+    "final_norm is True": {"final_norm": True},
+    "final_norm is False": {"norm_first": True, "final_norm": False},
+    "norm_eps is 1e-06": {"norm_eps": 1e-6},
+    "learned_positions is True": {"learned_positions": True},
+    "embedding_norm_eps is 1e-05": {"embedding_norm_eps": 1e-5},
+    "tgt_vocab_size is 8": {"tgt_vocab_size": 8, "tie_embeddings": "none"},
+}.items():
+    row(f"to Hugging Face: {match}", ValueError, match, partial(export_to, **choices))
 
 for name, error, mask, kind in (
     ("a bias", ValueError, torch.tensor([0.0, -0.5]), "additive"),

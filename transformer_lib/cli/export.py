@@ -11,11 +11,7 @@ from transformer_lib.cli.shell import new_parser
 from transformer_lib.convert.export import FORMATS, export
 from transformer_lib.pretrained.translator import load, read_terms
 
-READ_BY = (
-    "marian: transformers and CTranslate2, for post-norm models",
-    "pegasus: the same, for pre-norm models",
-    "onnx: ONNX Runtime",
-)
+READ_BY = "hugging-face: transformers and CTranslate2; onnx: ONNX Runtime"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -23,9 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = new_parser("export", "Write a translator for other programs to open.")
     add = parser.add_argument
     add("model", help="name of a shipped model, or the folder of a run")
-    add("--to", required=True, choices=FORMATS, help="; ".join(READ_BY))
+    add("--to", required=True, choices=FORMATS, help=READ_BY)
     add("--out", help="a new folder (default: NAME-FORMAT)")
     options = parser.parse_args(arguments)
     folder = Path(options.out or f"{Path(options.model).name}-{options.to}")
     export(load(options.model), folder, options.to, read_terms(options.model))
-    sys.stdout.write(f"{folder}: its README.md has a program that translates\n")
+    sys.stdout.write(f"{folder}: its README.md says how to translate with it\n")

@@ -2,11 +2,10 @@
 
     export(load("runs/mine"), Path("mine-onnx"), "onnx")
 
-marian     for `MarianMTModel` of Hugging Face, and CTranslate2
-pegasus    the same for pre-norm models, which Marian has no place for
-onnx       two graphs for ONNX Runtime: the encoder, and one step of the decoder
+hugging-face     for transformers and CTranslate2
+onnx             two graphs for ONNX Runtime: the encoder, and a step of the decoder
 
-Each folder has a README with a program that translates, which the tests run.
+Each folder has a README that says how to translate with it.
 """
 
 import json
@@ -17,30 +16,18 @@ from typing import Any, Literal, get_args
 import tokenizers
 from tokenizers import normalizers, processors
 
-from transformer_lib.convert.to_hugging_face import pad_last, to_marian, to_pegasus
+from transformer_lib.convert.to_hugging_face import their_ids, to_hugging_face
 from transformer_lib.convert.to_onnx import to_onnx
 from transformer_lib.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
-from transformer_lib.model.config import TransformerConfig
 from transformer_lib.pretrained.translator import TOKENIZER, Translator
 
-Format = Literal["marian", "pegasus", "onnx"]
+Format = Literal["hugging-face", "onnx"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 HUGGING_FACE_README = """\
 # A translator for transformers and CTranslate2
 
-{terms}```python
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained(folder)
-model = AutoModelForSeq2SeqLM.from_pretrained(folder)
-
-def translate(sentences, **options):  # num_beams=4 searches with beams
-    batch = tokenizer(sentences, return_tensors="pt", padding=True)
-    ids = model.generate(**batch, **options)
-    return tokenizer.batch_decode(ids, skip_special_tokens=True)
-```
-
+{terms}Open it with `AutoTokenizer` and `AutoModelForSeq2SeqLM` of transformers.
 For CTranslate2: `ct2-transformers-converter --model FOLDER --output_dir OTHER`.
 """
 
@@ -86,7 +73,7 @@ def export(
     Args:
         translator: with a tokenizer of ours.
         folder: must not exist.
-        to: "marian", "pegasus" or "onnx".
+        to: "hugging-face" or "onnx".
         terms: under which the model may be used, for its README.
 
     Raises:
@@ -105,9 +92,9 @@ def export(
         if to == "onnx":
             readme = ONNX_README
             to_onnx(translator.model, unfinished)
-            (unfinished / TOKENIZER).write_text(json.dumps(engine), encoding="utf-8")
+            engine.save(str(unfinished / TOKENIZER))
         else:
-            _write_hugging_face(translator, unfinished, to, engine)
+            _write_hugging_face(translator, unfinished, engine)
         note = f"Terms: {terms}\n\n" if terms else ""
         text = readme.format(terms=note, max_len=translator.model.config.max_len)
         (unfinished / "README.md").write_text(text, encoding="utf-8")
@@ -115,20 +102,17 @@ def export(
 
 
 def _write_hugging_face(
-    translator: Translator, folder: Path, to: Format, engine: dict[str, Any]
+    translator: Translator, folder: Path, engine: tokenizers.Tokenizer
 ) -> None:
     from transformers import PreTrainedTokenizerFast
 
     ours, config = translator.tokenizer, translator.model.config
-    convert = {"marian": to_marian, "pegasus": to_pegasus}[to]
-    model = convert(translator.model, ours.bos_id, ours.eos_id)
+    model = to_hugging_face(translator.model, ours.bos_id, ours.eos_id)
     # Length counts the start token here, and does not in our library.
     model.generation_config.update(max_length=config.max_len + 1, num_beams=1)
     model.save_pretrained(folder)
-    if to == "marian":
-        _renumber(engine, config)
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizers.Tokenizer.from_str(json.dumps(engine)),
+        tokenizer_object=_renumbered(engine, their_ids(config).tolist()),
         pad_token=PAD,
         bos_token=BOS,
         eos_token=EOS,
@@ -141,7 +125,7 @@ def _write_hugging_face(
     tokenizer.save_pretrained(folder)
 
 
-def _engine_with_eos(tokenizer: Tokenizer) -> dict[str, Any]:
+def _engine_with_eos(tokenizer: Tokenizer) -> tokenizers.Tokenizer:
     """Let the engine itself do what `Translator` does around it: strip, and end."""
     engine = tokenizers.Tokenizer.from_str(tokenizer.to_json())
     engine.normalizer = normalizers.Sequence([normalizers.Strip(), engine.normalizer])
@@ -150,18 +134,16 @@ def _engine_with_eos(tokenizer: Tokenizer) -> dict[str, Any]:
         pair=f"$A $B {EOS}",
         special_tokens=[(EOS, tokenizer.eos_id)],
     )
-    return json.loads(engine.to_str())
+    return engine
 
 
-def _renumber(engine: dict[str, Any], config: TransformerConfig) -> None:
-    """Give the tokens of a tokenizer the ids of Marian's, in place."""
-    new_id = {int(ours): theirs for theirs, ours in enumerate(pad_last(config))}
-    vocabulary = {t: new_id[i] for t, i in engine["model"]["vocab"].items()}
-    engine["model"]["vocab"] = dict(
-        sorted(vocabulary.items(), key=lambda item: item[1])
-    )
-    for token in engine["added_tokens"]:
+def _renumbered(
+    engine: tokenizers.Tokenizer, new_id: list[int]
+) -> tokenizers.Tokenizer:
+    """Give the tokens the ids of the exported model; the post-processor's stay."""
+    content: dict[str, Any] = json.loads(engine.to_str())
+    vocabulary = content["model"]["vocab"]
+    vocabulary.update({token: new_id[old] for token, old in vocabulary.items()})
+    for token in content["added_tokens"]:
         token["id"] = new_id[token["id"]]
-    engine["added_tokens"].sort(key=lambda token: token["id"])
-    for token in engine["post_processor"]["special_tokens"].values():
-        token["ids"] = [new_id[number] for number in token["ids"]]
+    return tokenizers.Tokenizer.from_str(json.dumps(content))

@@ -4,9 +4,9 @@ from_torch      nn.Transformer between embeddings and an output layer
 from_marian     Marian of Hugging Face: the models of OPUS-MT
 from_fsmt       FSMT of Hugging Face: fairseq's models of WMT 2019
 
-All take a state dict. Sizes and choices are read from their configuration, keys are
-renamed by the table of `weights`, and what our model has no place for is refused by its
-name. Give the models sources that are padded on the right.
+Sizes and choices are read from their modules or configuration, keys are renamed by the
+table of `weights`, and what our model has no place for is refused by its name. Give the
+models sources that are padded on the right.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from transformer_lib.convert.positions import fix_positions, sinusoid_halves
 from transformer_lib.convert.weights import convert_weights
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.embeddings import sinusoid_table
 from transformer_lib.model.layers import ACTIVATIONS
 from transformer_lib.model.transformer import Transformer
 
@@ -27,18 +26,6 @@ State = Mapping[str, Tensor]
 
 SRC, TGT = "src_embeddings.tokens.weight", "tgt_embeddings.tokens.weight"
 HEAD, HEAD_BIAS = "lm_head.weight", "lm_head.bias"
-LEARNED = "src_embeddings.positions.table"
-SINUSOIDS = "sinusoids"  # stands for a table that is kept by them, but computed by us
-
-# What the best-known model around nn.Transformer calls its parts: that of PyTorch's
-# tutorial on translation.
-TUTORIAL_NAMES = {
-    "transformer.": "",
-    "src_tok_emb.embedding.": "src_embeddings.tokens.",
-    "tgt_tok_emb.embedding.": "tgt_embeddings.tokens.",
-    "generator.": "lm_head.",
-    "positional_encoding.pos_embedding": SINUSOIDS,
-}
 
 # Our names of settings -> where PyTorch's layers have them.
 TORCH_SETTINGS = {
@@ -70,49 +57,33 @@ SETTINGS = {
 
 
 def from_torch(
-    state: State,
     transformer: nn.Transformer,
+    src_tokens: nn.Embedding,
+    tgt_tokens: nn.Embedding,
+    lm_head: nn.Linear,
     pad_id: int,
-    names: Mapping[str, str] = TUTORIAL_NAMES,
     scale_embeddings: bool = True,
 ) -> Transformer:
-    """Load a model built around `nn.Transformer`.
+    """Load a model built around `nn.Transformer`, whose positions are the paper's.
 
     Args:
-        state: state dict of the whole model.
-        transformer: from which sizes and choices are read; weights come from the state.
+        transformer: between embeddings and output layer.
+        src_tokens: the vectors of the source tokens.
+        tgt_tokens: the vectors of the target tokens.
+        lm_head: the output layer.
         pad_id: the padding token, the same in both vocabularies.
-        names: what the model's keys begin with -> what ours begin with. "" stands for
-            `nn.Transformer` itself; SINUSOIDS for its table of positions, which has to
-            be the paper's. Tables of learned positions are ours under
-            {src,tgt}_embeddings.positions.table.
         scale_embeddings: whether the model multiplies token vectors by sqrt(d_model).
 
     Raises:
         ValueError: something has no place in our model.
-        RuntimeError: a weight is missing, or of another shape.
     """
-    inner, weights = {}, {}
-    for key, tensor in state.items():
-        prefix = next((name for name in names if key.startswith(name)), None)
-        if prefix is None:
-            raise ValueError(f"{key} begins with none of {', '.join(names)}")
-        place = weights if names[prefix] else inner
-        place[names[prefix] + key.removeprefix(prefix)] = tensor
-    weights |= convert_weights(inner, "torch.nn", "transformer_lib", strict=True)
-    sinusoids = weights.pop(SINUSOIDS, None)
-    table = weights.get(LEARNED, sinusoids)
-    settings = _torch_settings(transformer) | {
-        "pad_id": pad_id,
-        "scale_embeddings": scale_embeddings,
-        "learned_positions": LEARNED in weights,
-    }
-    if table is not None:
-        settings["max_len"] = table.flatten(0, -2).size(0)
-    if sinusoids is not None:
-        ours = sinusoid_table(settings["max_len"], settings["d_model"])
-        _require_sinusoids({SINUSOIDS: sinusoids.flatten(0, -2)}, ours)
-    return _build(weights, settings)
+    inner = transformer.state_dict()
+    weights = convert_weights(inner, "torch.nn", "transformer_lib", strict=True)
+    weights |= {SRC: src_tokens.weight, TGT: tgt_tokens.weight, HEAD: lm_head.weight}
+    if lm_head.bias is not None:
+        weights[HEAD_BIAS] = lm_head.bias
+    settings = {"pad_id": pad_id, "scale_embeddings": scale_embeddings}
+    return _build(weights, settings | _torch_settings(transformer))
 
 
 def from_marian(state: State, options: Any) -> Transformer:

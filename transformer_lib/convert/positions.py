@@ -39,7 +39,8 @@ def fix_positions(model: Transformer, table: Tensor) -> None:
     """Give both sides of a model a fixed table of positions, in place.
 
     The model's config then says that positions are learned: they are looked up in a
-    table of max_len rows. Training leaves it as it is.
+    table of max_len rows. Training leaves it as it is; a copy of the model that was
+    saved and loaded trains it.
 
     Args:
         model: whose positional encodings are replaced.

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.generation.constraints import without_dropout
+from transformer_lib.generation.incremental import KeyValueCache
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.masks import padding_mask
 from transformer_lib.model.transformer import Transformer
@@ -38,12 +39,24 @@ class Encoding(nn.Module):
         They are (n_decoder_layers, 2, batch, n_heads, src_len, d_head).
         """
         memory = self.model.encode(src, padding_mask(src, self.model.config.pad_id))
-        kept = []
-        for layer in self.model.decoder.layers:
-            attention = layer.cross_attn
-            projections = attention.k_proj, attention.v_proj
-            kept += [attention.split_heads(project(memory)) for project in projections]
+        kept = [
+            layer.cross_attn.split_heads(project(memory))
+            for layer in self.model.decoder.layers
+            for project in (layer.cross_attn.k_proj, layer.cross_attn.v_proj)
+        ]
         return torch.stack(kept).unflatten(0, (-1, 2))
+
+
+class GrowingCache(KeyValueCache):
+    """A cache without room to spare: every step returns a longer tensor."""
+
+    def update(
+        self, attention: MultiHeadAttention, key: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return keys and values (batch, n_heads, length, d_head) of all tokens."""
+        both = torch.cat([self.rooms[attention], torch.stack([key, value])], dim=3)
+        self.rooms[attention] = both
+        return both[0], both[1]
 
 
 class DecodingStep(nn.Module):
@@ -69,48 +82,17 @@ class DecodingStep(nn.Module):
             logits: (batch, vocab_size)
             present: as past, one token longer.
         """
-        layers = self.model.decoder.layers
-        source = GivenCache([layer.cross_attn for layer in layers], memory)
-        cache = GivenCache([layer.self_attn for layer in layers], past, source)
+        cache = GrowingCache()
+        cache.length = past.size(4)
+        for layer, written, read in zip(
+            self.model.decoder.layers, past, memory, strict=True
+        ):
+            cache.rooms[layer.self_attn] = written
+            cache.source.kept[layer.cross_attn] = read
         mask = padding_mask(src, self.model.config.pad_id)
         nothing_new = memory.new_zeros(src.size(0), 0, self.model.config.d_model)
         features = self.model.decode(ids, nothing_new, mask, cache=cache)
-        return self.model.lm_head(features[:, -1]), torch.stack([*cache.kept.values()])
-
-
-class GivenCache:
-    """The protocol `Cache` on keys and values that come from outside.
-
-    Args:
-        attentions: one of each layer.
-        given: their keys and values (n_layers, 2, batch, n_heads, length, d_head).
-        source: the same for the memory.
-
-    Attributes:
-        kept: for each attention (2, batch, n_heads, length, d_head), new ones included.
-    """
-
-    def __init__(
-        self,
-        attentions: list[MultiHeadAttention],
-        given: Tensor,
-        source: "GivenCache | None" = None,
-    ) -> None:
-        self.length, self.source = given.size(4), source
-        self.kept = dict(zip(attentions, given, strict=True))
-
-    def positions(self, ids: Tensor) -> Tensor:
-        """Return the positions of new tokens (batch, n_new): (n_new,)."""
-        return self.length + torch.arange(ids.size(1), device=ids.device)
-
-    def update(
-        self, attention: MultiHeadAttention, key: Tensor, value: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Return keys and values (batch, n_heads, length, d_head) of all tokens."""
-        new = torch.stack([key, value])
-        self.kept[attention] = torch.cat([self.kept[attention], new], dim=3)
-        keys, values = self.kept[attention]
-        return keys, values
+        return self.model.lm_head(features[:, -1]), torch.stack([*cache.rooms.values()])
 
 
 def to_onnx(model: Transformer, folder: Path) -> None:

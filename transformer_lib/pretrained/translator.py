@@ -205,6 +205,7 @@ def save_model(
 
     Raises:
         ValueError: a weight is NaN or too large for half precision; nothing is written.
+        AttributeError: the tokenizer is another library's; nothing is written.
     """
     from safetensors.torch import save
 
@@ -215,9 +216,10 @@ def save_model(
     for name, weight in weights.items():
         if not torch.isfinite(weight).all():
             raise ValueError(f"{name} does not fit into half precision, or holds NaN")
+    text = tokenizer.to_json()
     write_bytes(folder / WEIGHTS, save(weights))
     write_text(folder / CONFIG, json.dumps(config, indent=1) + "\n")
-    tokenizer.save(folder / TOKENIZER)
+    write_text(folder / TOKENIZER, text)
 
 
 def load_model(model: AnyModel, path: Path) -> AnyModel:
