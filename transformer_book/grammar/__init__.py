@@ -11,4 +11,4 @@ clause; articles and adjectives that agree in gender, case and number.
     examples.py     random sentences, their translation and alignment
 """
 
-from transformer_book.grammar.examples import Example, explain, generate, translate
+from transformer_book.grammar.examples import Example, explain, generate

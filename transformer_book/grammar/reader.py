@@ -3,72 +3,59 @@
 from collections.abc import Mapping
 from typing import Any
 
-from transformer_book.grammar.dictionary import (
-    ADJECTIVES,
-    MODALS,
-    NOUNS,
-    PLACES,
-    PRONOUNS,
-    TIMES,
-    VERBS,
-    Chunks,
-)
-from transformer_book.grammar.speech import (
-    Clause,
-    NounPhrase,
-    Sentence,
-    english,
-    text_of,
-)
+from transformer_book.grammar import dictionary
+from transformer_book.grammar.speech import Clause, NounPhrase, Sentence
 from transformer_lib import split_words
 
+# What may be read at a place, and what it means.
 _ARTICLES = {"the": "the", "a": "a", "an": "a", "my": "my"}
-_ADJECTIVES = {adjective.english: adjective for adjective in ADJECTIVES}
-_PRONOUNS = {pronoun.english: pronoun for pronoun in PRONOUNS}
-_NOUNS = {noun.english: (noun, False) for noun in NOUNS} | {
-    noun.english_plural: (noun, True) for noun in NOUNS
+_ADJECTIVES = {adjective.english: adjective for adjective in dictionary.ADJECTIVES}
+_PRONOUNS = {pronoun.english: pronoun for pronoun in dictionary.PRONOUNS}
+_NOUNS = {
+    text: (noun, bool(number))
+    for noun in dictionary.NOUNS
+    for number, text in enumerate(noun.english.split())
 }
-_BASES = {verb.english.split()[0]: verb for verb in VERBS}
-_FORMS = {
-    form: (verb, tense)
-    for verb in VERBS
-    for form, tense in zip(
-        verb.english.split(), ("present", "present", "past"), strict=True
-    )
+_TENSES = "present", "present", "past"  # of the forms of a verb
+_VERBS = {
+    text: (verb, tense)
+    for verb in dictionary.ACTIONS + dictionary.THOUGHTS
+    for text, tense in zip(verb.english_forms, _TENSES, strict=True)
 }
-_MODALS = {form: name for name, m in MODALS.items() for form in m.english.split()}
-_TIMES = tuple(time for times in TIMES.values() for time in times)
+_MODALS = {
+    text: name
+    for name, (english, _) in dictionary.MODALS.items()
+    for text in english.split(", ")
+}
+_PLACES, _TIMES = (
+    {" ".join(text for text, _ in phrase): phrase for phrase in phrases}
+    for phrases in (dictionary.PLACES, sum(dictionary.TIMES.values(), ()))
+)
 
 
 def read(sentence: str) -> Sentence:
     """Return the tree of an English sentence.
 
+    What is wrong and yet can be understood is read: say the tree again to find out.
+
     Raises:
-        ValueError: the grammar does not make this sentence; where reading stopped, or
-            what it would have said.
+        ValueError: the grammar does not make this sentence; where reading stopped.
     """
     reader = _Reader(split_words(sentence))
     try:
-        tree = reader.sentence()
+        return reader.sentence()
     except KeyError as error:
-        found = " ".join(reader.words[-len(reader.rest) :] if reader.rest else [])
         raise ValueError(
             f"{sentence!r} is not of this grammar: expected {error.args[0]} before "
-            f"{found!r}"
+            f"{' '.join(reader.rest)!r}"
         ) from None
-    if (again := text_of(english(tree))) != sentence:
-        raise ValueError(f"{sentence!r} is not of this grammar; is it {again!r}?")
-    return tree
 
 
 class _Reader:
-    """Takes words from the left, each by the rule that expects it.
-
-    It need not refuse what is wrong: `read` says the tree again and compares.
-    """
+    """Takes words from the left, each by the rule that expects it."""
 
     def __init__(self, words: list[str]) -> None:
-        self.words, self.rest = words, list(words)
+        self.rest = words
 
     def sentence(self) -> Sentence:
         if self.take("if"):
@@ -80,19 +67,17 @@ class _Reader:
         return Sentence(main, conjunction, self.clause() if conjunction else None)
 
     def clause(self) -> Clause:
-        first = self.fixed(_TIMES)
+        first = self.entry(_TIMES)
         subject = self.entry(_PRONOUNS) or self.noun_phrase()
-        if tense := self.entry(_MODALS):
-            self.take(MODALS[tense].particle)
-            verb = self.expect("a verb", _BASES)
-        else:
-            verb, tense = self.expect("a verb", _FORMS)
-        self.take(verb.particle)
+        modal = self.entry(_MODALS)
+        verb, tense = self.expect("a verb", _VERBS)
         receiver = self.noun_phrase() if verb.receiver else None
         thing = self.noun_phrase() if verb.objects else None
-        place = self.fixed(PLACES)
-        time = first or self.fixed(_TIMES)
-        return Clause(subject, verb, tense, thing, receiver, place, time, bool(first))
+        place = self.entry(_PLACES) or ()
+        time = first or self.entry(_TIMES) or ()
+        return Clause(
+            subject, verb, modal or tense, thing, receiver, place, time, bool(first)
+        )
 
     def noun_phrase(self) -> NounPhrase:
         article = self.entry(_ARTICLES) or ""
@@ -100,25 +85,20 @@ class _Reader:
         noun, plural = self.expect("a noun", _NOUNS)
         return NounPhrase(noun, plural, article, adjective)
 
-    def fixed(self, phrases: tuple[Chunks, ...]) -> Chunks:
-        """Take one of the fixed phrases, if one follows."""
-        for phrase in phrases:
-            texts = " ".join(text for text, _ in phrase).split()
-            if self.rest[: len(texts)] == texts:
-                del self.rest[: len(texts)]
-                return phrase
-        return ()
-
     def take(self, word: str) -> str:
         """Take this word if it follows, and say so by returning it."""
         return self.entry({word: word}) or ""
 
     def entry(self, table: Mapping[str, Any]) -> Any:
-        """Take a word of the table, if one follows, and return its entry."""
-        return table[self.rest.pop(0)] if self.rest and self.rest[0] in table else None
+        """Take the text of a table that follows, if one does; return its entry."""
+        for text, entry in table.items():
+            words = text.split()
+            if self.rest[: len(words)] == words:
+                del self.rest[: len(words)]
+                return entry
+        return None
 
     def expect(self, what: str, table: Mapping[str, Any]) -> Any:
-        entry = self.entry(table)
-        if entry is None:
+        if not (entry := self.entry(table)):
             raise KeyError(what)
         return entry

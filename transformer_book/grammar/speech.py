@@ -1,28 +1,17 @@
 """What a sentence means, a small tree of choices, and how each language says it.
 
-Every word carries the name of the part of the tree that it expresses. Words of the same
-part translate each other: that is the exact word alignment.
+Noun phrases and verbs become chunks, like the fixed phrases of the dictionary: pieces
+that translate each other. Every word carries the name of its piece, and words of the
+same piece are linked: that is the exact word alignment.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from transformer_book.grammar.dictionary import (
-    CONJUNCTIONS,
-    FORMS,
-    HABEN,
-    MODALS,
-    SEIN,
-    Adjective,
-    Chunks,
-    Noun,
-    Pronoun,
-    Verb,
-)
+from transformer_book.grammar import dictionary
+from transformer_book.grammar.dictionary import Adjective, Chunks, Noun, Pronoun, Verb
 
 
-@dataclass(frozen=True)
-class NounPhrase:
+class NounPhrase(NamedTuple):
     """A noun with its company; article is "the", "a", "my" or "" (plural only)."""
 
     noun: Noun
@@ -30,9 +19,13 @@ class NounPhrase:
     article: str
     adjective: Adjective | None = None
 
+    @property
+    def form(self) -> str:
+        """The form that a German verb takes with it, as for a pronoun."""
+        return "wir" if self.plural else "er"
 
-@dataclass(frozen=True)
-class Clause:
+
+class Clause(NamedTuple):
     """One verb and what belongs to it.
 
     Attributes:
@@ -51,8 +44,7 @@ class Clause:
     time_first: bool = False
 
 
-@dataclass(frozen=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A main clause, and a second one after "that", "because" or "if"."""
 
     main: Clause
@@ -61,10 +53,13 @@ class Sentence:
 
 
 class Word(NamedTuple):
-    """A word and the part of the sentence that it expresses."""
+    """A word and the piece of the sentence that it expresses."""
 
     text: str
-    part: str
+    piece: str
+
+
+COMMA = Word(",", "comma")
 
 
 def text_of(words: list[Word]) -> str:
@@ -72,85 +67,17 @@ def text_of(words: list[Word]) -> str:
     return " ".join(word.text for word in words).replace(" ,", ",")
 
 
-def _form(subject: NounPhrase | Pronoun) -> str:
-    """Return the form the verb takes with this subject: ich, er or wir."""
-    if isinstance(subject, Pronoun):
-        return subject.form
-    return "wir" if subject.plural else "er"
-
-
-def _inside(clause: str, words: list[Word]) -> list[Word]:
-    """Add the name of the clause to the part that each word expresses."""
-    return [Word(text, f"{clause} {part}") for text, part in words]
-
-
-def _words(part: str, *texts: str) -> list[Word]:
-    """Return the texts that are not empty as words of one part."""
-    return [Word(text, part) for text in texts if text]
-
-
-def _fixed(chunks: Chunks, side: int, part: str) -> list[Word]:
-    """Return a fixed phrase in English (side 0) or German (side 1)."""
-    return [
-        word
-        for number, chunk in enumerate(chunks)
-        for word in _words(f"{part} {number}", *chunk[side].split())
-    ]
-
-
-# --- English --------------------------------------------------------------------------
+# --- The order of the words -----------------------------------------------------------
 
 
 def english(sentence: Sentence) -> list[Word]:
     """Say it in English: subject, verb, objects, place, time, in every clause."""
-    main = _inside("main", _english_clause(sentence.main))
+    main = _english_clause(sentence.main, "main")
     if sentence.second is None:
         return main
-    second = _inside("second", _english_clause(sentence.second))
-    link = _words("conjunction", sentence.conjunction)
-    if sentence.conjunction == "if":
-        return link + second + _words("comma", ",") + main
-    return main + link + second
-
-
-def _english_clause(clause: Clause) -> list[Word]:
-    time = _fixed(clause.time, 0, "time")
-    words = _english_noun_phrase(clause.subject, "subject")
-    words += _english_verbs(clause)
-    words += _english_noun_phrase(clause.receiver, "receiver")
-    words += _english_noun_phrase(clause.object, "object")
-    words += _fixed(clause.place, 0, "place")
-    return time + words if clause.time_first else words + time
-
-
-def _english_verbs(clause: Clause) -> list[Word]:
-    base, third, past = clause.verb.english.split()
-    singular = _form(clause.subject) == "er"
-    if clause.tense in MODALS:
-        modal = MODALS[clause.tense]
-        words = _words("modal", modal.english.split()[singular], modal.particle)
-        return words + _words("verb", base, clause.verb.particle)
-    present = third if singular else base
-    text = past if clause.tense == "past" else present
-    return _words("verb", text, clause.verb.particle)
-
-
-def _english_noun_phrase(phrase: NounPhrase | Pronoun | None, role: str) -> list[Word]:
-    if phrase is None:
-        return []
-    if isinstance(phrase, Pronoun):
-        return _words(f"{role} noun", phrase.english)
-    noun = phrase.noun.english_plural if phrase.plural else phrase.noun.english
-    words = _words(f"{role} noun", noun)
-    if phrase.adjective:
-        words = _words(f"{role} adjective", phrase.adjective.english) + words
-    article = phrase.article
-    if article == "a" and words[0].text[0] in "aeiou":
-        article = "an"
-    return _words(f"{role} article", article) + words
-
-
-# --- German: where the verb stands, and what agrees with what -------------------------
+    link = Word(sentence.conjunction, "conjunction")
+    second = [link, *_english_clause(sentence.second, "second")]
+    return [*second, COMMA, *main] if sentence.conjunction == "if" else main + second
 
 
 def german(sentence: Sentence) -> list[Word]:
@@ -159,28 +86,29 @@ def german(sentence: Sentence) -> list[Word]:
     The verb comes second in a main clause, first after a clause that opens the
     sentence, and last behind a conjunction.
     """
+    opened = sentence.conjunction == "if"
+    main = _german_clause(sentence.main, "main", "first" if opened else "second")
     if sentence.second is None:
-        return _inside("main", _german_clause(sentence.main, verb="second"))
-    second = _inside("second", _german_clause(sentence.second, verb="last"))
-    link = _words("conjunction", CONJUNCTIONS[sentence.conjunction])
-    comma = _words("comma", ",")
-    if sentence.conjunction == "if":
-        main = _inside("main", _german_clause(sentence.main, verb="first"))
-        return link + second + comma + main
-    main = _inside("main", _german_clause(sentence.main, verb="second"))
-    return main + comma + link + second
+        return main
+    link = Word(dictionary.CONJUNCTIONS[sentence.conjunction], "conjunction")
+    second = [link, *_german_clause(sentence.second, "second", "last")]
+    return [*second, COMMA, *main] if opened else [*main, COMMA, *second]
 
 
-def _german_clause(clause: Clause, verb: str) -> list[Word]:
-    subject = _german_noun_phrase(clause.subject, "nominative", "subject")
-    time = _fixed(clause.time, 1, "time")
-    middle = _german_noun_phrase(clause.receiver, "dative", "receiver")
-    middle += _german_noun_phrase(clause.object, clause.verb.case, "object")
-    middle += _fixed(clause.place, 1, "place")
-    finite, end = _german_verbs(clause)
+def _english_clause(clause: Clause, name: str) -> list[Word]:
+    said = _said(clause, name, 0)
+    words = [word for part, words in said.items() if part != "time" for word in words]
+    return said["time"] + words if clause.time_first else words + said["time"]
+
+
+def _german_clause(clause: Clause, name: str, verb: str) -> list[Word]:
+    said = _said(clause, name, 1)
+    subject, finite, time = said["subject"], said["verb"], said["time"]
+    middle = said["receiver"] + said["object"] + said["place"]
+    end = _said(clause, name, 2)["verb"]
     if verb == "last":
         if clause.tense == "present" and end:  # "auf" and "steht" become "aufsteht"
-            end, finite = [], _words("verb", end[0].text + finite[0].text)
+            end, finite = [], [Word(end[0].text + finite[0].text, finite[0].piece)]
         return subject + time + middle + end + finite
     if verb == "first":
         return finite + subject + time + middle + end
@@ -189,41 +117,72 @@ def _german_clause(clause: Clause, verb: str) -> list[Word]:
     return subject + finite + time + middle + end
 
 
-def _german_verbs(clause: Clause) -> tuple[list[Word], list[Word]]:
-    """Return the verb that agrees with the subject, and what closes the clause."""
-    verb, form = clause.verb, _form(clause.subject)
-    infinitive, er_form, participle = verb.german.split()
-    place = FORMS.index(form)
-    if clause.tense in MODALS:
-        modal = MODALS[clause.tense].german.split()[place]
-        return _words("modal", modal), _words("verb", verb.prefix + infinitive)
+def _said(clause: Clause, name: str, side: int) -> dict[str, list[Word]]:
+    """Return the words of each part of a clause, in the order of English.
+
+    Args:
+        clause: to say.
+        name: of the clause, for the names of its pieces.
+        side: 0 for English, 1 for German, 2 for what closes a German clause.
+    """
+    chunks: dict[str, Chunks] = {  # only a verb has a third side
+        "subject": _noun_phrase(clause.subject, "nominative"),
+        "verb": _verbs(clause),
+        "receiver": _noun_phrase(clause.receiver, "dative"),
+        "object": _noun_phrase(clause.object, clause.verb.case),
+        "place": clause.place,
+        "time": clause.time,
+    }
+    return {
+        part: [
+            Word(text, f"{name} {part} {number}")
+            for number, chunk in enumerate(pieces)
+            for text in "".join(chunk[side : side + 1]).split()
+        ]
+        for part, pieces in chunks.items()
+    }
+
+
+# --- The pieces: what agrees with what ------------------------------------------------
+
+
+def _verbs(clause: Clause) -> Chunks:
+    """Return the verbs: in English, the one that agrees in German, what closes it."""
+    base, third, past = clause.verb.english_forms
+    infinitive, er_form, participle, *prefix = clause.verb.german.split()
+    place = dictionary.FORMS.index(clause.subject.form)
+    he = clause.subject.form == "er"
+    if clause.tense in dictionary.MODALS:
+        modal, modal_german = dictionary.MODALS[clause.tense]
+        first = modal.split(", ")[he], modal_german.split()[place], ""
+        return first, (base, "", "".join(prefix) + infinitive)
     if clause.tense == "past":
-        auxiliary = (SEIN if verb.being else HABEN).split()[place]
-        return _words("verb", auxiliary), _words("verb", participle)
-    stem = infinitive.removesuffix("en")
+        auxiliary = dictionary.SEIN if clause.verb.being else dictionary.HABEN
+        return ((past, auxiliary.split()[place], participle),)
     # Among these verbs, "wissen" alone has an ich-form like its er-form: ich weiß.
+    stem = infinitive.removesuffix("en")
     ich_form = er_form if infinitive == "wissen" else stem + "e"
     present = (ich_form, er_form, infinitive)[place]
-    return _words("verb", present), _words("verb", verb.prefix)
+    return ((third if he else base, present, "".join(prefix)),)
 
 
-def _german_noun_phrase(
-    phrase: NounPhrase | Pronoun | None, case: str, role: str
-) -> list[Word]:
+def _noun_phrase(phrase: NounPhrase | Pronoun | None, case: str) -> Chunks:
+    """Return article, adjective and noun: the same order in both languages."""
     if phrase is None:
-        return []
+        return ()
     if isinstance(phrase, Pronoun):
-        return _words(f"{role} noun", phrase.german)
-    noun, gender = phrase.noun.german, phrase.noun.gender
-    if phrase.plural:
-        noun, gender = phrase.noun.german_plural, "plural"
-        if case == "dative" and not noun.endswith("n"):
-            noun += "n"
-    words = _words(f"{role} article", _article(phrase.article, gender, case))
-    if phrase.adjective:
-        ending = _adjective_ending(phrase.article, gender, case)
-        words += _words(f"{role} adjective", phrase.adjective.german + ending)
-    return words + _words(f"{role} noun", noun)
+        return ((phrase.english, phrase.german),)
+    noun, plural, article, adjective = phrase
+    gender = "plural" if plural else noun.gender
+    said, said_german = noun.english.split()[plural], noun.german.split()[plural]
+    if plural and case == "dative":
+        said_german = said_german.removesuffix("n") + "n"
+    chunks = [(said, said_german)]
+    if adjective:
+        ending = _adjective_ending(article, gender, case)
+        chunks.insert(0, (adjective.english, adjective.german + ending))
+    vowel = article == "a" and chunks[0][0][0] in "aeiou"
+    return (article + "n" * vowel, _article(article, gender, case)), *chunks
 
 
 _GENDERS = "m", "f", "n", "plural"
