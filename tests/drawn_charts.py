@@ -18,7 +18,6 @@ from transformer_book import charts
 from transformer_book.charts.theme import theme_config
 from transformer_book.pictures import converter
 from transformer_lib import PRESETS, Transformer, sinusoid_table
-from transformer_lib.evaluation.scores import Score
 
 ENGLISH = "the animal didn't cross the street because it was tired . <eos>"
 GERMAN = "<bos> das Tier überquerte die Straße nicht , weil es müde war ."
@@ -27,8 +26,6 @@ SRC = torch.tensor([[3, 5, 7, 9, 2]])
 TGT = torch.tensor([[1, 4, 6, 8]])
 TOKENS = ["a", "b", "c", "d", "<eos>"], ["<bos>", "x", "y", "z"]
 VOCABULARY = [f"t{number}" for number in range(11)]
-LENGTHS = [(3, 5), (7, 2), (4, 4), (6, 11), (5, 3)]
-PLANS = {"file": [[0, 1], [2, 3, 4]], "other": [[4, 0, 2], [3, 1]]}
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:
@@ -44,34 +41,10 @@ def make_model(**changes: Any) -> Transformer:
     return Transformer(replace(PRESETS["paper-base"], **sizes, **changes)).eval()
 
 
-def score(name: str, value: float, n: int = 7) -> Score:
-    return Score(name, value, value - 3, value + 3, "signed", n)
-
-
-STACKS = ("post-norm", "pre-norm")
-MEASURES = {
-    measure: {n: {stack: draw(n, seed=i + j).abs() for j, stack in enumerate(STACKS)}
-              for n in (2, 5)}
-    for i, measure in enumerate(("gradient", "variance"))
-}  # fmt: skip
-TABLES = {
-    "length": {
-        "zebra": [score("BLEU", 30), score("chrF2", 50)],
-        "ape": [score("BLEU", 98.7), score("chrF2", 60, n=5)],
-    },
-    "overlap": {"few words": [score("BLEU", 1.5), score("chrF2", 40)]},
-}
-DIFFERENCES = {16: {"a": 1e-3, "b": 0.0}, 64: {"a": 1e-4, "b": 0.1}}
 CHARTS: dict[str, Callable] = {
     "attention_explorer": lambda: charts.attention_explorer(
-        {f"layer {n}": draw(5, 13, 12, seed=n).softmax(dim=-1) for n in range(2)},
-        DE,
-        EN,
+        draw(5, 13, 12).softmax(dim=-1), DE, EN
     ),
-    "batch_explorer": lambda: charts.batch_explorer(PLANS, LENGTHS, n_batches=2),
-    "cache_explorer": lambda: charts.cache_explorer(make_model(), SRC, TGT, TOKENS),
-    "depth_explorer": lambda: charts.depth_explorer(MEASURES),
-    "difference_explorer": lambda: charts.difference_explorer(DIFFERENCES, 1e-10),
     "divisor_explorer": lambda: charts.divisor_explorer(
         2 * draw(7, 3), 2 * draw(7, 3, seed=1), EN[:7]
     ),
@@ -80,8 +53,6 @@ CHARTS: dict[str, Callable] = {
         make_model(), SRC, TGT, TOKENS, VOCABULARY
     ),
     "position_explorer": lambda: charts.position_explorer(sinusoid_table(64, 32)),
-    "schedule_explorer": charts.schedule_explorer,
-    "score_explorer": lambda: charts.score_explorer(TABLES),
     "similarity_explorer": lambda: charts.similarity_explorer(
         {"embedding": draw(12, 5), "layer 1": draw(12, 5, seed=1)}, EN
     ),

@@ -9,17 +9,15 @@ numbers, so it works in a web page without a kernel or a network. The numbers of
 are stored as text ("0.25 0.75"), which keeps a notebook small; the chart splits it.
 """
 
-from transformer_book.charts.attention import attention_explorer, divisor_explorer
-from transformer_book.charts.batches import batch_explorer
-from transformer_book.charts.cache import cache_explorer, tokens_of_keys
-from transformer_book.charts.depth import depth_explorer
+from transformer_book.charts.attention import (
+    attention_explorer,
+    divisor_explorer,
+    similarity_explorer,
+)
+from transformer_book.charts.cache import tokens_of_keys
 from transformer_book.charts.masks import mask_explorer
 from transformer_book.charts.model import model_explorer
 from transformer_book.charts.parts import mime_bundle, show
 from transformer_book.charts.positions import position_explorer
-from transformer_book.charts.schedule import schedule_explorer
-from transformer_book.charts.scores import score_explorer
-from transformer_book.charts.similarity import similarity_explorer
 from transformer_book.charts.trace import trace_translation
 from transformer_book.charts.translator import show_part
-from transformer_book.charts.variants import difference_explorer

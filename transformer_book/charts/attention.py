@@ -1,4 +1,4 @@
-"""Charts of attention: every head of some maps, and what the divisor does."""
+"""Heat maps of a sentence's words against words, and what the divisor does."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,63 +12,97 @@ POWERS = range(-4, 10)  # of 2; divisor_explorer divides by one of them
 
 
 def attention_explorer(
-    maps: ArrayLike | Mapping[str, ArrayLike],
-    q_tokens: Sequence[str],
-    k_tokens: Sequence[str],
-    head: int = 0,
+    maps: ArrayLike, q_tokens: Sequence[str], k_tokens: Sequence[str]
 ) -> parts.Chart:
-    """Browse attention maps by layer and head; hover for a weight, pick a query.
+    """Browse the attention maps of several heads; see `_heat_map`.
 
     Args:
-        maps: (n_heads, q_len, k_len), each weight in 0..1; or name -> such maps, one
-            name a layer.
+        maps: (n_heads, q_len, k_len), each weight in 0..1.
         q_tokens: q_len names for the rows.
         k_tokens: k_len names for the columns.
-        head: number of the head that is shown first.
 
     Raises:
         ValueError: other counts of tokens, or a weight outside 0..1, which would get
             the color of 0 or 1.
     """
-    layers = maps if isinstance(maps, Mapping) else {"attention": maps}
-    arrays = {name: parts.as_tensor(each) for name, each in layers.items()}
-    rows = []
-    for name, array in arrays.items():
-        parts.require_names(array.shape, q_tokens, k_tokens)
-        low, high = array.min().item(), array.max().item()
-        if low < -1e-6 or high > 1 + 1e-6:
-            raise ValueError(
-                f"weights must lie in 0..1, but go from {low:g} to {high:g}"
-            )
-        for number, lines in enumerate(array):
-            for q, line in enumerate(lines):
-                row = {"layer": name, "head": number, "q": q, "query": q_tokens[q]}
-                rows.append({**row, "weights": parts.join_numbers(line)})
+    weights = parts.as_tensor(maps)
+    low, high = weights.min().item(), weights.max().item()
+    if low < -1e-6 or high > 1 + 1e-6:
+        raise ValueError(f"weights must lie in 0..1, but go from {low:g} to {high:g}")
+    heads = {f"{head}": each for head, each in enumerate(weights)}
+    tokens = {"query": q_tokens, "key": k_tokens}
+    return _heat_map("head", heads, tokens, "weight", "attention weight")
 
-    bind = parts.token_list("query", q_tokens, "all")
+
+def similarity_explorer(
+    states: Mapping[str, ArrayLike], tokens: Sequence[str]
+) -> parts.Chart:
+    """Compare all positions of a sentence by the cosine of their vectors.
+
+    Args:
+        states: name -> (length, d_model), the vectors of the positions.
+        tokens: length names, one for each position.
+
+    Raises:
+        ValueError: another count of tokens, or a vector of zeros has no direction.
+    """
+    cosines = {}
+    for name, vectors in states.items():
+        array = parts.as_tensor(vectors)
+        units = parts.as_tensor(array / array.norm(dim=1, keepdim=True))
+        cosines[name] = units @ units.T  # (length, length)
+    both = {"position": tokens, "other position": tokens}
+    title = "cosine similarity (negative values shown as 0)"
+    return _heat_map("vectors", cosines, both, "cosine", title)
+
+
+def _heat_map(
+    choice: str,
+    maps: Mapping[str, Tensor],
+    tokens: Mapping[str, Sequence[str]],
+    value: str,
+    title: str,
+) -> parts.Chart:
+    """Choose one of several maps; hover for a number, click or choose a row.
+
+    Args:
+        choice: what the maps are.
+        maps: name -> (n_rows, n_columns), numbers from 0 to 1.
+        tokens: what the rows are -> their names; then the columns, likewise.
+        value: what the numbers are, in a word.
+        title: of the color bar.
+    """
+    (row, q_tokens), (column, k_tokens) = tokens.items()
+    rows = []
+    for name, array in maps.items():
+        parts.require_names(array.shape, q_tokens, k_tokens)
+        for q, line in enumerate(array):
+            cells = {"q": q, row: q_tokens[q], "values": parts.join_numbers(line)}
+            rows.append({choice: name, **cells})
+    bind = parts.token_list(row, q_tokens, "all")
     chosen = altair.selection_point(name="row", fields=["q"], on="click", bind=bind)
-    n_heads = len(next(iter(arrays.values())))
     params = [
         parts.fixed("q_tokens", list(q_tokens)),
         parts.fixed("k_tokens", list(k_tokens)),
-        parts.select("layer", list(arrays)),
-        parts.slider("head", "head", 0, n_heads - 1, head),
+        parts.select(choice, list(maps)),
         chosen,
     ]
     step = parts.step_size(k_tokens)
-    chart = parts.Chart(name="attention", width=step, height=step)
-    chart = chart.transform_filter("datum.layer == layer && datum.head == head")
-    chart = parts.split_numbers(chart, "weights", "weight")
-    chart = chart.transform_calculate(key="k_tokens[datum.k]")
+    chart = parts.Chart(width=step, height=step)
+    chart = chart.transform_filter(f"datum.{choice} == {choice}")
+    chart = parts.split_numbers(chart, "values", value)
+    chart = chart.transform_calculate(**{column: "k_tokens[datum.k]"})
+    color = altair.Color(f"{value}:Q", title=title)
+    color = color.scale(domain=[0, 1], clamp=True, interpolate="rgb")
     chart = chart.mark_rect(style="tile").encode(
-        x=parts.key_columns("k_tokens[datum.value]"),
-        y=parts.query_rows("q_tokens[datum.value]"),
-        color=parts.shade("weight", "attention weight"),
+        x=parts.key_columns("k_tokens[datum.value]", column),
+        y=parts.query_rows("q_tokens[datum.value]", row),
+        color=color.legend(orient="bottom", gradientLength=160, titleLimit=300),
         opacity=altair.condition(chosen, altair.value(1), altair.value(0.2)),
-        tooltip=parts.tooltip("query", "key", weight=".3f"),
+        tooltip=parts.tooltip(row, column, **{value: ".3f"}),
     )
-    weights = ("weights", "weights of the keys " + ", ".join(k_tokens))
-    return parts.finish(chart, rows, params, ["layer", "head", "query", weights])
+    numbers = ("values", f"{value} of {', '.join(k_tokens)}")
+    return parts.finish(chart, rows, params, [choice, row, numbers])
 
 
 def divisor_explorer(

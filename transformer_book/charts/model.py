@@ -56,29 +56,28 @@ def model_explorer(
     rows, cards, axes = [], [], {}
     for box in boxes:
         inputs = [f"in: {k} {tuple(flow[n].shape)}" for k, n in box.inputs.items()]
-        card = {"about": [box.name, *inputs, f"out: {tuple(flow[box.name].shape)}"]}
+        card = [box.name, *inputs, f"out: {tuple(flow[box.name].shape)}"]
         arrays = {"output": flow[box.name][0].reshape(len(names[box.side]), -1)}
-        ordinals = ("first input", "second input")
-        for ordinal, name in zip(ordinals, box.inputs.values(), strict=False):
-            card[ordinal] = f"{name}, output"
         weights = flow.get(f"{box.name}, weights")
         if weights is not None:
-            card["about"].append(f"weights: {tuple(weights.shape)}")
+            card.append(f"weights: {tuple(weights.shape)}")
             arrays |= {f"weights of head {h}": w for h, w in enumerate(weights[0])}
         for kind, array in arrays.items():
-            card[kind] = f"{box.name}, {kind}"
-            axes[card[kind]] = [box.side, *_columns(box, kind)]
+            of = f"{box.name}, {kind}"
+            axes[of] = [box.side, *_columns(box, kind)]
             values = "; ".join(parts.join_numbers(line) for line in array)
-            rows.append({"of": card[kind], "values": values})
-        card["about"] += [" "] * (5 - len(card["about"]))  # always as many lines
-        cards.append(card)
+            rows.append({"of": of, "values": values})
+        cards.append(card + [" "] * (5 - len(card)))  # always as many lines
     kinds = [f"weights of head {head}" for head in range(model.config.n_heads)]
     params = [
         parts.fixed("cards", cards),
         parts.fixed("axes", axes),
         parts.fixed("counted", COUNTED),
         parts.fixed("names", {kind: list(given) for kind, given in names.items()}),
-        parts.select("numbers", ["output", "first input", "second input", *kinds]),
+        parts.select("numbers", ["output", *kinds]),
+        altair.param(name="card", expr="cards[box.q ? box.q[0] : 0]"),
+        altair.param(name="shown", expr="card[0] + ', ' + numbers"),
+        altair.param(name="axis", expr="axes[shown] || ['', '', 3]"),
     ]
     panels = [_drawing(boxes), _heat_map()]
     chart = parts.VConcatChart(vconcat=panels, spacing=24)
@@ -216,39 +215,40 @@ def _fill(box: Box) -> str:
 
 def _heat_map() -> altair.LayerChart:
     """Numbers of the chosen box: tokens down, columns across."""
-    card = "cards[box.q ? box.q[0] : 0]"
-    shown = f"{card}[numbers]"
 
-    def label(axis: int, index: str) -> str:
-        kind = f"axes[{shown}][{axis}]"
-        return f"{shown} && names[{kind}] ? names[{kind}][{index}] : {index}"
+    def label(which: int, index: str) -> str:
+        kind = f"names[axis[{which}]]"
+        return f"{kind} ? {kind}[{index}] : {index}"
 
-    cells = altair.Chart(width=WIDTH, height=170).transform_filter(
-        f"datum.of == {shown}"
-    )
+    cells = altair.Chart(width=WIDTH, height=170).transform_filter("datum.of == shown")
     cells = parts.split_field(cells, "values", "; ", "line", "q")
     cells = parts.split_numbers(cells, "line", "value").transform_calculate(
         token=label(0, "datum.q"), column=label(1, "datum.k")
     )
     # Room for the longest label, so that nothing moves from one choice to the next.
-    room = {"minExtent": LABEL, "labelLimit": LABEL, "ticks": False}
-    x = altair.Axis(labelExpr=label(1, "datum.value"), labelAngle=-90, **room)
-    y = altair.Axis(labelExpr=label(0, "datum.value"), **room)
+    room = {"minExtent": LABEL, "labelLimit": LABEL, "ticks": False, "title": None}
     cells = cells.encode(
-        x=altair.X("k:O", title=None, axis=x), y=altair.Y("q:O", title=None, axis=y)
+        x=altair.X("k:O").axis(
+            labelExpr=label(1, "datum.value"), labelAngle=-90, **room
+        ),
+        y=altair.Y("q:O").axis(labelExpr=label(0, "datum.value"), **room),
     )
-    limit = f"({shown} ? axes[{shown}][2] : 3)"
-    ends = [altair.ExprRef(f"{sign} * {limit}") for sign in (-1, 1)]
+    color = altair.Color("value:Q", title="value").scale(
+        domain=[altair.ExprRef("-axis[2]"), altair.ExprRef("axis[2]")],
+        domainMid=0,
+        range="diverging",
+        interpolate="rgb",
+        clamp=True,
+    )
     rectangles = cells.mark_rect(style="tile").encode(
-        color=parts.signed_shade("value", *ends),
+        color=color.legend(orient="bottom", gradientLength=160),
         tooltip=parts.tooltip("token", "column", value=".3~f"),
     )
-    ids = cells.transform_filter(f"axes[{shown}][1] == 'id'").mark_text()
-    rows, columns = (f"counted[axes[{shown}][{axis}]]" for axis in (0, 1))
+    ids = cells.transform_filter("axis[1] == 'id'").mark_text()
     below = (
-        f"{shown} ? 'shown: ' + {shown} + '|rows: ' + {rows} + ', columns: ' + "
-        f"{columns} : 'this box has no ' + numbers + '| '"
+        "axes[shown] ? ['shown: ' + shown, 'rows: ' + counted[axis[0]] + "
+        "', columns: ' + counted[axis[1]]] : ['this box has no ' + numbers, ' ']"
     )
-    lines = altair.ExprRef(f"split(join({card}.about, '|') + '|' + ({below}), '|')")
+    lines = altair.ExprRef(f"split(join(card, '|') + '|' + join({below}, '|'), '|')")
     title = altair.Title(lines, anchor="start", offset=12)
     return altair.layer(rectangles, ids.encode(text="number:N"), title=title)

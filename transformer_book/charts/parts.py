@@ -1,6 +1,5 @@
 """What the charts share: inputs, cells, tooltips, and how a chart is shown."""
 
-import json
 import math
 import re
 import sys
@@ -139,12 +138,6 @@ def require_names(
         raise ValueError(f"{named} names do not fit a map of {tuple(shape)}")
 
 
-def quoted(text: str) -> str:
-    """Write a text as an expression of Vega, also one with quotes in it."""
-    inside = json.dumps(text)[1:-1].replace('\\"', '"').replace("'", "\\'")
-    return f"'{inside}'"
-
-
 def split_field(
     chart: altair.Chart, field: str, separator: str, part: str, index: str
 ) -> altair.Chart:
@@ -195,25 +188,6 @@ def _token_axis(label: str, title: str) -> dict[str, Any]:
 def step_size(tokens: Sequence[str]) -> altair.Step:
     """Return the side of a cell; a map of as many cells fits a phone of 390 pixels."""
     return altair.Step(max(12, min(30, 230 // len(tokens))))
-
-
-def shade(field: str, title: str, **legend: Any) -> altair.Color:
-    """Color cells by a number from 0 to 1, on one fixed scale."""
-    color = altair.Color(f"{field}:Q", title=title)
-    color = color.scale(domain=[0, 1], clamp=True, interpolate="rgb")
-    return color.legend(orient="bottom", gradientLength=160, **legend)
-
-
-def signed_shade(title: str, low: Any, high: Any, **legend: Any) -> altair.Color:
-    """Color cells by a signed value from low to high; zero has the page's color."""
-    color = altair.Color("value:Q", title=title).scale(
-        domain=[low, high],
-        domainMid=0,
-        range="diverging",
-        interpolate="rgb",
-        clamp=True,
-    )
-    return color.legend(orient="bottom", gradientLength=160, **legend)
 
 
 def tooltip(*fields: str, **numbers: str | tuple[str, str]) -> list[altair.Tooltip]:
