@@ -16,18 +16,13 @@ from transformer_book.exercises.grading import Feedback, Grader, Seen, run_modul
 from transformer_book.exercises.masks import MISTAKES as FLAWS
 from transformer_book.exercises.masks import mystery_attention
 from transformer_lib import (
-    DecoderLayer,
-    Embeddings,
     IncrementalDecoder,
     LayerNorm,
     MultiHeadAttention,
-    PositionalEncoding,
-    SublayerConnection,
     Transformer,
     TransformerConfig,
     causal_mask,
     learning_rate,
-    padding_mask,
     scaled_dot_product_attention,
     sinusoid_table,
 )
@@ -38,14 +33,10 @@ GRADERS = {
     for name, grader in vars(importlib.import_module(module.name)).items()
     if isinstance(grader, Grader)
 }
-FUNCTIONS = [name for name, grader in GRADERS.items() if callable(grader.solution)]
+FUNCTIONS = [name for name, grader in GRADERS.items() if callable(grader.solve)]
 DIRECT = [name for name in FUNCTIONS if GRADERS[name].run is Grader.run]
-MISTAKES = [(name, text) for name, grader in GRADERS.items() for text in grader.table]
+MISTAKES = [(name, *row) for name, grader in GRADERS.items() for row in grader.mistakes]
 CHANGED = {"identity_start", "pruning", "accumulation"}  # graded by what they change
-
-each_grader = pytest.mark.parametrize("name", GRADERS)
-each_function = pytest.mark.parametrize("name", FUNCTIONS)
-each_direct = pytest.mark.parametrize("name", DIRECT)  # called with the case itself
 
 
 def ask(name: str, answer: object) -> Feedback:
@@ -56,27 +47,30 @@ def ask(name: str, answer: object) -> Feedback:
 # What holds for every grader.
 
 
-@each_grader
+@pytest.mark.parametrize("name", GRADERS)
 def test_the_solution_passes_and_leaves_the_random_numbers_alone(name):
     before = torch.get_rng_state()
-    feedback = ask(name, GRADERS[name].solution)
-    assert feedback.passed, feedback
+    feedback = ask(name, GRADERS[name].solve)
+    assert feedback.status == "right", feedback
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize(("name", "sentence"), MISTAKES)
-def test_each_mistake_gets_its_own_sentence(name, sentence):
+@pytest.mark.parametrize(
+    "mistake", MISTAKES, ids=lambda mistake: f"{mistake[0]}: {mistake[1]}"
+)
+def test_each_mistake_gets_its_own_sentence(mistake):
+    name, sentence, *answers = mistake
     told = re.escape(sentence)
-    if isinstance(GRADERS[name].table[sentence], Seen):
+    if isinstance(answers[0], Seen):
         told = re.sub(r"\\\{[^}]*\\\}", ".+", told)
-    for answer in GRADERS[name].answers_with(sentence):
-        feedback = ask(name, answer)
+        del answers[0]
+    for answer in answers:
+        feedback = ask(name, GRADERS[name].make_answer(answer))
         assert feedback.status == "wrong"
         assert re.fullmatch(f"(.*: )?{told}", feedback.message), feedback
-        assert "{}" not in feedback.message
 
 
-@each_grader
+@pytest.mark.parametrize("name", GRADERS)
 def test_no_answer_is_not_attempted(name):
     for nothing in (None, ...):
         assert repr(GRADERS[name](nothing)) == "… Not attempted yet."
@@ -84,60 +78,36 @@ def test_no_answer_is_not_attempted(name):
             assert GRADERS[name](lambda *given, it=nothing: it).status == "open"
 
 
-@each_function
-def test_an_error_in_the_answer_is_reported(name):
-    feedback = GRADERS[name](lambda *given: 1 / 0)
-    assert feedback.status == "wrong"
-    assert "your function raised ZeroDivisionError: division" in feedback.message
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_error_and_a_wrong_type_are_told(name):
+    wrong = GRADERS[name](lambda *given: object())
+    assert wrong.status == "wrong" or name in CHANGED, wrong
+    failed = GRADERS[name](lambda *given: 1 / 0)
+    assert failed.status == "wrong"
+    assert "your function raised ZeroDivisionError: division" in failed.message
 
 
-@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - CHANGED))
-def test_a_wrong_type_is_named(name):
-    feedback = GRADERS[name](lambda *given: object())
-    assert feedback.status == "wrong"
-    told = r"expected .*, but got object\.|'object' object has no attribute 'update'"
-    assert re.search(told, feedback.message), feedback
+@pytest.mark.parametrize("name", DIRECT)
+def test_wrong_shapes_and_an_argument_changed_in_place_are_named(name):
+    grader = GRADERS[name]
 
-
-@each_direct
-def test_wrong_shapes_and_numbers_are_named(name):
-    """Wrong in a way that is in no table."""
-    solve = (grader := GRADERS[name]).solution
-    result = solve(*grader.make_cases()[0])
-    if isinstance(result, Tensor):
-        longer = grader(lambda *given: solve(*given)[None])
-        assert "expected shape (" in longer.message, longer
-        if result.is_floating_point():
-            nothing = grader(lambda *given: solve(*given) * torch.nan)
-            assert "numbers are NaN or infinity." in nothing.message
-        turn = result.dtype == torch.bool
-        other = grader(lambda *g: solve(*g).flip(-1) if turn else 3 * solve(*g) + 1000)
-    elif isinstance(result, int | float):
-        other = grader(lambda *given: 3 * solve(*given) + 1000)
-    else:
-        return
-    told = "the entry at .* should be|expected .*, but got|but so do"
-    assert other.status == "wrong"
-    assert re.search(told, other.message), other
-
-
-@each_direct
-def test_an_argument_that_is_changed_in_place_is_named(name):
-    grader, changeable = GRADERS[name], (Tensor, list, set)
-
-    def answer(*given):
-        result = grader.solution(*given)
+    def spoil(*given):
+        result = grader.solve(*given)
         result = result.clone() if isinstance(result, Tensor) else result
         for argument in given:
-            if isinstance(argument, changeable):
-                argument.zero_() if isinstance(argument, Tensor) else argument.clear()
+            if isinstance(argument, Tensor):
+                argument.zero_()
+            elif isinstance(argument, list):
+                argument.clear()
         return result
 
-    feedback = grader(answer)
-    if any(isinstance(argument, changeable) for argument in grader.make_cases()[0]):
-        assert "was changed in place" in feedback.message, feedback
-    else:
-        assert feedback.passed
+    case = grader.make_cases()[0]
+    changeable = any(isinstance(argument, Tensor | list) for argument in case)
+    told = "was changed in place" if changeable else grader.right
+    assert told in grader(spoil).message
+    if isinstance(grader.solve(*case), Tensor):
+        longer = grader(lambda *given: grader.solve(*given)[None])
+        assert re.search("expected .*, but got .* of shape", longer.message), longer
 
 
 def test_every_grader_can_be_imported_without_what_is_slow():
@@ -155,13 +125,13 @@ def test_every_grader_can_be_imported_without_what_is_slow():
 
 check_double = Grader(
     lambda x: 2 * x,
-    cases=lambda: [(2,), (3,), (0,)],
-    right="Doubled.",
-    mistakes=lambda solve: {
-        "x is squared.": lambda x: x * x,
-        "it is always 5.": lambda x: 5,
-        "2 is added.": lambda x: x + 2,
-    },
+    lambda: [(2,), (3,), (0,)],
+    "Doubled.",
+    [
+        ("x is squared.", lambda x: x * x),
+        ("it is always 5.", lambda x: 5),
+        ("2 is added.", lambda x: x + 2),
+    ],
 )
 
 
@@ -180,6 +150,24 @@ def test_a_mistake_is_named_in_the_first_case_where_it_shows(answer, message):
     assert check_double(answer).message == message
 
 
+@pytest.mark.parametrize(
+    ("solution", "answer", "message"),
+    [
+        (torch.eye(2), torch.zeros(2, 2), "the entry at (0, 0) is 0, but should be 1."),
+        (torch.eye(2), torch.tensor([[1, 0], [0, torch.nan]]), "(1, 1) is nan"),
+        (torch.eye(2), torch.eye(2).long(), "expected numbers of shape (2, 2), but"),
+        ((torch.eye(2), torch.eye(3)), [torch.eye(2), -torch.eye(3)], "(0, 0) is -1"),
+        ((1.0, 2.0), [torch.tensor(1.0), 2], "✓"),
+        ((1.0, 2.0), (1.0, 2.0, 3.0), "expected (1.0, 2.0), but got (1.0, 2.0, 3.0)."),
+        (["a"], [1], "expected list of str, but got list of number."),
+        ({1}, None, "…"),
+    ],
+)
+def test_a_result_is_compared_part_by_part(solution, answer, message):
+    grader = Grader(lambda x: solution, lambda: [(1,)], "Right.", [])
+    assert message in repr(grader(lambda x: answer))
+
+
 class Shifted(LayerNorm):
     """A layer norm with a mistake."""
 
@@ -189,13 +177,10 @@ class Shifted(LayerNorm):
 
 check_norm = Grader(
     LayerNorm,
-    cases=lambda: [
-        ((width,), (torch.randn(3, width),), {"gain": 2 * torch.ones(width)})
-        for width in (4, 7)
-    ],
+    lambda: [((7,), (torch.randn(3, 7),), {"gain": 2 * torch.ones(7)})],
+    "It normalizes.",
+    [("the bias is 1.", Shifted)],
     run=run_module,
-    right="It normalizes.",
-    mistakes=lambda solve: {"the bias is 1.": Shifted},
 )
 
 
@@ -203,52 +188,18 @@ check_norm = Grader(
     ("answer", "message"),
     [
         (LayerNorm, "✓ It normalizes."),
-        (Shifted, "✗ sizes = (4,): the bias is 1."),
+        (Shifted, "the bias is 1."),
         (nn.Module, "… Not attempted yet."),
-        (
-            nn.Identity,
-            "✗ sizes = (4,): the module needs a parameter gain of shape (4,).",
-        ),
-        (
-            lambda width: LayerNorm(width + 1),
-            "✗ sizes = (4,): the module needs a parameter gain of shape (4,).",
-        ),
-        (lambda width: 3, "✗ sizes = (4,): expected a module, but got int."),
+        (nn.Identity, "the module needs a parameter gain."),
+        (lambda width: LayerNorm(width + 1), "size mismatch for gain"),
+        (lambda width: 3, "'int' object has no attribute"),
     ],
 )
 def test_a_module_gets_known_weights_and_is_graded_by_what_it_computes(answer, message):
-    assert repr(check_norm(answer)) == message
+    assert message in repr(check_norm(answer))
 
 
-# Right answers of another kind than the solution.
-
-
-class SegmentsByTheLibrary(nn.Module):
-    def __init__(self, vocab_size, n_segments, d_model):
-        super().__init__()
-        self.words = Embeddings(vocab_size, PositionalEncoding(9, d_model))
-        self.tokens = self.words.tokens
-        self.segments = nn.Embedding(n_segments, d_model)
-
-    def forward(self, ids, segments):
-        return self.words(ids) + self.segments(segments)
-
-
-def forward_without_target_padding(model, src, tgt_in):
-    mask = padding_mask(src, 0)
-    memory = model.encode(src, mask)
-    return model.lm_head(
-        model.decode(tgt_in, memory, mask, causal_mask(tgt_in.size(1)))
-    )
-
-
-def attend_by_the_module(query, key, value, matrices, n_heads):
-    attention = MultiHeadAttention(12, n_heads, bias=False)
-    names = ("q_proj", "k_proj", "v_proj", "out_proj")
-    for name, matrix in zip(names, matrices, strict=True):
-        attention.get_submodule(name).weight = nn.Parameter(matrix.T)
-    nn.init.zeros_(attention.out_proj.bias)
-    return attention(query, key, value)
+# The solutions are right: others' code, and the library's, passes as well.
 
 
 class GroupedByTorch(MultiHeadAttention):
@@ -266,18 +217,12 @@ class GroupedByTorch(MultiHeadAttention):
         return self.out_proj(z.transpose(1, 2).flatten(2))
 
 
-class LayerWithAnotherAttention(DecoderLayer):
-    def __init__(self, back, first, second, feed_forward, *options):
-        super().__init__(back, first, feed_forward, *options)
-        self.second = second
-        self.second_connection = SublayerConnection(back.d_model, *options)
+class Renamed(nn.RMSNorm):
+    """PyTorch's own norm, whose weight gets the name that was asked for."""
 
-    def forward(self, x, first, second, first_mask, second_mask, tgt_mask):
-        a, b = self.cross_attn, self.second
-        x = self.self_attn_connection(x, lambda x: self.self_attn(x, x, x, tgt_mask))
-        x = self.cross_attn_connection(x, lambda x: a(x, first, first, first_mask))
-        x = self.second_connection(x, lambda x: b(x, second, second, second_mask))
-        return self.feed_forward_connection(x, self.feed_forward)
+    def __init__(self, d_model, eps):
+        super().__init__(d_model, eps)
+        self.gain = self.weight
 
 
 @torch.no_grad()
@@ -297,58 +242,37 @@ def size_of_a_real_cache(n_layers, d_model, n_sentences, n_beams, tgt_len, src_l
     return decoder.cache.n_bytes
 
 
+def size(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
 @pytest.mark.parametrize(
     ("name", "answer"),
     {
         "cache_size": size_of_a_real_cache,
-        "segments": SegmentsByTheLibrary,
-        "two_sources": LayerWithAnotherAttention,
-        "forward": forward_without_target_padding,
         "grouped_query": GroupedByTorch,
-        "multi_head": attend_by_the_module,
-        "parameters": lambda d, h, bias: sum(
-            p.numel() for p in MultiHeadAttention(d, h, bias=bias).parameters()
-        ),
-        "parameter_count": lambda vocab_size, d_model, d_ff, n_layers: sum(
-            p.numel()
-            for p in Transformer(
-                exercises.full_model._config(vocab_size, d_model, d_ff, n_layers)
-            ).parameters()
+        "parameters": lambda d, h, bias: size(MultiHeadAttention(d, h, bias=bias)),
+        "parameter_count": lambda *sizes: size(
+            Transformer(exercises.full_model._config(*sizes))
         ),
         "pruning": prune_by_values,
-        "rms_norm": lambda d_model, eps: Renamed(d_model, eps),
+        "rms_norm": Renamed,
         "schedule": learning_rate,
-        "shift": lambda target, bos_id: torch.cat(
-            [torch.full_like(target[:, :1], bos_id), target[:, :-1]], dim=1
-        ),
         "token_loss": lambda logits, tgt_out, pad_id: F.cross_entropy(
             logits.mT, tgt_out, ignore_index=pad_id
-        ),
-        "sorting_network": (
-            torch.tensor([[1.0, 1.0], [-1.0, -1.0]]),
-            torch.zeros(2),
-            torch.tensor([[-1.0, 1.0], [0.0, 0.0]]),
-            torch.zeros(2),
         ),
     }.items(),
 )
 def test_other_right_answers_pass(name, answer):
-    assert ask(name, answer).passed, ask(name, answer)
-
-
-class Renamed(nn.RMSNorm):
-    """PyTorch's own norm, whose weight gets the name that was asked for."""
-
-    def __init__(self, d_model, eps):
-        super().__init__(d_model, eps)
-        self.gain = self.weight
+    feedback = ask(name, answer)
+    assert feedback.status == "right", feedback
 
 
 def test_the_packed_order_is_pytorchs():
     layer = nn.MultiheadAttention(6, 2, bias=False, batch_first=True)
     layer.out_proj.weight.data.copy_(torch.eye(6))
     inputs = torch.randn(3, 1, 4, 6).unbind(0)
-    matrices = GRADERS["unpack"].solution(layer.in_proj_weight)
+    matrices = GRADERS["unpack"].solve(layer.in_proj_weight)
     q, k, v = (
         (x @ w.T).unflatten(-1, (2, 3)).transpose(1, 2)
         for x, w in zip(inputs, matrices, strict=True)
@@ -364,32 +288,8 @@ def test_the_solution_makes_marians_own_table():
         d_model=16, encoder_layers=0, decoder_layers=0, max_position_embeddings=7
     )
     theirs = transformers.MarianMTModel(options).model.encoder.embed_positions.weight
-    ours = GRADERS["table"].solution(sinusoid_table(7, 16))
+    ours = GRADERS["table"].solve(sinusoid_table(7, 16))
     torch.testing.assert_close(ours, theirs)
-
-
-# What a table can't say.
-
-
-@pytest.mark.parametrize(
-    ("name", "answer", "message"),
-    [
-        (
-            "softmax",
-            lambda s: s.exp() / s.exp().sum(-1, True),
-            r"scores = \[\[1000.0.*exp",
-        ),
-        ("sorting_network", (1.0, *[torch.zeros(2)] * 3), "W_1 should be a tensor"),
-        ("design", {"d_model": 256}, "expected type TransformerConfig, but got dict"),
-        ("aligner", lambda w: {(0.5, 0)}, "expected type int"),
-        ("aligner", lambda w: [(0, 0), w], "expected type set, but got list."),
-        ("diagnosis", dict.fromkeys("ABCDE", "?"), "Not attempted"),
-        ("diagnosis", {}, "Not attempted"),
-        ("diagnosis", "correct", "expected type dict"),
-    ],
-)
-def test_what_has_no_row_in_a_table_is_told(name, answer, message):
-    assert re.search(message, ask(name, answer).message)
 
 
 def test_every_mystery_behaves_otherwise_and_c_as_the_library():
@@ -401,4 +301,4 @@ def test_every_mystery_behaves_otherwise_and_c_as_the_library():
         assert same == [name]
     expected, _ = scaled_dot_product_attention(x, x, x, causal_mask(6))
     torch.testing.assert_close(outputs["C"], expected)
-    assert {*GRADERS["diagnosis"].solution.values()} == {*FLAWS}
+    assert {*GRADERS["diagnosis"].solve.values()} == {*FLAWS}

@@ -42,7 +42,6 @@ from .full_model import (
     check_prediction,
 )
 from .generation import check_beam_step, check_cut, check_min_p
-from .grading import Feedback, Grader
 from .masks import (
     check_diagnosis,
     check_packed_mask,

@@ -11,15 +11,13 @@ MOST_PADDING = 0.25
 
 
 @grader(
-    cases=lambda: [([[5, 6, 7, 2], [8, 2], [9, 4, 2]], 0), ([[4, 2], [5, 6, 2]], 3)],
-    right="All sentences end in the same column.",
-    mistakes=lambda solve: {
-        "the padding is on the right.": pad_batch,
-        "the padding is on the left, but the tokens are in reverse order.":
-            lambda sequences, pad_id: pad_batch(sequences, pad_id).flip(1),
-        "fill up with pad_id, whatever its number is.":
-            lambda sequences, pad_id: solve(sequences, 0),
-    },
+    lambda: [([[5, 6, 7, 2], [8, 2], [9, 4, 2]], 0), ([[4, 2], [5, 6, 2]], 3)],
+    "All sentences end in the same column.",
+    ("the padding is on the right.", pad_batch),
+    ("the padding is on the left, but the tokens are in reverse order.",
+     lambda sequences, pad_id: pad_batch(sequences, pad_id).flip(1)),
+    ("fill up with pad_id, whatever its number is.",
+     lambda sequences, pad_id: check_pad_left.solve(sequences, 0)),
 )  # fmt: skip
 def check_pad_left(sequences, pad_id):
     """Lists of ids, pad_id -> (batch, longest), with the padding on the left."""
@@ -28,80 +26,62 @@ def check_pad_left(sequences, pad_id):
 
 
 @grader(
-    cases=lambda: [
-        (["b", "a", "n", "a", "n", "a"], ("a", "n")),
-        (["a", "a", "a"], ("a", "a")),
-        (["l", "o", "w"], ("o", "l")),
-        (["a"], ("a", "b")),
+    lambda: [
+        ([*"banana"], ("a", "n")), ([*"aaa"], ("a", "a")), ([*"low"], ("o", "l")),
         (["lo", "w", "l", "o", "w"], ("lo", "w")),
     ],
-    right="Every occurrence is joined, from left to right, and none twice.",
-    mistakes=lambda solve: {
-        "only one occurrence was joined.": {"limit": 1},
-        "letters are written twice. A joined pair takes two pieces.": {"step": 1},
-    },
-)
-def check_merge(pieces, pair, limit=None, step=2):
+    "Every occurrence is joined, from left to right, and none twice.",
+    ("only one occurrence was joined.", {"limit": 1}),
+    ("letters are written twice. A joined pair takes two pieces.", {"step": 1}),
+)  # fmt: skip
+def check_merge(pieces, pair, limit=9, step=2):
     """The pieces of a word, a pair -> the pieces with the pair joined everywhere."""
-    joined, i, done = [], 0, 0
+    joined, i = [], 0
     while i < len(pieces):
-        if found := tuple(pieces[i : i + 2]) == pair and done != limit:
-            done += 1
+        found = tuple(pieces[i : i + 2]) == pair and joined.count("".join(pair)) < limit
         joined.append("".join(pair) if found else pieces[i])
         i += step if found else 1
     return joined
 
 
 _ENTRIES = [
-    ("Light on", ("lamp",)),
-    ("Bridge not found", ("hub",)),
-    ("Failed to connect", ("lamp", "hub")),
-    ("Wrong password", ("hub", "camera")),
+    ("Light on", {"lamp"}),
+    ("Bridge not found", {"hub"}),
+    ("Failed to connect", {"lamp", "hub"}),
+    ("Wrong password", {"hub", "camera"}),
 ]
 
 
-def _split(train, test):
-    """Split by two conditions of the components and those held out."""
-    return lambda entries, held_out: tuple(
+@grader(
+    lambda: [(_ENTRIES[:], {"hub", "camera"})],
+    "No component's text is both learned and tested, and nothing is lost.",
+    ("'Failed to connect' is tested, but 'lamp' shows it too. Test a sentence only "
+     "if all its components are held out.",
+     {"train": set.isdisjoint, "test": set.__and__}),
+    ("'Failed to connect' is in both parts: what is learned is tested.",
+     {"test": set.__and__}),
+    ("'Failed to connect' is in neither part.", {"train": set.isdisjoint}),
+)  # fmt: skip
+def check_split(entries, held_out, train=set.__sub__, test=set.__le__):
+    """Split sentences, so that what no training sentence shows is tested.
+
+    entries (sentence, components), the components held out -> sentences for training
+    and those for the test; one that any other component shows is for training.
+    """
+    return tuple(
         [sentence for sentence, names in entries if condition({*names}, held_out)]
         for condition in (train, test)
     )
 
 
 @grader(
-    cases=lambda: [(_ENTRIES[:], {"hub", "camera"})],
-    view=lambda parts, *case: tuple(sorted(part) for part in parts),
-    right="No component's text is both learned and tested, and nothing is lost.",
-    mistakes=lambda solve: {
-        "the parts are swapped: training comes first.":
-            lambda *given: solve(*given)[::-1],
-        "'Failed to connect' is tested, but 'lamp' shows it too. Test a sentence only "
-        "if all its components are held out.": _split(set.isdisjoint, set.__and__),
-        "'Failed to connect' is in both parts: what is learned is tested.":
-            _split(set.__sub__, set.__and__),
-        "'Failed to connect' is in neither part.": _split(set.isdisjoint, set.__le__),
-    },
-)  # fmt: skip
-def check_split(entries, held_out):
-    """Split sentences, so that what no training sentence shows is tested.
-
-    entries (sentence, components), the components held out -> sentences for training
-    and those for the test; one that any other component shows is for training.
-    """
-    return _split(set.__sub__, set.__le__)(entries, held_out)
-
-
-@grader(
-    cases=lambda: [(lambda epoch: (5, 3, 4, 6)[epoch % 4], n) for n in range(26)],
-    right="The run goes on with the batch that it would have taken next.",
-    mistakes=lambda solve: {
-        "epochs differ in their number of batches.":
-            lambda n_batches, done: divmod(done, n_batches(0)),
-        "this one is done already.":
-            lambda n_batches, done: solve(n_batches, max(done - 1, 0)),
-        "one batch is skipped.": lambda n_batches, done: solve(n_batches, done + 1),
-        "that epoch is over; the next one begins at 0.": {"late": 1},
-    },
+    lambda: [(lambda epoch: (5, 3, 4, 6)[epoch % 4], n) for n in range(26)],
+    "The run goes on with the batch that it would have taken next.",
+    ("epochs differ in their number of batches.",
+     lambda n_batches, done: divmod(done, n_batches(0))),
+    ("this one is done already.",
+     lambda n_batches, done: check_resume.solve(n_batches, max(done - 1, 0))),
+    ("that epoch is over; the next one begins at 0.", {"late": 1}),
 )  # fmt: skip
 def check_resume(n_batches, done, late=0):
     """Where a run that was interrupted goes on.
@@ -133,35 +113,33 @@ def _padding(plans, lengths, max_tokens):
 
 
 @grader(
-    cases=lambda: [
+    lambda: [
         ([(3 + n % 23, 3 + n % 23 + n % 3) for n in range(0, 3500, 7)], 200)
     ],
-    run=_run_plan,
-    right=lambda results: (
+    lambda results: (
         "Complete, bounded, repeatable, and "
         f"{padding_share(results[0][0], check_plan.make_cases()[0][0]):.0%} padding."
     ),
+    ("each of the 500 pairs must be in one batch. Was the last batch forgotten?",
+     Seen(lambda plans, *case: sorted(sum(plans[0], [])) != [*range(500)]),
+     lambda *given: check_plan.solve(*given)[:-1]),
+    ("a batch is empty.",
+     Seen(lambda plans, *case: not all(plans[0])),
+     lambda *given: [*check_plan.solve(*given), []]),
+    ("a batch fills {} positions, more than 200: rows times the longest side count, "
+     "padding too.",
+     Seen(_largest), lambda sizes, n, *start: check_plan.solve(sizes, 300)),
+    ("the same seed and epoch gave another plan: it cannot be resumed.",
+     Seen(lambda plans, *case: plans[0] != plans[1]),
+     lambda lengths, n, *start: check_plan.solve(lengths, n, random.random())),
+    ("another seed or epoch must give another plan.",
+     Seen(lambda plans, *case: plans[0] in plans[2:]),
+     lambda lengths, n, seed, epoch: check_plan.solve(lengths, n, seed)),
+    (f"{{:.0%}} of all positions are padding; {MOST_PADDING:.0%} are allowed. Put "
+     "pairs of similar length together.",
+     Seen(_padding), {"bucket": False}),
+    run=_run_plan,
     any_answer=True,
-    mistakes=lambda solve: {
-        "a batch is empty.":
-            Seen(lambda plans, *case: not all(plans[0]),
-                 [lambda *given: [*solve(*given), []]]),
-        "each of the 500 pairs must be in one batch. Was the last batch forgotten?":
-            Seen(lambda plans, *case: sorted(sum(plans[0], [])) != [*range(500)],
-                 [lambda *given: solve(*given)[:-1]]),
-        "a batch fills {} positions, more than 200: rows times the longest side count, "
-        "padding too.":
-            Seen(_largest, [lambda sizes, n, *start: solve(sizes, 300)]),
-        "the same seed and epoch gave another plan: it cannot be resumed.":
-            Seen(lambda plans, *case: plans[0] != plans[1],
-                 [lambda lengths, n, *start: solve(lengths, n, random.random())]),
-        "another seed or epoch must give another plan.":
-            Seen(lambda plans, *case: plans[0] in plans[2:],
-                 [lambda lengths, n, seed, epoch: solve(lengths, n, 0, epoch),
-                  lambda lengths, n, seed, epoch: solve(lengths, n, seed)]),
-        f"{{:.0%}} of all positions are padding; {MOST_PADDING:.0%} are allowed. Put "
-        "pairs of similar length together.": Seen(_padding, [{"bucket": False}]),
-    },
 )  # fmt: skip
 def check_plan(lengths, max_tokens, seed=0, epoch=0, bucket=True):
     """Plan batches: bounded, complete, shuffled, repeatable, with little padding.

@@ -15,16 +15,12 @@ def _real():
 
 
 @grader(
-    # Most features are below 0 at every position.
-    cases=lambda: [(torch.randn(3, 5, 7) - 2.0, _real())],
-    right="The largest value of every feature, and no padding in it.",
-    mistakes=lambda solve: {
-        "padding takes part in the maximum.": lambda hidden, real: hidden.amax(dim=1),
-        "padding counts as 0, which beats every negative feature; fill it with minus "
-        "infinity.": {"fill": 0.0},
-        "the mask is inverted: this is the maximum over padding.":
-            lambda hidden, real: solve(hidden, ~real),
-    },
+    lambda: [(torch.randn(3, 5, 7) - 2.0, _real())],
+    "The largest value of every feature, and no padding in it.",
+    ("padding takes part in the maximum.", lambda hidden, real: hidden.amax(dim=1)),
+    ("padding counts as 0, which beats every negative feature; fill it with minus "
+     "infinity.",
+     {"fill": 0.0}),
 )  # fmt: skip
 def check_masked_max(hidden, real, fill=-math.inf):
     """The largest value of every feature.
@@ -36,22 +32,19 @@ def check_masked_max(hidden, real, fill=-math.inf):
 
 
 def _plain_interval(n_right, n):
-    share = n_right / n
-    half = 1.96 * math.sqrt(share * (1 - share) / n)
-    return share - half, share + half
+    half = 1.96 * math.sqrt(n_right / n * (1 - n_right / n) / n)
+    return n_right / n - half, n_right / n + half
 
 
 @grader(
-    cases=lambda: [(1186, 1500), (3, 10), (10, 10)],
-    right="All shares that this result is compatible with.",
+    lambda: [(1186, 1500), (3, 10), (10, 10)],
+    "All shares that this result is compatible with.",
+    ("this is the plain interval, share plus and minus 1.96 deviations. At 10 of "
+     "10 it claims to be certain.",
+     _plain_interval),
+    ("the bounds are shares, from 0 to 1, not percent.",
+     lambda *given: tuple(100 * bound for bound in check_interval.solve(*given))),
     atol=2e-4,
-    mistakes=lambda solve: {
-        "this is the plain interval, share plus and minus 1.96 deviations. At 10 of "
-        "10 it claims to be certain.": _plain_interval,
-        "the bounds are in the wrong order.": lambda *given: solve(*given)[::-1],
-        "the bounds are shares, from 0 to 1, not percent.":
-            lambda *given: tuple(100 * bound for bound in solve(*given)),
-    },
 )  # fmt: skip
 def check_interval(n_right, n):
     """n_right, n -> Wilson's 95 % interval of the share, (low, high)."""
@@ -63,17 +56,14 @@ def _own(energies, labels):
 
 
 @grader(
-    cases=lambda: [(2 * torch.randn(5, 3), torch.tensor([0, 2, 1, 1, 0]))],
-    right="Down with the right energy, up with all the others.",
-    mistakes=lambda solve: {
-        "energies aren't logits: a low energy is a good answer.": F.cross_entropy,
-        "this only pulls the right energy down; nothing keeps the others up.":
-            lambda energies, labels: _own(energies, labels).mean(),
-        "the other energies enter by + ln of the sum of exp(-E).":
-            [lambda e, labels: (_own(e, labels) - (-e).logsumexp(dim=1)).mean(),
-             lambda e, labels: (_own(e, labels) + e.logsumexp(dim=1)).mean()],
-        "this is the sum over the batch; take the mean.": {"reduction": "sum"},
-    },
+    lambda: [(2 * torch.randn(5, 3), torch.tensor([0, 2, 1, 1, 0]))],
+    "Down with the right energy, up with all the others.",
+    ("energies aren't logits: a low energy is a good answer.", F.cross_entropy),
+    ("this only pulls the right energy down; nothing keeps the others up.",
+     lambda energies, labels: _own(energies, labels).mean()),
+    ("the other energies enter by + ln of the sum of exp(-E).",
+     lambda e, labels: (_own(e, labels) + e.logsumexp(dim=1)).mean()),
+    ("this is the sum over the batch; take the mean.", {"reduction": "sum"}),
 )  # fmt: skip
 def check_energy_loss(energies, labels, reduction="mean"):
     """Energies (batch, n_classes), labels (batch,) -> mean cross-entropy in nats."""
@@ -81,21 +71,19 @@ def check_energy_loss(energies, labels, reduction="mean"):
 
 
 @grader(
-    cases=lambda: [(torch.randn(3, 5, 7).double(), _real(), torch.randn(7).double())],
-    right="One query, asked of every word; its answer is the text.",
-    mistakes=lambda solve: {
-        "padding gets weight: set its scores to minus infinity first.":
-            lambda hidden, real, query: solve(hidden, real | True, query),
-        "divide the scores by the square root of d_model.":
-            [{"divisor": 1}, {"divisor": 7}],
-        "softmax runs over the batch; it belongs to the positions.": {"dim": 0},
-    },
+    lambda: [(torch.randn(3, 5, 7).double(), _real(), torch.randn(7).double())],
+    "One query, asked of every word; its answer is the text.",
+    ("padding gets weight: set its scores to minus infinity first.",
+     lambda hidden, real, query: (
+         check_attention_pool.solve(hidden, real | True, query))),
+    ("divide the scores by the square root of d_model.",
+     {"divisor": 1}, {"divisor": 7}),
 )  # fmt: skip
-def check_attention_pool(hidden, real, query, divisor=7**0.5, dim=1):
+def check_attention_pool(hidden, real, query, divisor=7**0.5):
     """A text's vector, by attention.
 
     hidden (batch, length, d_model), real (batch, length) and one learned query
     (d_model,) -> (batch, d_model).
     """
-    weights = (hidden @ query / divisor).masked_fill(~real, -1e300).softmax(dim)
+    weights = (hidden @ query / divisor).masked_fill(~real, -1e300).softmax(1)
     return (weights.unsqueeze(-1) * hidden).sum(dim=1)

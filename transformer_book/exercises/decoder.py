@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from transformer_book.exercises.grading import Mistake, Seen, grader, is_missing
+from transformer_book.exercises.grading import grader, is_missing
 from transformer_lib import (
     DecoderLayer,
     FeedForward,
@@ -18,18 +18,14 @@ from transformer_lib import (
 
 
 @grader(
-    # 2 is <eos>, 0 is padding.
-    cases=lambda: [(torch.tensor([[5, 6, 7, 8, 2], [9, 4, 2, 0, 0]]), 1)],
-    right="Every position reads the token before the one it must predict.",
-    mistakes=lambda solve: {
-        "nothing is shifted: every position reads its own answer.":
-            [lambda target, bos_id: target.clone(),
-             lambda target, bos_id: target.index_fill(1, torch.tensor(0), bos_id)],
-        "this is shifted left: every position reads the token after its answer.":
-            lambda target, bos_id: target.roll(-1, dims=1),
-        "every row must start with bos_id; roll puts its last token there.":
-            lambda target, bos_id: target.roll(1, dims=1),
-    },
+    lambda: [(torch.tensor([[5, 6, 7, 8, 2], [9, 4, 2, 0, 0]]), 1)],
+    "Every position reads the token before the one it must predict.",
+    ("nothing is shifted: every position reads its own answer.",
+     lambda target, bos_id: target.clone()),
+    ("this is shifted left: every position reads the token after its answer.",
+     lambda target, bos_id: target.roll(-1, dims=1)),
+    ("every row must start with bos_id; roll puts its last token there.",
+     lambda target, bos_id: target.roll(1, dims=1)),
 )  # fmt: skip
 def check_shift(target, bos_id):
     """What the decoder reads.
@@ -41,19 +37,14 @@ def check_shift(target, bos_id):
 
 
 @grader(
-    cases=lambda: [([*(3 * torch.randn(3, 2, 4, 5, 7)).softmax(dim=-1)], 1, 3)],
-    right="One layer, its first heads, one source position per target position.",
-    mistakes=lambda solve: {
-        "the maximum was taken over the target; take it over the last axis.":
-            lambda maps, layer, n: maps[layer][:, :n].mean(dim=1).argmax(dim=1),
-        "average the first n_heads heads, and no others.":
-            [lambda maps, layer, n: solve(maps, layer, None),
-             lambda maps, layer, n: maps[layer][:, n].argmax(dim=-1),
-             lambda maps, layer, n: solve(maps, layer, 1)],
-        "use the layer that is asked for.":
-            [lambda maps, layer, n: solve(maps, -1, n),
-             lambda maps, layer, n: solve([sum(maps)], 0, n)],
-    },
+    lambda: [([*(3 * torch.randn(3, 2, 4, 5, 7)).softmax(dim=-1)], 1, 3)],
+    "One layer, its first heads, one source position per target position.",
+    ("the maximum was taken over the target; take it over the last axis.",
+     lambda maps, layer, n: maps[layer][:, :n].mean(dim=1).argmax(dim=1)),
+    ("average the first n_heads heads, and no others.",
+     lambda maps, layer, n: check_alignment.solve(maps, layer, None)),
+    ("use the layer that is asked for.",
+     lambda maps, layer, n: check_alignment.solve(maps, -1, n)),
 )  # fmt: skip
 def check_alignment(maps, layer, n_heads):
     """The source position that gets the most weight from each target position.
@@ -76,40 +67,32 @@ def _draw_two_sources():
 
 @torch.no_grad()
 def _run_two_sources(answer, blocks, norm_first, given):
+    """What the layer returns, and how many norms it has."""
     layer = answer(*blocks, 0.0, norm_first)
     if is_missing(layer):
         return None
-    if not isinstance(layer, nn.Module):
-        raise Mistake(f"expected a module, but got {type(layer).__name__}.")
-    n_norms = sum(isinstance(part, LayerNorm) for part in layer.modules())
-    return layer(*given), n_norms
+    return layer(*given), sum(isinstance(part, LayerNorm) for part in layer.modules())
+
+
+def _with_masks(x, first, second, first_mask, second_mask, causal):
+    """What each attention looks at: keys and mask."""
+    return (x, causal), (first, first_mask), (second, second_mask)
 
 
 @grader(
-    cases=_draw_two_sources,
+    _draw_two_sources,
+    "Back, across, across again, and think, each with its own add & norm.",
+    ("the order is self-attention, first memory, second memory, feed-forward.",
+     {"order": (0, 2, 1, 3)}, {"order": (1, 2, 0, 3)}),
+    ("the second cross-attention must read the second memory, with its own mask.",
+     {"looks": lambda x, a, b, *m: _with_masks(x, a, a, m[0], m[0], m[2])},
+     {"looks": lambda x, a, b, *m: _with_masks(x, a, b, m[0], m[0], m[2])}),
+    ("the causal mask is missing in self-attention.",
+     {"looks": lambda *given: _with_masks(*given[:5], None)}),
+    ("norm_first must be passed on to the four connections.",
+     {"options": (0.0, False)}),
+    ("each of the four sub-layers needs a layer norm of its own.", {"n_norms": 3}),
     run=_run_two_sources,
-    view=lambda result, *case: result[0],
-    right="Back, across, across again, and think, each with its own add & norm.",
-    mistakes=lambda solve: {
-        "the order is self-attention, first memory, second memory, feed-forward.":
-            [{"order": order} for order in
-             [(0, 1, 3), (0, 2, 1, 3), (1, 2, 0, 3), (1, 2, 3), (0, 1, 2)]],
-        "the second cross-attention must read the second memory, with its own mask.":
-            [{"looks": lambda x, a, b, mask_a, mask_b, mask: [
-                (x, mask), (a, mask_a), (a, mask_a)]},
-             {"looks": lambda x, a, b, mask_a, mask_b, mask: [
-                (x, mask), (a, mask_a), (b, mask_a)]}],
-        "the causal mask is missing in self-attention.":
-            {"looks": lambda x, a, b, mask_a, mask_b, mask: [
-                (x, None), (a, mask_a), (b, mask_b)]},
-        "the masks of the memories are missing.":
-            {"looks": lambda x, a, b, mask_a, mask_b, mask: [
-                (x, mask), (a, None), (b, None)]},
-        "norm_first must be passed on to the four connections.":
-            [{"options": (0.0, False)}, {"options": (0.0, True)}],
-        "there are {} layer norms, but each of the four sub-layers needs its own.":
-            Seen(lambda result, *case: result[1] != 4 and result[1], [{"n_norms": 3}]),
-    },
 )  # fmt: skip
 class check_two_sources(nn.Module):
     """A class: a decoder layer with two memories.
@@ -118,10 +101,7 @@ class check_two_sources(nn.Module):
     whose forward takes x, two memories, their masks, and tgt_mask.
     """
 
-    n_norms, order, options = 4, (0, 1, 2, 3), None
-    looks = staticmethod(
-        lambda x, a, b, mask_a, mask_b, mask: [(x, mask), (a, mask_a), (b, mask_b)]
-    )
+    n_norms, order, options, looks = 4, range(4), None, staticmethod(_with_masks)
 
     def __init__(self, back, first, second, feed_forward, *options):
         super().__init__()
@@ -134,14 +114,12 @@ class check_two_sources(nn.Module):
     def forward(self, x, *given):
         """(batch, tgt_len, d_model) and what is looked at -> the shape of x."""
         for number in self.order:
-            step = partial(self.step, number, given)
+            step = self.blocks[3] if number == 3 else partial(self.look, number, given)
             x = self.links[min(number, self.n_norms - 1)](x, step)
         return x
 
-    def step(self, number, given, x):
-        """One of the four sub-layers."""
-        if number == 3:
-            return self.blocks[3](x)
+    def look(self, number, given, x):
+        """One of the three attentions."""
         memory, mask = self.looks(x, *given)[number]
         return self.blocks[number](x, memory, memory, mask)
 
@@ -158,7 +136,7 @@ def _draw_layer():
 
 
 def _count_positions(answer, layer, x, memory):
-    """The result, and how many positions each call of an input projection got."""
+    """The result, and whether each position was projected once, one at a time."""
     lengths = {}
     for name, module in layer.named_modules():
         if name.endswith(("q_proj", "k_proj", "v_proj")):
@@ -166,38 +144,25 @@ def _count_positions(answer, layer, x, memory):
             module.register_forward_pre_hook(
                 lambda _, given, calls=calls: calls.append(given[0].size(1))
             )
-    return answer(layer, x, memory), lengths
-
-
-def _wasted(result, layer, x, memory):
-    """The first projection that got more than its share, its calls and its share."""
-    for name, calls in result[1].items():
-        of_memory = name in ("cross_attn.k_proj", "cross_attn.v_proj")
-        enough = [memory.size(1)] if of_memory else [1] * x.size(1)
-        if calls != enough:
-            return name, calls, enough
-    return None
+    output = answer(layer, x, memory)
+    source = [lengths.pop(f"cross_attn.{name}_proj") for name in "kv"]
+    once = all(calls == [memory.size(1)] for calls in source)
+    return output, once and all(calls == [1] * 5 for calls in lengths.values())
 
 
 @grader(
-    cases=_draw_layer,
+    _draw_layer,
+    "One position per step, and nothing is projected twice.",
+    ("earlier positions saw later ones; each may only look back.",
+     lambda layer, x, memory: layer(x, memory)),
+    ("every position saw only itself; keep the keys and values of earlier ones.",
+     lambda layer, x, memory: (
+         torch.cat([layer(y, memory) for y in x.split(1, dim=1)], dim=1))),
+    ("project every position once, when it comes, and keep what was projected.",
+     lambda layer, x, memory: layer(x, memory, None, causal_mask(5)),
+     lambda layer, x, memory: torch.cat(
+         [layer(x[:, :t], memory)[:, -1:] for t in range(1, 6)], dim=1)),
     run=_count_positions,
-    view=lambda result, *case: result[0],
-    right="One position per step, and nothing is projected twice.",
-    mistakes=lambda solve: {
-        "earlier positions saw later ones; each may only look back.":
-            lambda layer, x, memory: layer(x, memory),
-        "every position saw only itself; keep the keys and values of earlier ones.":
-            lambda layer, x, memory: (
-                torch.cat([layer(y, memory) for y in x.split(1, dim=1)], dim=1)),
-        "{} got {} positions in its calls; {} are enough. Keep what was projected.":
-            Seen(_wasted,
-                 [lambda layer, x, memory: layer(x, memory, None, causal_mask(5)),
-                  lambda layer, x, memory: torch.cat(
-                      [layer(x[:, :t], memory)[:, -1:] for t in range(1, 6)], dim=1),
-                  lambda layer, x, memory: (
-                      solve(layer, x, memory + 0 * layer.cross_attn.v_proj(memory)))]),
-    },
 )  # fmt: skip
 def check_incremental(layer, x, memory):
     """Compute one position at a time, with every projection done once.

@@ -9,20 +9,15 @@ from transformer_lib import causal_mask, sinusoid_table
 
 
 @grader(
-    cases=lambda: [(torch.randn(18, 6),)],
-    # A tensor of three matrices will do as well.
+    lambda: [(torch.randn(18, 6),)],
+    "Three blocks of rows: query, key, value.",
+    ("columns are split; the three are joined along their outputs, the rows.",
+     lambda weight: weight.chunk(3, dim=1)),
+    ("the order is query, key, value.", lambda weight: weight.view(3, 6, 6)[[0, 2, 1]]),
+    ("the matrices are transposed; nn.Linear stores (out, in), as they come.",
+     lambda weight: weight.view(3, 6, 6).mT),
     run=lambda answer, weight: (
         tuple(found) if getattr(found := answer(weight), "ndim", 0) == 3 else found),
-    right="Three blocks of rows: query, key, value.",
-    mistakes=lambda solve: {
-        "columns are split; the three are joined along their outputs, the rows.":
-            lambda weight: weight.chunk(3, dim=1),
-        "the order is query, key, value.":
-            [lambda weight: weight.view(3, 6, 6)[[0, 2, 1]],
-             lambda weight: weight.chunk(3)[::-1]],
-        "the matrices are transposed; nn.Linear stores (out, in), as they come.":
-            lambda weight: weight.view(3, 6, 6).mT,
-    },
 )  # fmt: skip
 def check_unpack(weight):
     """Take PyTorch's in_proj_weight (3 * d_model, d_model) apart.
@@ -42,19 +37,17 @@ _NAMES = {
     "attention_ln": "self_attn_connection.norm",
     "ff_ln": "feed_forward_connection.norm",
 }
-_SWAPPED = {"ff.fc1": _NAMES["ff.fc2"], "ff.fc2": _NAMES["ff.fc1"]}
+_SWAPPED = {"ff.fc1": "feed_forward.contract", "ff.fc2": "feed_forward.expand"}
 
 
 @grader(
-    cases=lambda: [
+    lambda: [
         (f"encoder.layers.{n}.{name}.{kind}",)
         for n in (0, 3, 11) for name in _NAMES for kind in ("weight", "bias")
     ],
-    right="Every key of the encoder layers has found its partner.",
-    mistakes=lambda solve: {
-        "the library calls the weight of a norm its gain.": {"gain": "weight"},
-        "expand comes first, then contract.": {"names": _NAMES | _SWAPPED},
-    },
+    "Every key of the encoder layers has found its partner.",
+    ("the library calls the weight of a norm its gain.", {"gain": "weight"}),
+    ("expand comes first, then contract.", {"names": _NAMES | _SWAPPED}),
 )  # fmt: skip
 def check_key(key, names=_NAMES, gain="gain"):
     """A key of their encoder layers -> the library's."""
@@ -64,16 +57,12 @@ def check_key(key, names=_NAMES, gain="gain"):
 
 
 @grader(
-    cases=lambda: [(sinusoid_table(5, 8),)],
-    right="All sines, then all cosines, and every position in its place.",
-    mistakes=lambda solve: {
-        "all cosines come first; Marian begins with the sines.":
-            lambda table: solve(table).roll(4, dims=1),
-        "halves of the columns are dealt out in turn; this goes the other way.":
-            lambda table: torch.stack([table[:, :4], table[:, 4:]], -1).flatten(1),
-        "rows are reordered; positions stay, the columns move.":
-            lambda table: solve(table.T).T,
-    },
+    lambda: [(sinusoid_table(5, 8),)],
+    "All sines, then all cosines, and every position in its place.",
+    ("all cosines come first; Marian begins with the sines.",
+     lambda table: check_table.solve(table).roll(4, dims=1)),
+    ("halves of the columns are dealt out in turn; this goes the other way.",
+     lambda table: torch.stack([table[:, :4], table[:, 4:]], -1).flatten(1)),
 )  # fmt: skip
 def check_table(table):
     """The paper's table of positions in Marian's order.
@@ -89,22 +78,16 @@ def _padding_and_future():
 
 
 @grader(
-    cases=lambda: [_padding_and_future()],
-    right="One mask: a query may attend where neither of theirs hides the key.",
-    mistakes=lambda solve: {
-        "it's inverted; True must mean that the query may attend.":
-            lambda *given: ~solve(*given),
-        "in their masks, True and -inf hide a key; 0 does not.":
-            [lambda padding, added: solve(~padding, added),
-             lambda padding, added: solve(padding, 1.0 * (added == 0))],
-        "a key is hidden only if both masks hide it; one of them is enough.":
-            lambda padding, added: ~padding[:, None, None, :] | (added == 0),
-        "join both masks: one hides padding, the other hides the future.":
-            [lambda padding, added: solve(padding & False, added),
-             lambda padding, added: solve(padding, torch.zeros(4, 4))],
-        "padding hides queries here, not keys; it belongs on the last axis.":
-            lambda padding, added: ~padding[:, None, :, None] & (added == 0),
-    },
+    lambda: [_padding_and_future()],
+    "One mask: a query may attend where neither of theirs hides the key.",
+    ("it's inverted; True must mean that the query may attend.",
+     lambda *given: ~check_join.solve(*given)),
+    ("in their masks, True and -inf hide a key; 0 does not.",
+     lambda padding, added: check_join.solve(~padding, added)),
+    ("join both masks: one hides padding, the other hides the future.",
+     lambda padding, added: check_join.solve(padding & False, added)),
+    ("padding hides queries here, not keys; it belongs on the last axis.",
+     lambda padding, added: ~padding[:, None, :, None] & (added == 0)),
 )  # fmt: skip
 def check_join(key_padding_mask, attn_mask):
     """Make one mask of two.

@@ -10,16 +10,12 @@ from transformer_lib import sinusoid_table
 
 
 @grader(
-    cases=lambda: [(0, 4), (1, 4), (3, 256), (127, 256)],
-    right="The first pair needs 6.3 positions; the last of 128 pairs, about 58,000.",
-    mistakes=lambda solve: {
-        "a full circle has 2 * pi radians.":
-            [{"circle": circle} for circle in (1, math.pi, 360)],
-        "divide by the speed: a slow hand takes long.":
-            [{"exponent": -2}, {"circle": 1, "exponent": -2}],
-        "the exponent is 2 * pair / d_model, but yours is pair / d_model.":
-            {"exponent": 1},
-    },
+    lambda: [(0, 4), (1, 4), (3, 256), (127, 256)],
+    "The first pair needs 6.3 positions; the last of 128 pairs, about 58,000.",
+    ("a full circle has 2 * pi radians.",
+     *[{"circle": circle} for circle in (1, math.pi, 360)]),
+    ("divide by the speed: a slow hand takes long.", {"exponent": -2}),
+    ("the exponent is 2 * pair / d_model, not pair / d_model.", {"exponent": 1}),
 )  # fmt: skip
 def check_period(pair, d_model, circle=2 * math.pi, exponent=2):
     """A pair (from 0), d_model -> how many positions its hand takes for a circle."""
@@ -27,19 +23,15 @@ def check_period(pair, d_model, circle=2 * math.pi, exponent=2):
 
 
 @grader(
-    cases=lambda: [(sinusoid_table(20, 8)[7:12], k) for k in (3, -4, 0)],
-    right="One rotation for each pair moves every position by the same step.",
-    mistakes=lambda solve: {
-        "you moved in the other direction; check the signs.":
-            lambda vectors, k: solve(vectors, -k),
-        "these are rows of the tensor; compute the vectors k positions further on.":
-            lambda vectors, k: vectors.roll(-k, dims=0),
-        "sines and cosines must alternate, the sine first.":
-            [lambda *given: solve(*given).view(-1, 4, 2).flip(-1).flatten(1),
-             lambda *given: solve(*given).view(-1, 4, 2).mT.flatten(1)],
-        "pair i turns at speed 10000^(-2i / d_model).":
-            [{"exponent": 0}, {"exponent": -1}],
-    },
+    lambda: [(sinusoid_table(20, 8)[7:12], k) for k in (3, -4, 0)],
+    "One rotation for each pair moves every position by the same step.",
+    ("you moved in the other direction; check the signs.",
+     lambda vectors, k: check_position_shift.solve(vectors, -k)),
+    ("these are rows of the tensor; compute the vectors k positions further on.",
+     lambda vectors, k: vectors.roll(-k, dims=0)),
+    ("sines and cosines must alternate, the sine first.",
+     lambda *given: check_position_shift.solve(*given).view(-1, 4, 2).mT.flatten(1)),
+    ("pair i turns at speed 10000^(-2i / d_model).", {"exponent": -1}),
 )  # fmt: skip
 def check_position_shift(vectors, k, exponent=-2):
     """Vectors (n_positions, d_model), k -> those k positions on (equation 1.3)."""
@@ -59,17 +51,13 @@ def _draw_segments():
 
 
 @grader(
-    cases=_draw_segments,
+    _draw_segments,
+    "Three vectors for each token, one sum.",
+    ("multiply the token vectors, and only those, by sqrt(d_model).",
+     {"factors": (1, 1, 1)}, {"factors": (6**0.5,) * 3}),
+    ("the positions are missing.", {"factors": (6**0.5, 1, 0)}),
+    ("positions start at 0, but yours start at 1.", {"first": 1}),
     run=lambda answer, given, tables: run_module(answer, (11, 3, 6), given, tables),
-    right="Three vectors for each token, one sum.",
-    mistakes=lambda solve: {
-        "multiply the token vectors, and only those, by sqrt(d_model).":
-            [{"factors": each} for each in [(1, 1, 1), (6, 1, 1), (6**0.5,) * 3]],
-        "the positions are missing.": {"factors": (6**0.5, 1, 0)},
-        "positions start at 0, but yours start at 1.": {"first": 1},
-        "you count positions along the batch; count along the sentence, ids.size(1).":
-            {"axis": 0},
-    },
 )  # fmt: skip
 class check_segments(nn.Module):
     """The class SegmentEmbeddings(vocab_size, n_segments, d_model).
@@ -77,7 +65,7 @@ class check_segments(nn.Module):
     Its forward takes ids and segments, (batch, length) -> (batch, length, d_model).
     """
 
-    factors, first, axis = (6**0.5, 1, 1), 0, 1
+    factors, first = (6**0.5, 1, 1), 0
 
     def __init__(self, vocab_size, n_segments, d_model):
         super().__init__()
@@ -86,21 +74,14 @@ class check_segments(nn.Module):
 
     def forward(self, ids, segments):
         """(batch, length) twice -> (batch, length, d_model)."""
-        n, d_model = ids.size(self.axis), self.tokens.embedding_dim
-        wave = sinusoid_table(self.first + n, d_model)[self.first :]
-        wave = wave if self.axis else wave[:, None]
-        vectors = self.tokens(ids), self.segments(segments), wave
+        waves = sinusoid_table(9, 6)[self.first :][: ids.size(1)]
+        vectors = self.tokens(ids), self.segments(segments), waves
         return sum(f * x for f, x in zip(self.factors, vectors, strict=True))
 
 
 def _learned(n_positions, d_model):
     numbers = torch.Generator().manual_seed(0)
     return 2 * torch.rand(99, d_model, generator=numbers)[:n_positions] - 1
-
-
-def _largest(tables, *sizes):
-    largest = tables[0].abs().max().item()
-    return largest > 1 + 1e-6 and largest
 
 
 def _distance(tables):
@@ -120,30 +101,29 @@ def _close(x, y):
 
 
 @grader(
-    cases=lambda: [(64, 16)],
-    run=lambda answer, n, width: tuple(answer(size, width) for size in (n, n // 2)),
-    right=lambda results: (
+    lambda: [(64, 16)],
+    lambda results: (
         f"All five properties. The smallest distance is {_distance(results[0]):.2f}, "
         "and one matrix carries every position to the next."
     ),
+    ("position 1 has another vector in another table; it must not depend on the "
+     "length or on chance.",
+     Seen(lambda tables, n, width: not _close(tables[0][: n // 2], tables[1])),
+     lambda n, width: check_positions.solve(n, width) / n,
+     torch.rand),
+    ("all numbers must lie between -1 and 1.",
+     Seen(lambda tables, *sizes: tables[0].abs().max() > 1 + 1e-6),
+     lambda n, width: torch.arange(1.0 * n * width).view(n, width)),
+    ("two positions are only {:.3f} apart; they must be more than 0.1 apart.",
+     Seen(lambda tables, *sizes: (d := _distance(tables)) <= 0.1 and [d]), torch.ones),
+    ("no single matrix carries every position to the next; the best one misses by "
+     "{:.3f}.",
+     Seen(_shift_error), _learned),
+    ("these are the paper's sinusoids; find a different encoding.",
+     Seen(lambda tables, n, width: _close(tables[0], sinusoid_table(n, width))),
+     sinusoid_table),
+    run=lambda answer, n, width: tuple(answer(size, width) for size in (n, n // 2)),
     any_answer=True,
-    mistakes=lambda solve: {
-        "position 1 has another vector in another table; it must not depend on the "
-        "length or on chance.":
-            Seen(lambda tables, n, width: not _close(tables[0][: n // 2], tables[1]),
-                 [lambda n, width: solve(n, width) / n, torch.rand]),
-        "all numbers must lie between -1 and 1, but one is {:.3g}.":
-            Seen(_largest, [lambda n, width: torch.arange(n * width).view(n, width)]),
-        "two positions are only {:.3f} apart; they must be more than 0.1 apart.":
-            Seen(lambda tables, n, width: (
-                     (gap,) if (gap := _distance(tables)) <= 0.1 else None),
-                 [torch.ones, {"squares": [(math.pi / 8) ** 2] * 8}]),
-        "no single matrix carries every position to the next; the best one misses by "
-        "{:.3f}.": Seen(_shift_error, [_learned]),
-        "these are the paper's sinusoids; find a different encoding.":
-            Seen(lambda tables, n, width: _close(tables[0], sinusoid_table(n, width)),
-                 [sinusoid_table]),
-    },
 )  # fmt: skip
 def check_positions(n_positions, d_model, squares=(2, 3, 5, 7, 11, 13, 17, 19)):
     """Encode positions in a way of your own: (n_positions, d_model).

@@ -1,9 +1,9 @@
 """Graders of the chapter on the encoder."""
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from transformer_book.exercises.grading import Mistake, grader, is_missing, run_module
+from transformer_book.exercises.grading import grader, run_module
 from transformer_lib import (
     Encoder,
     EncoderLayer,
@@ -28,25 +28,18 @@ def _draw_layer():
 
 
 @grader(
-    cases=_draw_layer,
-    right="Gather, add, normalize; think, add, normalize.",
-    mistakes=lambda solve: {
-        "this is pre-norm; equation (6.1) normalizes after each sum.":
-            lambda x, a, f, n, m: (y := x + a(n(x))) + f(m(y)),
-        "a residual connection is missing: add x, and then y.":
-            [lambda x, a, f, n, m: solve(x, lambda x: a(x) - x, f, n, m),
-             lambda x, a, f, n, m: solve(x, a, lambda y: f(y) - y, n, m),
-             lambda x, a, f, n, m: m(f(n(a(x))))],
-        "the second half must read and add y, not x.":
-            [lambda x, a, f, n, m: m(x + f(n(x + a(x)))),
-             lambda x, a, f, n, m: solve(x, a, lambda y: f(x), n, m)],
-        "each half has a norm of its own, norm_1 and then norm_2.":
-            [lambda x, a, f, n, m: solve(x, a, f, n, n),
-             lambda x, a, f, n, m: solve(x, a, f, m, n),
-             lambda x, a, f, n, m: solve(x, a, f, n, Tensor.clone)],
-        "normalize x + attention(x), not attention(x) alone.":
-            lambda x, a, f, n, m: (y := x + n(a(x))) + m(f(y)),
-    },
+    _draw_layer,
+    "Gather, add, normalize; think, add, normalize.",
+    ("this is pre-norm; equation (6.1) normalizes after each sum.",
+     lambda x, a, f, n, m: (y := x + a(n(x))) + f(m(y))),
+    ("a residual connection is missing: add x, and then y.",
+     lambda x, a, f, n, m: m((y := n(a(x))) + f(y)),
+     lambda x, a, f, n, m: m(f(n(x + a(x)))),
+     lambda x, a, f, n, m: m(f(n(a(x))))),
+    ("the second half must read and add y, not x.",
+     lambda x, a, f, n, m: m(x + f(n(x + a(x))))),
+    ("each half has a norm of its own, norm_1 and then norm_2.",
+     lambda x, a, f, n, m: check_encoder_layer.solve(x, a, f, n, n)),
 )  # fmt: skip
 def check_encoder_layer(x, attention, feed_forward, norm_1, norm_2):
     """The post-norm encoder layer, of four functions: the same shape as x."""
@@ -69,23 +62,18 @@ def _draw_encoder():
 
 
 @grader(
-    cases=_draw_encoder,
-    right="N + 1 states for N layers, and none of them is the output here.",
-    mistakes=lambda solve: {
-        "expected one tensor; torch.stack turns a list into one.":
-            lambda *given: [*solve(*given)],
-        "the last one is the encoder's output; in pre-norm X^{N+1} is taken before the "
-        "final norm.":
-            lambda encoder, *given: (
-                torch.cat([solve(encoder, *given)[:-1], encoder(*given)[None]])),
-        "the mask is not passed on to the layers.":
-            lambda encoder, x, mask: solve(encoder, x, None),
-        "every layer reads X^1; each must read the output of the one before.":
-            lambda encoder, x, mask: (
-                torch.stack([x, *(layer(x, mask) for layer in encoder.layers)])),
-    },
+    _draw_encoder,
+    "N + 1 states for N layers, and none of them is the output here.",
+    ("the last one is the encoder's output; in pre-norm X^{N+1} is taken before the "
+     "final norm.",
+     {"normalized": True}),
+    ("the mask is not passed on to the layers.",
+     lambda encoder, x, mask: check_hidden_states.solve(encoder, x, None)),
+    ("every layer reads X^1; each must read the output of the one before.",
+     lambda encoder, x, mask: (
+         torch.stack([x, *(layer(x, mask) for layer in encoder.layers)]))),
 )  # fmt: skip
-def check_hidden_states(encoder, x, mask):
+def check_hidden_states(encoder, x, mask, normalized=False):
     """The states X^1 to X^{N+1} of a pre-norm encoder with N layers.
 
     The encoder, x (batch, length, d_model), a mask -> (N + 1, batch, length, d_model).
@@ -93,6 +81,7 @@ def check_hidden_states(encoder, x, mask):
     states = [x]
     for layer in encoder.layers:
         states.append(layer(states[-1], mask))
+    states[-1] = encoder.norm(states[-1]) if normalized else states[-1]
     return torch.stack(states)
 
 
@@ -102,22 +91,17 @@ def _draw_parallel():
 
 
 @grader(
-    cases=_draw_parallel,
+    _draw_parallel,
+    "One norm, two halves, one sum: the halves no longer wait for each other.",
+    ("the halves run one after the other; here both read the same n.",
+     {"join": lambda x, n, a, f, norm: (y := x + a(n)) + f(norm(y))}),
+    ("the mask isn't passed on to self_attn.", {"masked": False}),
+    ("both halves read the normalized n.",
+     {"join": lambda x, n, a, f, norm: x + a(x) + f(n)},
+     {"join": lambda x, n, a, f, norm: x + a(n) + f(x)}),
+    ("the sum starts with x as it came in; it is not normalized.",
+     {"join": lambda x, n, a, f, norm: n + a(n) + f(n)}),
     run=run_module,
-    right="One norm, two halves, one sum: the halves no longer wait for each other.",
-    mistakes=lambda solve: {
-        "the halves run one after the other; here both read the same n.":
-            {"join": lambda x, n, a, f, norm: (y := x + a(n)) + f(norm(y))},
-        "the mask isn't passed on to self_attn.": {"masked": False},
-        "both halves read the normalized n.":
-            [{"join": lambda x, n, a, f, norm: x + a(x) + f(n)},
-             {"join": lambda x, n, a, f, norm: x + a(n) + f(x)},
-             {"join": lambda x, n, a, f, norm: x + a(n) + f(a(n))}],
-        "the sum starts with x as it came in; it is not normalized.":
-            [{"join": lambda x, n, a, f, norm: a(n) + f(n)},
-             {"join": lambda x, n, a, f, norm: n + a(n) + f(n)},
-             {"join": lambda x, n, a, f, norm: norm(x + a(n) + f(n))}],
-    },
 )  # fmt: skip
 class check_parallel_layer(nn.Module):
     """A class: (self_attn, feed_forward) makes a layer whose halves read the same.
@@ -140,16 +124,9 @@ class check_parallel_layer(nn.Module):
 
 
 def _run_network(weights, pairs):
-    """Run x + FFN(x) with these weights."""
-    if any(map(is_missing, weights)):
-        return None
-    d_ff = weights[0].shape[-1] if isinstance(weights[0], Tensor) else "d_ff"
-    shapes = {"W_1": (2, d_ff), "b_1": (d_ff,), "W_2": (d_ff, 2), "b_2": (2,)}
-    for (name, shape), each in zip(shapes.items(), weights, strict=True):
-        if getattr(each, "shape", None) != shape:
-            raise Mistake(f"{name} should be a tensor of shape {shape}, not {each}.")
+    """Add FFN(x) to x, with these weights."""
     w_1, b_1, w_2, b_2 = (each.double() for each in weights)
-    return pairs + (pairs @ w_1 + b_1).relu() @ w_2 + b_2, d_ff
+    return pairs + (pairs @ w_1 + b_1).relu() @ w_2 + b_2
 
 
 _W_1, _W_2 = torch.tensor([[1.0], [-1.0]]), torch.tensor([[-1.0, 1.0]])
@@ -161,23 +138,10 @@ def _with_biases(w_1, w_2):
 
 # W_1 (2, d_ff), b_1 (d_ff,), W_2 (d_ff, 2), b_2 (2,): x + FFN(x) sorts pairs.
 check_sorting_network = grader(
-    cases=lambda: [(10 * torch.randn(50, 2, dtype=torch.float64),)],
+    lambda: [(10 * torch.randn(50, 2, dtype=torch.float64),)],
+    "Sorted: a single ReLU can compare two numbers.",
+    ("the larger one comes first; it should come second.", _with_biases(-_W_1, -_W_2)),
+    ("nothing changes: the network's output is 0 everywhere.",
+     _with_biases(_W_1, 0 * _W_2)),
     run=_run_network,
-    view=lambda result, pairs: result[0],
-    right=lambda results: (
-        f"Sorted, with d_ff = {results[0][1]}: a single ReLU can compare two numbers."
-    ),
-    mistakes=lambda solve: {
-        # The output is the sorted pair itself: the pair and the difference, each as
-        # relu(x) - relu(-x).
-        "the network alone sorts; x is added to its output, so it must compute what is "
-        "missing.":
-            _with_biases(
-                torch.cat([_W_1, torch.eye(2), -torch.eye(2)], dim=1),
-                torch.cat([_W_2, torch.eye(2), -torch.eye(2)])),
-        "the larger one comes first; it should come second.":
-            _with_biases(-_W_1, -_W_2),
-        "nothing changes: the network's output is 0 everywhere.":
-            _with_biases(_W_1, 0 * _W_2),
-    },
 )(_with_biases(_W_1, _W_2))  # fmt: skip

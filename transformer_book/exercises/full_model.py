@@ -19,26 +19,22 @@ VOCABULARY = 8_000
 
 
 @grader(
-    cases=lambda: [(torch.randn(3, 5, 4), torch.randn(7, 4))],
-    right="Dot products with every row, then the softmax.",
-    mistakes=lambda solve: {
-        "these are logits; the softmax turns them into probabilities.":
-            lambda features, table: features[:, -1] @ table.T,
-        "every position is predicted; only the last one is asked for here.":
-            lambda features, table: (features @ table.T).softmax(dim=-1),
-        "take the last position of every sentence: features[:, -1].":
-            [lambda features, table: solve(features[:, :1], table),
-             lambda features, table: (features[-1] @ table.T).softmax(dim=-1)],
-        "softmax over the last axis: each row sums to 1.": {"dim": 0},
-    },
+    lambda: [(torch.randn(3, 5, 4), torch.randn(7, 4))],
+    "Dot products with every row, then the softmax.",
+    ("these are logits; the softmax turns them into probabilities.",
+     lambda features, table: features[:, -1] @ table.T),
+    ("every position is predicted; only the last one is asked for here.",
+     lambda features, table: (features @ table.T).softmax(dim=-1)),
+    ("take the last position of every sentence: features[:, -1].",
+     lambda features, table: (features[-1] @ table.T).softmax(dim=-1)),
 )  # fmt: skip
-def check_prediction(features, table, dim=-1):
+def check_prediction(features, table):
     """Probabilities of the token after the last position.
 
     features (batch, length, d_model), table (vocab_size, d_model) -> (batch,
     vocab_size).
     """
-    return (features[:, -1] @ table.T).softmax(dim)
+    return (features[:, -1] @ table.T).softmax(dim=-1)
 
 
 def _config(vocab_size, d_model, d_ff, n_layers):
@@ -54,17 +50,15 @@ def _size(config):
 
 
 @grader(
-    cases=lambda: [(11, 6, 10, 1), (23, 12, 40, 3)],
-    right="Your formula agrees with the model exactly.",
-    mistakes=lambda solve: {
-        "the tied matrix counts once.": [{"tables": 3}, {"tables": 0}],
-        "the decoder has another attention block, cross-attention, and its norm.":
-            [{"crossed": 1}, {"crossed": 1, "norms": 4}],
-        "there are five norms, each with two vectors, a gain and a bias.":
-            [{"norms": 0}, {"norms": 2.5}],
-        "biases: attention has one, of its output projection; the feed-forward network "
-        "has two.": [{"ff_bias": 0}, {"biases": 0}, {"biases": 4}],
-    },
+    lambda: [(11, 6, 10, 1), (23, 12, 40, 3)],
+    "Your formula agrees with the model exactly.",
+    ("the tied matrix counts once.", {"tables": 3}, {"tables": 0}),
+    ("the decoder has another attention block, cross-attention.", {"crossed": 1}),
+    ("there are five norms, each with two vectors, a gain and a bias.",
+     {"norms": 0}, {"norms": 2.5}, {"norms": 4}),
+    ("biases: attention has one, of its output projection; the feed-forward network "
+     "has two.",
+     {"ff_bias": 0}, {"biases": 0}, {"biases": 4}),
 )  # fmt: skip
 def check_parameter_count(
     vocab_size,
@@ -89,84 +83,64 @@ def check_parameter_count(
 
 
 def _draw_batch():
+    """Without padding in the target, where nobody reads what it predicts."""
     src = torch.tensor([[5, 7, 9, 4, 2], [8, 6, 2, 0, 0]])
-    tgt_in = torch.tensor([[1, 4, 11, 5], [1, 9, 0, 0]])
+    tgt_in = torch.tensor([[1, 4, 11, 5], [1, 9, 6, 10]])
     return [(Transformer(_config(13, 12, 20, 2)).eval(), src, tgt_in)]
 
 
 @grader(
-    cases=_draw_batch,
-    # Only positions that hold a token count: nobody reads what padding predicts.
-    view=lambda logits, model, src, tgt_in: logits[tgt_in != 0],
-    right="The logits are the model's: every mask is where it belongs.",
-    mistakes=lambda solve: {
-        "return logits: lm_head makes them, and no softmax follows.":
-            [{"head": lambda model, features: features},
-             {"head": lambda model, features: model.lm_head(features).softmax(dim=-1)}],
-        "the decoder sees the future: its self-attention needs the causal mask.":
-            {"causal": False},
-        "padding is seen: the encoder and cross-attention need the source's mask.":
-            [{"encoder": False}, {"cross": False}, {"encoder": False, "cross": False}],
-    },
+    _draw_batch,
+    "The logits are the model's: every mask is where it belongs.",
+    ("return logits: no softmax follows lm_head.",
+     lambda *given: check_forward.solve(*given).softmax(dim=-1)),
+    ("the decoder sees the future: its self-attention needs the causal mask.",
+     {"causal": False}),
+    ("padding is seen: the encoder and cross-attention need the source's mask.",
+     {"encoder": False}, {"cross": False}, {"encoder": False, "cross": False}),
 )  # fmt: skip
-def check_forward(
-    model,
-    src,
-    tgt_in,
-    encoder=True,
-    cross=True,
-    causal=True,
-    head=lambda model, features: model.lm_head(features),
-):
+def check_forward(model, src, tgt_in, encoder=True, cross=True, causal=True):
     """Put a model together from its parts.
 
     A model, src (batch, src_len), tgt_in (batch, tgt_len) -> logits (batch, tgt_len,
     tgt_vocab_size).
     """
-    src_mask, tgt_mask = padding_mask(src, 0), padding_mask(tgt_in, 0)
+    src_mask, tgt_mask = padding_mask(src, 0), causal_mask(tgt_in.size(1))
     memory = model.encode(src, src_mask if encoder else None)
-    tgt_mask = tgt_mask & causal_mask(tgt_in.size(1)) if causal else tgt_mask
-    y = model.tgt_embeddings(tgt_in)
-    return head(model, model.decoder(y, memory, src_mask if cross else None, tgt_mask))
+    masks = src_mask if cross else None, tgt_mask if causal else None
+    return model.lm_head(model.decoder(model.tgt_embeddings(tgt_in), memory, *masks))
 
 
 def _draw_language_model():
     model = Transformer(_config(13, 12, 20, 2)).eval().requires_grad_(False)
-    ids = torch.tensor([[1, 5, 7, 9, 4], [1, 8, 6, 3, 2]])
-    return [((model.src_embeddings, model.encoder), ids)]
+    return [(model.src_embeddings, model.encoder, torch.tensor([[1, 5, 7], [1, 8, 6]]))]
 
 
-def _run_language_model(answer, parts, ids):
-    """The logits, and how many parameters are in none of the parts."""
-    made = []
-    logits = run_module(
-        lambda *given: made.append(answer(*given)) or made[0], parts, (ids,)
-    )
-    if is_missing(logits):
+def _run_language_model(answer, embeddings, encoder, ids):
+    """The logits with new parameters set to 0, and whether there are any."""
+    if is_missing(model := answer(embeddings, encoder)):
         return None
-    given = {id(p) for part in parts for p in part.parameters()}
-    return logits, sum(p.numel() for p in made[0].parameters() if id(p) not in given)
+    given = {*embeddings.parameters(), *encoder.parameters()}
+    new = {*model.parameters()} - given
+    for parameter in new:
+        nn.init.zeros_(parameter)
+    logits = run_module(lambda: model, (), (ids,))
+    return None if is_missing(logits) else (logits, bool(new))
 
 
 @grader(
-    cases=_draw_language_model,
-    run=_run_language_model,
-    right="A language model: each position predicts the next token from the tokens "
+    _draw_language_model,
+    "A language model: each position predicts the next token from the tokens "
     "so far.",
-    mistakes=lambda solve: {
-        "positions see the tokens that they should predict: give the stack a causal "
-        "mask.": {"mask": lambda length: None},
-        "return logits: lm_head makes them, and no factor or softmax follows.":
-            [{"head": lambda model, features: features},
-             {"head": lambda model, features: model.lm_head(features).softmax(-1)},
-             {"head": lambda model, features: 12**0.5 * model.lm_head(features)}],
-        "the positions are missing: call embeddings(ids) itself.":
-            {"embed": lambda embeddings, ids: 12**0.5 * embeddings.tokens(ids)},
-        "{} parameters are new here; a tied lm_head without a bias adds none. Assign "
-        "the matrix itself: self.lm_head.weight = embeddings.tokens.weight.":
-            Seen(lambda result, *parts: result[1],
-                 [{"bias": True}, {"tie": nn.Parameter}]),
-    },
+    ("positions see the tokens that they should predict: give the stack a causal "
+     "mask.",
+     {"mask": lambda length: None}),
+    ("the positions are missing: call embeddings(ids) itself.",
+     {"embed": lambda embeddings, ids: 12**0.5 * embeddings.tokens(ids)}),
+    ("a tied lm_head without a bias has no parameters of its own. Assign the matrix "
+     "itself: self.lm_head.weight = embeddings.tokens.weight.",
+     {"bias": True}, {"tie": lambda weight: nn.Parameter(weight.clone())}),
+    run=_run_language_model,
 )  # fmt: skip
 class check_language_model(nn.Module):
     """A class: (embeddings, encoder) makes a language model with a tied output layer.
@@ -174,10 +148,12 @@ class check_language_model(nn.Module):
     model(ids) returns logits of the next token, (batch, length, vocab_size).
     """
 
-    mask, bias = staticmethod(causal_mask), False
+    mask, bias, tie = (
+        staticmethod(causal_mask),
+        False,
+        staticmethod(lambda weight: weight),
+    )
     embed = staticmethod(lambda embeddings, ids: embeddings(ids))
-    head = staticmethod(lambda model, features: model.lm_head(features))
-    tie = staticmethod(lambda weight: weight)
 
     def __init__(self, embeddings, encoder):
         super().__init__()
@@ -189,7 +165,7 @@ class check_language_model(nn.Module):
     def forward(self, ids):
         """(batch, length) -> (batch, length, vocab_size)."""
         x = self.embed(self.embeddings, ids)
-        return self.head(self, self.encoder(x, self.mask(ids.size(1))))
+        return self.lm_head(self.encoder(x, self.mask(ids.size(1))))
 
 
 _DESIGN = replace(_config(VOCABULARY, 256, 1024, 4), n_heads=8)
@@ -201,30 +177,26 @@ def _design(**sizes):
 
 # A TransformerConfig with at most BUDGET parameters.
 check_design = grader(
-    cases=lambda: [()],
-    run=lambda config: config,
-    right=lambda configs: (
+    lambda: [()],
+    lambda configs: (
         f"{_size(configs[0]):,} parameters, "
         f"{VOCABULARY * configs[0].d_model / _size(configs[0]):.0%} of them in the "
         "shared matrix."
     ),
+    (f"both vocabularies must have {VOCABULARY:,} tokens.",
+     Seen(lambda it: {it.src_vocab_size, it.tgt_vocab_size} != {VOCABULARY}),
+     *_design(tgt_vocab_size=100, tie_embeddings="decoder")),
+    ("each side needs at least 2 layers.",
+     Seen(lambda it: min(it.n_encoder_layers, it.n_decoder_layers) < 2),
+     *_design(n_encoder_layers=1)),
+    ("the heads are narrower than 32: take fewer heads.",
+     Seen(lambda it: it.d_model < 32 * it.n_heads), *_design(n_heads=16)),
+    ("{:,} parameters: that's over the budget. Are the embeddings tied?",
+     Seen(lambda it: _size(it) > BUDGET and _size(it)),
+     *_design(tie_embeddings="none")),
+    ("{:,} parameters: more than a tenth of the budget is left.",
+     Seen(lambda it: _size(it) < 0.9 * BUDGET and _size(it)),
+     *_design(n_encoder_layers=2, n_decoder_layers=2)),
+    run=lambda config: config,
     any_answer=True,
-    mistakes=lambda solve: {
-        f"both vocabularies must have {VOCABULARY:,} tokens.":
-            Seen(lambda it: {it.src_vocab_size, it.tgt_vocab_size} != {VOCABULARY},
-                 _design(tgt_vocab_size=100, tie_embeddings="decoder")),
-        "each side needs at least 2 layers.":
-            Seen(lambda it: min(it.n_encoder_layers, it.n_decoder_layers) < 2,
-                 _design(n_encoder_layers=1)),
-        "the heads are narrower than 32: take fewer heads.":
-            Seen(lambda it: it.d_model < 32 * it.n_heads, _design(n_heads=16)),
-        "d_ff is below d_model.":
-            Seen(lambda it: it.d_ff < it.d_model, _design(d_ff=128)),
-        "{:,} parameters: that's over the budget. Are the embeddings tied?":
-            Seen(lambda it: _size(it) > BUDGET and _size(it),
-                 [*_design(tie_embeddings="none"), *_design(d_model=512)]),
-        "{:,} parameters: more than a tenth of the budget is left.":
-            Seen(lambda it: _size(it) < 0.9 * BUDGET and _size(it),
-                 _design(n_encoder_layers=2, n_decoder_layers=2)),
-    },
 )(_DESIGN)  # fmt: skip

@@ -5,27 +5,18 @@ import torch
 from transformer_book.exercises.grading import grader
 
 
-def _n_ends(ids, eos_id):
-    """How many ends each row has had up to each position, this one included."""
-    return (ids == eos_id).cumsum(dim=1)
-
-
 @grader(
-    cases=lambda: [(torch.tensor([[5, 2, 6, 2], [4, 5, 6, 7], [2, 9, 9, 9]]), 2, 0)],
-    right="Each row ends where its model has ended it.",
-    mistakes=lambda solve: {
-        "the end token is gone too: it belongs to the target.":
-            lambda ids, eos, pad: ids.masked_fill(_n_ends(ids, eos) > 0, pad),
-        "all rows are truncated where one has ended: each has an end of its own.":
-            lambda ids, eos, pad: (
-                ids.where((ids == eos) | ~(_n_ends(ids, eos) > 0).any(dim=0), pad)),
-        "only the end tokens are replaced; replace what follows them.":
-            lambda ids, eos, pad: ids.masked_fill(ids == eos, pad),
-    },
+    lambda: [(torch.tensor([[5, 2, 6, 2], [4, 5, 6, 7], [2, 9, 9, 9]]), 2, 0)],
+    "Each row ends where its model has ended it.",
+    ("the end token is gone too: it belongs to the target.",
+     lambda ids, eos, pad: ids.masked_fill((ids == eos).cumsum(1) > 0, pad)),
+    ("only the end tokens are replaced; replace what follows them.",
+     lambda ids, eos, pad: ids.masked_fill(ids == eos, pad)),
 )  # fmt: skip
 def check_cut(ids, eos_id, pad_id):
     """Ids (batch, length), eos_id, pad_id -> padding after each first end."""
-    return ids.masked_fill(_n_ends(ids, eos_id) - (ids == eos_id).long() > 0, pad_id)
+    ends = (ids == eos_id).long()
+    return ids.masked_fill(ends.cumsum(dim=1) > ends, pad_id)
 
 
 def _draw_step():
@@ -36,20 +27,16 @@ def _draw_step():
 
 
 @grader(
-    cases=_draw_step,
-    right="All children compete, and those that have ended step aside.",
-    mistakes=lambda solve: {
-        "a beam goes on that has ended: leave eos_id out.":
-            lambda totals, log_probs, eos: solve(totals, log_probs, []),
-        "the beams' own log-probabilities are missing: add totals.":
-            lambda totals, *given: solve(0 * totals, *given),
-        "every beam keeps one child; all children compete for all beams.":
-            lambda totals, log_probs, eos: torch.cat(
-                [solve(totals[[i]], log_probs[[i]], eos) + torch.tensor([i, 0])
-                 for i in range(3)]),
-        "parent and token are swapped: the parent comes first.":
-            lambda *given: solve(*given).flip(1),
-    },
+    _draw_step,
+    "All children compete, and those that have ended step aside.",
+    ("a beam goes on that has ended: leave eos_id out.",
+     lambda totals, log_probs, eos: check_beam_step.solve(totals, log_probs, [])),
+    ("the beams' own log-probabilities are missing: add totals.",
+     lambda totals, *given: check_beam_step.solve(0 * totals, *given)),
+    ("every beam keeps one child; all children compete for all beams.",
+     lambda totals, log_probs, eos: torch.cat(
+         [check_beam_step.solve(totals[[i]], log_probs[[i]], eos) + torch.tensor([i, 0])
+          for i in range(3)])),
 )  # fmt: skip
 def check_beam_step(totals, log_probs, eos_id):
     """Which beams go on, and how.
@@ -68,23 +55,18 @@ _PROBABILITIES = [[0.05, 0.4, 0.02, 0.25, 0.15, 0.1, 0.03],
 
 
 @grader(
-    cases=lambda: [(torch.tensor(_PROBABILITIES), share) for share in (0.3, 0.9)],
-    right="Few tokens where the model is sure, many where it is not.",
-    mistakes=lambda solve: {
-        "what is kept must be scaled: each row sums to 1.":
-            {"scale": lambda kept: kept},
-        "the bar is a share of the row's highest probability, not a probability.":
-            {"highest": lambda probabilities: 1.0},
-        "each row has a highest probability of its own: take the maximum along dim 1.":
-            {"highest": torch.max},
-        "this keeps the unlikely tokens; keep the likely ones.": {"drops": torch.ge},
-    },
+    lambda: [(torch.tensor(_PROBABILITIES), share) for share in (0.3, 0.9)],
+    "Few tokens where the model is sure, many where it is not.",
+    ("what is kept must be scaled: each row sums to 1.", {"scale": lambda kept: kept}),
+    ("the bar is a share of the row's highest probability, not a probability.",
+     {"highest": lambda probabilities: 1.0}),
+    ("each row has a highest probability of its own: take the maximum along dim 1.",
+     {"highest": torch.max}),
 )  # fmt: skip
 def check_min_p(
     probabilities,
     share,
     highest=lambda p: p.amax(dim=1, keepdim=True),
-    drops=torch.lt,
     scale=lambda kept: kept / kept.sum(dim=1, keepdim=True),
 ):
     """Keep tokens with at least that share of their row's highest probability.
@@ -92,5 +74,4 @@ def check_min_p(
     probabilities (n_rows, vocabulary), share -> the same, scaled to rows with a sum of
     1.
     """
-    bar = share * highest(probabilities)
-    return scale(probabilities.masked_fill(drops(probabilities, bar), 0.0))
+    return scale(probabilities * (probabilities >= share * highest(probabilities)))

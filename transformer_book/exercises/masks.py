@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from transformer_book.exercises.grading import Seen, grader
+from transformer_book.exercises.grading import Seen, grader, is_missing
 from transformer_lib import causal_mask, padding_mask
 
 MISTAKES = ("correct", "no mask", "inverted", "off by one", "after softmax")
@@ -16,37 +16,28 @@ def _all_pairs(length):
     return torch.ones(length, length, dtype=torch.bool)
 
 
-def _mistakes_with(solve):
-    """Mistakes in any causal mask."""
-    return {
-        "the mask is inverted; True must mean that the query may attend.":
-            lambda *given: ~solve(*given),
-        "the future is not hidden; join both conditions with &.":
-            {"causal": _all_pairs},
-        "each query sees its own position and those before; keep j <= i only.":
-            [{"causal": lambda length: causal_mask(length).tril(-1)},
-             {"causal": lambda length: _all_pairs(length).tril(1)},
-             {"causal": lambda length: causal_mask(length).T}],
-    }  # fmt: skip
-
+_CAUSAL_MISTAKES = (
+    ("the future is not hidden; join both conditions with &.",
+     {"causal": _all_pairs}),
+    ("each query sees its own position and those before; keep j <= i only.",
+     {"causal": lambda length: causal_mask(length).tril(-1)},
+     {"causal": lambda length: causal_mask(length).T}),
+)  # fmt: skip
 
 # One row has its padding on the left, where the causal mask doesn't hide it.
 _IDS = [[4, 9, 6, 8, 5], [9, 9, 4, 6, 7], [4, 6, 5, 9, 9]]
 
 
 @grader(
-    cases=lambda: [(torch.tensor(_IDS), 9)],
-    right="Padding and the future are hidden as keys, and every query is left alone.",
-    mistakes=lambda solve: {
-        **_mistakes_with(solve),
-        "padding is not hidden; join both masks with &.":
-            lambda ids, pad_id: solve(ids, -1),
-        "a key must be real and not in the future: join the masks with &, not with |.":
-            lambda ids, pad_id: padding_mask(ids, pad_id) | causal_mask(5),
-        "the padding mask hides keys (columns), not queries (rows).":
-            [lambda ids, pad_id: solve(ids, pad_id) & padding_mask(ids, pad_id).mT,
-             lambda ids, pad_id: padding_mask(ids, pad_id).mT & causal_mask(5)],
-    },
+    lambda: [(torch.tensor(_IDS), 9)],
+    "Padding and the future are hidden as keys, and every query is left alone.",
+    ("the mask is inverted; True must mean that the query may attend.",
+     lambda *given: ~check_target_mask.solve(*given)),
+    *_CAUSAL_MISTAKES,
+    ("padding is not hidden; join both masks with &.",
+     lambda ids, pad_id: check_target_mask.solve(ids, -1)),
+    ("the padding mask hides keys (columns), not queries (rows).",
+     lambda ids, pad_id: padding_mask(ids, pad_id).mT & causal_mask(5)),
 )  # fmt: skip
 def check_target_mask(ids, pad_id, causal=causal_mask):
     """The mask of the decoder's self-attention.
@@ -57,18 +48,13 @@ def check_target_mask(ids, pad_id, causal=causal_mask):
 
 
 @grader(
-    cases=lambda: [(6, 3), (4, 1), (3, 5)],
-    right="Each query sees the last `window` positions, its own included.",
-    mistakes=lambda solve: {
-        "the mask is inverted; True must mean that the query may attend.":
-            lambda *given: ~solve(*given),
-        "the window counts the query's own position; yours is one off.":
-            [lambda length, window: solve(length, window + 1),
-             lambda length, window: solve(length, window - 1)],
-        "no query may look ahead: rows are queries, columns are keys; keep j <= i.":
-            [lambda *given: solve(*given) | solve(*given).T,
-             lambda *given: solve(*given).T],
-    },
+    lambda: [(6, 3), (4, 1), (3, 5)],
+    "Each query sees the last `window` positions, its own included.",
+    ("the window counts the query's own position; yours is one off.",
+     lambda length, window: check_window_mask.solve(length, window + 1),
+     lambda length, window: check_window_mask.solve(length, window - 1)),
+    ("no query may look ahead: rows are queries, columns are keys; keep j <= i.",
+     lambda *given: (mask := check_window_mask.solve(*given)) | mask.T),
 )  # fmt: skip
 def check_window_mask(length, window):
     """Let a query attend to its own position and the window - 1 positions before it.
@@ -79,15 +65,11 @@ def check_window_mask(length, window):
 
 
 @grader(
-    cases=lambda: [(torch.tensor([[1, 1, 1, 2, 2, 2, 2], [1, 2, 2, 3, 3, 1, 1]]),)],
-    right="Several sentences share a row, and none of them sees another.",
-    mistakes=lambda solve: {
-        **_mistakes_with(solve),
-        "sentences still see each other; compare the segments of query and key.":
-            lambda segments: solve(0 * segments),
-        "the two conditions are joined with | (or); both must hold, so use &.":
-            lambda segments: solve(segments, _all_pairs) | causal_mask(7),
-    },
+    lambda: [(torch.tensor([[1, 1, 1, 2, 2, 2, 2], [1, 2, 2, 3, 3, 1, 1]]),)],
+    "Several sentences share a row, and none of them sees another.",
+    *_CAUSAL_MISTAKES,
+    ("sentences still see each other; compare the segments of query and key.",
+     lambda segments: check_packed_mask.solve(0 * segments)),
 )  # fmt: skip
 def check_packed_mask(segments, causal=causal_mask):
     """A causal mask for rows of several sentences.
@@ -99,13 +81,8 @@ def check_packed_mask(segments, causal=causal_mask):
     return together & causal(segments.size(1))
 
 
-_FLAWS = {
-    "A": "off by one",
-    "B": "after softmax",
-    "C": "correct",
-    "D": "no mask",
-    "E": "inverted",
-}
+_ANSWERS = ("off by one", "after softmax", "correct", "no mask", "inverted")
+_FLAWS = dict(zip("ABCDE", _ANSWERS, strict=True))
 
 
 def mystery_attention(name: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
@@ -141,33 +118,25 @@ def mystery_attention(name: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 
 def _diagnose(given):
-    """All five diagnoses, "?" where there is none; None if nothing is diagnosed."""
-    if not isinstance(given, dict):
-        return given
+    """All five diagnoses; None if nothing is diagnosed."""
     found = {name: given.get(name) for name in _FLAWS}
-    found = {name: "?" if it in (None, "", ...) else it for name, it in found.items()}
-    return found if {*found.values()} != {"?"} else None
+    return None if all(map(is_missing, found.values())) else found
 
 
 def _missed(given):
     return ", ".join(name for name in _FLAWS if given[name] != _FLAWS[name])
 
 
-def _unknown(given):
-    return next((name for name in _FLAWS if given[name] not in MISTAKES), None)
-
-
 # "A" to "E" -> one of MISTAKES, what the reader found out about each function.
 check_diagnosis = grader(
-    cases=lambda: [()],
+    lambda: [()],
+    "You got all five by testing what each function does with its mask.",
+    ("a diagnosis must be one of: " + ", ".join(MISTAKES) + ".",
+     Seen(lambda given: not {*given.values()} <= {*MISTAKES}),
+     _FLAWS | {"A": "?"},
+     _FLAWS | {"A": "broken"}),
+    ("look again at {}: which keys change which outputs? A memory of ones shows "
+     "whether the weights sum to 1.",
+     Seen(_missed), _FLAWS | {"B": "no mask", "D": "after softmax"}),
     run=_diagnose,
-    right="You got all five by testing what each function does with its mask.",
-    mistakes=lambda solve: {
-        "the diagnosis of {} must be one of: " + ", ".join(MISTAKES) + ".":
-            Seen(_unknown, [_FLAWS | {"A": "?"}, _FLAWS | {"A": "broken"}]),
-        "look again at {}: which keys change which outputs? A memory of ones shows "
-        "whether the weights sum to 1.":
-            Seen(_missed, [_FLAWS | {"E": "off by one"},
-                           _FLAWS | {"B": "no mask", "D": "after softmax"}]),
-    },
 )(_FLAWS)  # fmt: skip

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from transformer_book.exercises.grading import grader, run_module
+from transformer_book.exercises.grading import grader, is_missing, run_module
 from transformer_lib import sinusoid_table
 
 
@@ -24,19 +24,16 @@ def _join_by_view(z):
 
 
 @grader(
-    cases=lambda: [(torch.randn(2, 5, 12), 3)],
-    right="Row t of every head holds the numbers for word t and for no other word.",
-    mistakes=lambda solve: {
-        "the order is (batch, n_heads, length, d_head); transpose(1, 2) ends it.":
-            [lambda x, n_heads: x.unflatten(-1, (n_heads, -1)),
-             lambda x, n_heads: _split(x, n_heads).mT],
-        "the shape is right, but words and heads are mixed: view reads the same memory "
-        "with different line breaks. Split the last axis first, then transpose.":
-            _split_by_view,
-        "every head got every third number of a word (with 3 heads), but a head owns "
-        "d_head neighboring numbers.":
-            lambda x, n_heads: x.unflatten(-1, (-1, n_heads)).permute(0, 3, 1, 2),
-    },
+    lambda: [(torch.randn(2, 5, 12), 3)],
+    "Row t of every head holds the numbers for word t and for no other word.",
+    ("the order is (batch, n_heads, length, d_head); transpose(1, 2) ends it.",
+     lambda x, n_heads: x.unflatten(-1, (n_heads, -1))),
+    ("the shape is right, but words and heads are mixed: view reads the same memory "
+     "with different line breaks. Split the last axis first, then transpose.",
+     _split_by_view),
+    ("every head got every third number of a word (with 3 heads), but a head owns "
+     "d_head neighboring numbers.",
+     lambda x, n_heads: x.unflatten(-1, (-1, n_heads)).permute(0, 3, 1, 2)),
 )  # fmt: skip
 def check_split_heads(x, n_heads):
     """(batch, length, d_model), n_heads -> (batch, n_heads, length, d_head)."""
@@ -44,22 +41,17 @@ def check_split_heads(x, n_heads):
 
 
 @grader(
-    cases=lambda: [(12, 3, False), (12, 3, True), (20, 5, True)],
-    right="Four square matrices and their biases; the number of heads doesn't matter.",
-    mistakes=lambda solve: {
-        "the output projection is missing: there are four matrices.":
-            [{"matrices": 3}, {"matrices": 3, "output_bias": 0}],
-        "the biases: d_model for each input projection if bias is True, and always "
-        "d_model for the output projection.":
-            [lambda d, h, bias: solve(d, h, False) - d,
-             lambda d, h, bias: solve(d, h, False),
-             lambda d, h, bias: solve(d, h, True),
-             {"output_bias": 0}],
-        "the heads together have the width d_model: each is d_model / n_heads wide.":
-            [lambda d, h, bias: h * solve(d, h, bias),
-             lambda d, h, bias: solve(d, h, bias, matrices=3 * h + 1),
-             lambda d, h, bias: solve(d, h, bias, matrices=1 + 3 / h)],
-    },
+    lambda: [(12, 3, False), (12, 3, True), (20, 5, True)],
+    "Four square matrices and their biases; the number of heads doesn't matter.",
+    ("the output projection is missing: there are four matrices.", {"matrices": 3}),
+    ("the biases: d_model for each input projection if bias is True, and always "
+     "d_model for the output projection.",
+     lambda d, h, bias: check_parameters.solve(d, h, False) - d,
+     lambda d, h, bias: check_parameters.solve(d, h, False),
+     lambda d, h, bias: check_parameters.solve(d, h, True),
+     {"output_bias": 0}),
+    ("the heads together have the width d_model: each is d_model / n_heads wide.",
+     lambda d, h, bias: check_parameters.solve(d, h, bias, matrices=3 * h + 1)),
 )  # fmt: skip
 def check_parameters(d_model, n_heads, bias, matrices=4, output_bias=1):
     """d_model, n_heads and bias -> number of parameters.
@@ -67,12 +59,11 @@ def check_parameters(d_model, n_heads, bias, matrices=4, output_bias=1):
     bias tells whether the three input projections have one; the output projection
     always does.
     """
-    return round(matrices * d_model**2) + (3 * bias + output_bias) * d_model
+    return matrices * d_model**2 + (3 * bias + output_bias) * d_model
 
 
 def _draw_layer():
-    matrices = torch.randn(4, 12, 12) / 12**0.5
-    matrices[0] *= 3  # sharp weights, so that every mistake shows
+    matrices = torch.randn(4, 12, 12) / 2  # sharp weights: every mistake shows
     return [(torch.randn(2, 5, 12), *torch.randn(2, 2, 7, 12), tuple(matrices), 3)]
 
 
@@ -81,41 +72,26 @@ _MIXED = "words and heads are mixed: a view alone doesn't split or join; transpo
 
 
 @grader(
-    cases=_draw_layer,
-    right="Project, split, attend, join, project: the whole layer.",
-    mistakes=lambda solve: {
-        _ROOT: [{"divisor": 12**0.5}, {"divisor": 1}, {"divisor": 4}],
-        "softmax runs over the queries; every query's weights must sum to 1.":
-            {"dim": -2},
-        "four matrices: x @ w_q, w_k, w_v, and w_o for the joined heads.":
-            [{"change": lambda q, k, v, o: (q, k, v, torch.eye(12))},
-             {"change": lambda q, k, v, o: (q, k, torch.eye(12), o)},
-             {"change": lambda *matrices: [matrix.T for matrix in matrices]}],
-        _MIXED:
-            [{"join": _join_by_view}, {"split": _split_by_view},
-             {"split": _split_by_view, "join": _join_by_view}],
-        "this is one wide head; split into n_heads before the scores.":
-            lambda *given: solve(*given[:4], 1, divisor=12**0.5),
-    },
+    _draw_layer,
+    "Project, split, attend, join, project: the whole layer.",
+    (_ROOT, {"divisor": 12**0.5}, {"divisor": 1}, {"divisor": 4}),
+    ("softmax runs over the queries; every query's weights must sum to 1.",
+     {"dim": -2}),
+    ("four matrices: x @ w_q, w_k, w_v, and w_o for the joined heads.",
+     lambda q, k, v, w, n: check_multi_head.solve(q, k, v, (*w[:3], torch.eye(12)), n)),
+    (_MIXED, {"join": _join_by_view}, {"split": _split_by_view}),
+    ("this is one wide head; split into n_heads before the scores.",
+     lambda *given: check_multi_head.solve(*given[:4], 1, divisor=12**0.5)),
 )  # fmt: skip
 def check_multi_head(
-    query,
-    key,
-    value,
-    matrices,
-    n_heads,
-    split=_split,
-    join=_join,
-    divisor=2,
-    dim=-1,
-    change=lambda *matrices: matrices,
+    query, key, value, matrices, n_heads, split=_split, join=_join, divisor=2, dim=-1
 ):
     """The whole layer.
 
     query (batch, q_len, d_model), key and value (batch, k_len, d_model), matrices (w_q,
     w_k, w_v, w_o) to multiply by from the right, n_heads -> (batch, q_len, d_model).
     """
-    w_q, w_k, w_v, w_o = change(*matrices)
+    w_q, w_k, w_v, w_o = matrices
     q, k, v = (split(x, n_heads) for x in (query @ w_q, key @ w_k, value @ w_v))
     return join((q @ k.mT / divisor).softmax(dim) @ v) @ w_o
 
@@ -134,20 +110,14 @@ def _draw_grouped():
 
 
 @grader(
-    cases=_draw_grouped,
+    _draw_grouped,
+    "Neighboring heads share keys and values, and each asks its own question.",
+    ("heads and groups are matched in turn (0, 1, 0, 1, ...), but neighboring heads "
+     "share a group (0, 0, ..., 1, 1, ...). Use repeat_interleave.",
+     {"share": lambda x, n, size: _split(x, n).repeat(1, size, 1, 1)}),
+    (_ROOT, {"divisor": 1}, {"divisor": 12**0.5}),
+    (_MIXED, {"join": _join_by_view}),
     run=run_module,
-    right="Neighboring heads share keys and values, and each asks its own question.",
-    mistakes=lambda solve: {
-        "heads and groups are matched in turn (0, 1, 0, 1, ...), but neighboring heads "
-        "share a group (0, 0, ..., 1, 1, ...). Use repeat_interleave.":
-            {"share": lambda x, n, size: _split(x, n).repeat(1, size, 1, 1)},
-        "all heads use the first group's keys and values.":
-            {"share": lambda x, n, size: _split(x, n)[:, :1]},
-        _ROOT:
-            [{"root": lambda d_model, d_head: 1},
-             {"root": lambda d_model, d_head: d_model}],
-        _MIXED: {"join": _join_by_view},
-    },
 )  # fmt: skip
 class check_grouped_query(nn.Module):
     """A class: GroupedQueryAttention(d_model, n_heads, n_groups).
@@ -157,8 +127,7 @@ class check_grouped_query(nn.Module):
     """
 
     share = staticmethod(lambda x, n, size: _split(x, n).repeat_interleave(size, 1))
-    root = staticmethod(lambda d_model, d_head: d_head)
-    join = staticmethod(_join)
+    divisor, join = None, staticmethod(_join)
 
     def __init__(self, d_model, n_heads, n_groups):
         super().__init__()
@@ -175,30 +144,29 @@ class check_grouped_query(nn.Module):
         q = _split(self.q_proj(query), self.n_heads)
         k = self.share(self.k_proj(key), self.n_groups, size)
         v = self.share(self.v_proj(value), self.n_groups, size)
-        scores = q @ k.mT / self.root(query.size(-1), q.size(-1)) ** 0.5
+        scores = q @ k.mT / (self.divisor or q.size(-1) ** 0.5)
         return self.out_proj(self.join(scores.softmax(-1) @ v))
 
 
-def _most_attended(matrices, d_model, length):
+def _most_attended(answer, d_model, length):
     """Which word gets most from each word but the last, and whether it is 0.9."""
-    positions = sinusoid_table(length, d_model)
-    w_q, w_k = (matrix.to(positions) for matrix in matrices)
+    if is_missing(matrices := answer(d_model)):
+        return None
+    positions, (w_q, w_k) = sinusoid_table(length, d_model), matrices
     scores = (positions @ w_q) @ (positions @ w_k).T / d_model**0.5
     largest, word = scores.softmax(-1)[:-1].max(-1)
     return word.tolist(), bool((largest >= 0.9).all())
 
 
 @grader(
-    cases=lambda: [(16, 6), (16, 11), (32, 9)],
-    run=lambda answer, d_model, length: answer(d_model),
-    view=_most_attended,
-    right="Rotated by one step, every query matches the key of the next word.",
-    mistakes=lambda solve: {
-        "every word looks at the previous one: rotate the other way.": {"steps": -1},
-        "every word looks at itself: the queries must be rotated.": {"steps": 0},
-        "every word looks mostly at the next one, but at least one word gives it less "
-        "than 0.9 of its weight. Make the scores larger.": {"sharpness": 2.0},
-    },
+    lambda: [(16, 6), (16, 11), (32, 9)],
+    "Rotated by one step, every query matches the key of the next word.",
+    ("every word looks at the previous one: rotate the other way.", {"steps": -1}),
+    ("every word looks at itself: the queries must be rotated.", {"steps": 0}),
+    ("every word looks mostly at the next one, but at least one word gives it less "
+     "than 0.9 of its weight. Make the scores larger.",
+     {"sharpness": 2.0}),
+    run=_most_attended,
 )  # fmt: skip
 def check_next_word(d_model, steps=1, sharpness=60.0):
     """Let every position look at the next one.

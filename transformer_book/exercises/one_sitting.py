@@ -5,21 +5,20 @@ import math
 import torch
 from torch import nn
 
+from transformer_book.exercises.full_model import check_parameter_count
 from transformer_book.exercises.grading import grader, run_module
 
 
 @grader(
-    cases=lambda: [
+    lambda: [
         (torch.tensor([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8]]),
          ["aufgestanden", "bin", "ich"], ["got", "up", "I"])
     ],
-    right="One source token for each row of the map.",
-    mistakes=lambda solve: {
-        "each pair must begin with the target token.":
-            lambda *given: [pair[::-1] for pair in solve(*given)],
-        "this is the best row of each column; take the best column of each row.":
-            lambda weights, *words: solve(weights.T, *words),
-    },
+    "One source token for each row of the map.",
+    ("each pair must begin with the target token.",
+     lambda *given: [pair[::-1] for pair in check_align.solve(*given)]),
+    ("this is the best row of each column; take the best column of each row.",
+     lambda weights, *words: check_align.solve(weights.T, *words)),
 )  # fmt: skip
 def check_align(weights, source, target):
     """Which source token each target token looked at most.
@@ -32,41 +31,31 @@ def check_align(weights, source, target):
 
 
 @grader(
-    cases=lambda: [(410, 128, 256, 2), (37_000, 512, 2048, 6)],
-    right="Every number is counted, and the tied table only once.",
-    mistakes=lambda solve: {
-        "the table is tied: count it once.":
-            [{"tables": 3}, {"tables": 2}, {"tables": 0}],
-        "the decoder layer has a second attention block, for the memory.":
-            {"crossed": 1},
-        "linear layers have biases, too.": {"bias": 0},
-        "five norms on both sides, each with a gain and a bias.":
-            [{"norms": 0}, {"norms": 2.5}, {"norms": 4}],
-        "this is one layer on each side; there are n_layers.":
-            lambda vocab_size, d_model, d_ff, n_layers: (
-                solve(vocab_size, d_model, d_ff, 1)),
-    },
+    lambda: [(410, 128, 256, 2), (37_000, 512, 2048, 6)],
+    "Every number is counted, and the tied table only once.",
+    ("the table is tied: count it once.", {"tables": 3}, {"tables": 2}, {"tables": 0}),
+    ("the decoder layer has a second attention block, for the memory.", {"crossed": 1}),
+    ("linear layers have biases, too.", {"biases": 0, "ff_bias": 0}),
+    ("five norms on both sides, each with a gain and a bias.",
+     {"norms": 0}, {"norms": 2.5}, {"norms": 4}),
 )  # fmt: skip
-def check_count(
-    vocab_size, d_model, d_ff, n_layers, tables=1, crossed=2, norms=5, bias=1
-):
+def check_count(vocab_size, d_model, d_ff, n_layers, biases=4, **counted):
     """The parameters of a post-norm Transformer with one tied table.
 
     vocab_size, d_model, d_ff, n_layers on each side -> their number.
     """
-    attention = 4 * (d_model * d_model + bias * d_model)
-    feed_forward = 2 * d_model * d_ff + bias * (d_ff + d_model)
-    both = (1 + crossed) * attention + 2 * feed_forward + norms * 2 * d_model
-    return tables * vocab_size * d_model + n_layers * both
+    sizes = vocab_size, d_model, d_ff, n_layers
+    return check_parameter_count.solve(*sizes, biases=biases, **counted)
+
+
+_PARTS = ("q_proj", "k_proj", "v_proj", "out_proj")
 
 
 def _draw_one_head():
-    parts = ("q_proj", "k_proj", "v_proj", "out_proj")
-    weights = {f"{part}.weight": torch.randn(6, 6) for part in parts}
-    weights |= {f"{part}.bias": torch.randn(6) for part in parts}
-    vectors = (*torch.randn(3, 2, 4, 6),)
+    layer = nn.ModuleDict({part: nn.Linear(6, 6) for part in _PARTS})
+    weights = {name: 3 * weight for name, weight in layer.state_dict().items()}
     mask = torch.arange(4) < torch.tensor([[[4]], [[2]]])
-    return [((*vectors, mask), weights), ((*vectors, None), weights)]
+    return [((*torch.randn(3, 2, 4, 6), each), weights) for each in (mask, None)]
 
 
 def _masked_softmax(scores, mask):
@@ -74,24 +63,18 @@ def _masked_softmax(scores, mask):
 
 
 @grader(
-    cases=_draw_one_head,
+    _draw_one_head,
+    "Compare, scale, mask, softmax, average, project.",
+    ("divide the scores by the square root of their vectors' length.",
+     {"divisor": 1}, {"divisor": 6}),
+    ("the mask is not used, or inverted: True means that the query may look there.",
+     {"weigh": lambda x, mask: x.softmax(-1)},
+     {"weigh": lambda x, mask: _masked_softmax(x, ~mask)}),
+    ("hide keys before the softmax; now the weights don't add up to 1.",
+     {"weigh": lambda x, mask: x.softmax(-1) * mask}),
+    ("values pass through v_proj, and the result through out_proj.",
+     {"project": lambda head, x: x}, {"make_values": lambda head, x: x}),
     run=lambda answer, given, weights: run_module(answer, (6,), given, weights),
-    right="Compare, scale, mask, softmax, average, project.",
-    mistakes=lambda solve: {
-        "divide the scores by the square root of their vectors' length.":
-            [{"root": lambda length: 1}, {"root": lambda length: length}],
-        "the mask is not used, or inverted: True means that the query may look there.":
-            [{"weigh": lambda x, mask: x.softmax(-1)},
-             {"weigh": lambda x, mask: _masked_softmax(x, ~mask)}],
-        "hide keys before the softmax; now the weights don't add up to 1.":
-            {"weigh": lambda x, mask: x.softmax(-1) * mask},
-        "softmax runs over the wrong axis: each query's weights add up to 1.":
-            {"weigh": lambda x, mask: x.masked_fill(~mask, -1e9).softmax(-2)},
-        "values pass through v_proj, and the result through out_proj.":
-            [{"make_values": lambda head, x: x}, {"project": lambda head, x: x}],
-        "key and value can differ from the query, as in cross-attention.":
-            {"read": lambda query, key, value: (query, query, query)},
-    },
 )  # fmt: skip
 class check_one_head(nn.Module):
     """A class: OneHead(d_model) with q_proj, k_proj, v_proj, out_proj.
@@ -99,19 +82,17 @@ class check_one_head(nn.Module):
     Its forward takes (query, key, value, mask=None).
     """
 
-    root, weigh = math.sqrt, staticmethod(_masked_softmax)
-    read = staticmethod(lambda query, key, value: (query, key, value))
+    divisor, weigh = 6**0.5, staticmethod(_masked_softmax)
     make_values = staticmethod(lambda head, x: head.v_proj(x))
     project = staticmethod(lambda head, x: head.out_proj(x))
 
     def __init__(self, d_model):
         super().__init__()
-        for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+        for name in _PARTS:
             self.add_module(name, nn.Linear(d_model, d_model))
 
     def forward(self, query, key, value, mask=None):
         """(batch, length, d_model) each -> the same shape."""
-        query, key, value = self.read(query, key, value)
-        scores = self.q_proj(query) @ self.k_proj(key).mT / self.root(query.size(-1))
+        scores = self.q_proj(query) @ self.k_proj(key).mT / self.divisor
         weights = self.weigh(scores, torch.tensor(True) if mask is None else mask)
         return self.project(self, weights @ self.make_values(self, value))

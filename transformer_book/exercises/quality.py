@@ -21,65 +21,49 @@ _PAIRS = [
 
 
 @grader(
-    cases=lambda: [(h.split(), r.split(), n) for h, r, n in _PAIRS],
-    right="Each n-gram counts at most as often as the reference has it.",
-    mistakes=lambda solve: {
-        "not clipped: no n-gram counts more often than the reference has it.":
-            {"matches": lambda mine, theirs: sum(mine[gram] for gram in mine & theirs)},
-        "a set forgets how often; count every occurrence.":
-            {"count": lambda words, n: Counter({*_ngrams(words, n)})},
-        "the total is that of the reference: this is recall, not precision.":
-            lambda h, r, n: solve(r, h, n),
-        "matches come first, then the total.": lambda *given: solve(*given)[::-1],
-        "the total counts words; only len(words) - n + 1 runs of n words fit.":
-            lambda h, r, n: (solve(h, r, n)[0], len(h)),
-    },
+    lambda: [(h.split(), r.split(), n) for h, r, n in _PAIRS],
+    "Each n-gram counts at most as often as the reference has it.",
+    ("not clipped: no n-gram counts more often than the reference has it.",
+     {"clip": lambda mine, theirs: Counter({w: mine[w] for w in mine & theirs})}),
+    ("a set forgets how often; count every occurrence.",
+     {"count": lambda words, n: Counter({*_ngrams(words, n)})}),
+    ("the total is that of the reference: this is recall, not precision.",
+     lambda h, r, n: check_clipped.solve(r, h, n)),
+    ("the total counts words; only len(words) - n + 1 runs of n words fit.",
+     lambda h, r, n: (check_clipped.solve(h, r, n)[0], len(h))),
 )  # fmt: skip
-def check_clipped(
-    hypothesis,
-    reference,
-    n,
-    count=_ngrams,
-    matches=lambda mine, theirs: (mine & theirs).total(),
-):
+def check_clipped(hypothesis, reference, n, count=_ngrams, clip=Counter.__and__):
     """The words of a translation and of a reference, n -> (clipped matches, total)."""
     mine, theirs = count(hypothesis, n), count(reference, n)
-    return matches(mine, theirs), mine.total()
+    return clip(mine, theirs).total(), mine.total()
 
 
 @grader(
-    cases=lambda: [
+    lambda: [
         ([9, 7, 5, 3], [10, 9, 8, 7], 10, 10),
         ([9, 7, 5, 3], [16, 15, 14, 13], 16, 11),
         ([14, 11, 8, 6], [15, 13, 11, 9], 15, 17),
         ([5, 2, 0, 0], [8, 7, 6, 5], 8, 8),
     ],
-    right="The geometric mean, and a penalty only for what is too short.",
-    mistakes=lambda solve: {
-        "take the geometric mean, the fourth root of the product.":
-            [{"mean": lambda ratios: sum(ratios) / 4}, {"mean": math.prod}],
-        "a factor of 100 is missing.": lambda *given: solve(*given) / 100,
-        "there is no brevity penalty.": {"penalty": lambda c, r: 1},
-        "the penalty is min(1, exp(1 - reference / translation)).":
-            [{"penalty": lambda c, r: math.exp(1 - r / c)},
-             {"penalty": lambda c, r: min(1, c / r)},
-             lambda matches, totals, c, r: solve(matches, totals, r, c)],
-    },
+    "The geometric mean, and a penalty only for what is too short.",
+    ("take the geometric mean, the fourth root of the product.",
+     {"mean": np.mean}, {"mean": np.prod}),
+    ("a factor of 100 is missing.", lambda *given: check_bleu.solve(*given) / 100),
+    ("there is no brevity penalty.",
+     lambda matches, totals, c, r: check_bleu.solve(matches, totals, c, 0)),
+    ("the penalty is min(1, exp(1 - reference / translation)).",
+     {"most": math.inf},
+     lambda matches, totals, c, r: (
+check_bleu.solve(matches, totals, r, c))),
 )  # fmt: skip
-def check_bleu(
-    matches,
-    totals,
-    c,
-    r,
-    mean=lambda ratios: math.prod(ratios) ** (1 / 4),
-    penalty=lambda c, r: min(1.0, math.exp(1 - r / c)),
-):
+def check_bleu(matches, totals, c, r, mean=lambda x: np.prod(x) ** (1 / 4), most=1.0):
     """BLEU from 0 to 100.
 
     matches and totals for n = 1 to 4, the lengths of all translations and of all
     references -> a number.
     """
-    return 100 * penalty(c, r) * mean(np.divide(matches, totals).tolist())
+    penalty = min(most, math.exp(1 - r / c))
+    return float(100 * penalty * mean(np.divide(matches, totals)))
 
 
 def _draw_scores():
@@ -90,23 +74,16 @@ def _draw_scores():
 
 
 @grader(
-    cases=_draw_scores,
-    right="The same draws for both, so that hard sentences cancel out.",
-    mistakes=lambda solve: {
-        "this is the share in which b is ahead.":
-            lambda a, b, draws: solve(b, a, draws),
-        "a draw in which both are equal counts for nobody.":
-            lambda a, b, draws: 1 - solve(b, a, draws),
-        "each system got other draws: both must translate the same sentences.":
-            lambda a, b, draws: (
-                float((a[draws].mean(1) > b[draws[::-1]].mean(1)).mean())),
-        "count draws, not sentences: in which share of the rows is a ahead?":
-            [lambda a, b, draws: float(a.mean() > b.mean()),
-             lambda a, b, draws: (a > b).mean(),
-             lambda a, b, draws: (a[draws] - b[draws]).mean()],
-        "return a fraction.":
-            [lambda *given: 100 * solve(*given), lambda *given: 400 * solve(*given)],
-    },
+    _draw_scores,
+    "The same draws for both, so that hard sentences cancel out.",
+    ("this is the share in which b is ahead.",
+     lambda a, b, draws: check_paired.solve(b, a, draws)),
+    ("each system got other draws: both must translate the same sentences.",
+     lambda a, b, draws: (
+         float((a[draws].mean(1) > b[draws[::-1]].mean(1)).mean()))),
+    ("count draws, not sentences: in which share of the rows is a ahead?",
+     lambda a, b, draws: (a > b).mean()),
+    ("return a fraction.", lambda *given: 100 * check_paired.solve(*given)),
 )  # fmt: skip
 def check_paired(a, b, draws):
     """The share of draws in which the first system has the higher mean.
@@ -121,20 +98,15 @@ _VALUES = [31.0, 74.5, 12.0, 55.5, 100.0, 48.0, 23.5, 67.0, 88.0, 5.5, 41.0]
 
 
 @grader(
-    cases=lambda: [(_VALUES[:], half_width) for half_width in (5.0, 2.0, 0.7)],
-    right="Half the width takes four times as many sentences.",
-    mistakes=lambda solve: {
-        "the interval shrinks with the root of the number: square.": {"power": 1},
-        "half_width goes to either side; it is not the whole width.":
-            lambda values, half_width: solve(values, half_width / 2),
-        "1.96 deviations of the mean, not one.": {"z": 1},
-        "take the deviation of a sample: the root of the squares' sum over n - 1.":
-            [{"spread": np.var}, {"spread": lambda values, ddof: np.std(values)}],
-        "rounded down, the interval is still too wide.": {"whole": math.floor},
-    },
+    lambda: [(_VALUES[:], half_width) for half_width in (5.0, 2.0, 0.7)],
+    "Half the width takes four times as many sentences.",
+    ("the interval shrinks with the root of the number: square.", {"power": 1}),
+    ("half_width goes to either side; it is not the whole width.",
+     lambda values, half_width: check_sample_size.solve(values, half_width / 2)),
+    ("1.96 deviations of the mean, not one.", {"z": 1}),
+    ("take the deviation of a sample, over n - 1.", {"ddof": 0}),
+    ("rounded down, the interval is still too wide.", {"whole": math.floor}),
 )  # fmt: skip
-def check_sample_size(
-    values, half_width, power=2, z=1.96, spread=np.std, whole=math.ceil
-):
+def check_sample_size(values, half_width, power=2, z=1.96, ddof=1, whole=math.ceil):
     """Sentence scores, half the width of the interval -> number of sentences."""
-    return whole((z * spread(values, ddof=1) / half_width) ** power)
+    return whole((z * np.std(values, ddof=ddof) / half_width) ** power)

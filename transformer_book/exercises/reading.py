@@ -24,16 +24,16 @@ _POSSIBLE = [{(0, 0), (1, 1), (2, 2), (2, 3)}, {(1, 0), (0, 1), (2, 2), (2, 0)}]
 
 
 @grader(
-    cases=lambda: [(_FOUND[:], _SURE[:], _POSSIBLE[:])],
-    right="Sure links must be found, possible ones may be.",
-    mistakes=lambda solve: {
-        "this is one minus the error rate.": lambda *links: 1 - solve(*links),
-        "only the sure links count here; a possible one that is found is no error.":
-            lambda found, sure, possible: solve(found, sure, sure),
-        "this is the mean of the sentences' rates; count the links of all of them.":
-            lambda *links: fmean(
-                solve(*([one] for one in each)) for each in zip(*links, strict=True)),
-    },
+    lambda: [(_FOUND[:], _SURE[:], _POSSIBLE[:])],
+    "Sure links must be found, possible ones may be.",
+    ("this is one minus the error rate.",
+     lambda *links: 1 - check_error_rate.solve(*links)),
+    ("only the sure links count here; a possible one that is found is no error.",
+     lambda found, sure, possible: check_error_rate.solve(found, sure, sure)),
+    ("this is the mean of the sentences' rates; count the links of all of them.",
+     lambda *links: fmean(
+         check_error_rate.solve(*([one] for one in each))
+         for each in zip(*links, strict=True))),
 )  # fmt: skip
 def check_error_rate(found, sure, possible):
     """Lists of sets of links, one set a sentence: found, sure, possible -> AER."""
@@ -46,18 +46,13 @@ def _draw_weights():
 
 
 @grader(
-    cases=_draw_weights,
-    right="One number a head, from queries that have a token before them.",
-    mistakes=lambda solve: {
-        "rows of padding are counted; use only queries below the sentence's length.":
-            lambda weights, lengths: solve(weights, 0 * lengths + 5),
-        "every sentence counts the same here; every query should.":
-            lambda weights, lengths: torch.stack(
-                [solve(weights[[i]], lengths[[i]]) for i in range(3)]).mean(dim=0),
-        "this is the weight on the token itself.": {"offset": 0},
-        "this is the weight on the next token: rows are queries.":
-            lambda weights, lengths: solve(weights.mT, lengths),
-    },
+    _draw_weights,
+    "One number a head, from queries that have a token before them.",
+    ("rows of padding are counted; use only queries below the sentence's length.",
+     lambda weights, lengths: check_previous_weight.solve(weights, 0 * lengths + 5)),
+    ("this is the weight on the token itself.", {"offset": 0}),
+    ("this is the weight on the next token: rows are queries.",
+     lambda weights, lengths: check_previous_weight.solve(weights.mT, lengths)),
 )  # fmt: skip
 def check_previous_weight(weights, lengths, offset=-1):
     """The mean weight on the token before the query.
@@ -86,18 +81,16 @@ def _output(answer, attention, head, x):
 
 
 @grader(
-    cases=_draw_attention,
+    _draw_attention,
+    "The head is gone, and nothing else has moved.",
+    ("rows of out_proj.weight are outputs of the block; a head's numbers come in by "
+     "its columns.",
+     {"part": lambda attention, head: attention.out_proj.weight[head]}),
+    ("the values' bias is left: their weights sum to 1, so it is still added.",
+     {"part": lambda attention, head: attention.v_proj.weight[head]}),
+    ("the bias of out_proj belongs to no head; leave it.",
+     lambda *given: (check_pruning.solve(*given), given[0].out_proj.bias.data.zero_())),
     run=_output,
-    right="The head is gone, and nothing else has moved.",
-    mistakes=lambda solve: {
-        "rows of out_proj.weight are outputs of the block; a head's numbers come in by "
-        "its columns.":
-            {"part": lambda attention, head: attention.out_proj.weight[head]},
-        "the values' bias is left: their weights sum to 1, so it is still added.":
-            {"part": lambda attention, head: attention.v_proj.weight[head]},
-        "the bias of out_proj belongs to no head; leave it.":
-            lambda *given: (solve(*given), given[0].out_proj.bias.data.zero_()),
-    },
 )  # fmt: skip
 @torch.no_grad()
 def check_pruning(
@@ -154,21 +147,19 @@ def _impossible(found, weights):
 
 
 @grader(
-    cases=lambda: [([w.clone() for w in _sentences()[0]],)],
-    run=lambda answer, weights: [answer(w) for w in weights],
-    right=lambda found: (
+    lambda: [([w.clone() for w in _sentences()[0]],)],
+    lambda found: (
         f"{_score(found[0])}, where the best single head has {_best_head():.2f}."
     ),
+    ("({}, {}) is no link (source word, target word) of {} and {} words.",
+     Seen(_impossible), lambda w: check_aligner.solve(w) | {(99, 0)}),
+    (f"{{}}; the best single head has {{:.2f}}. Ask for less than {GOAL}.",
+     Seen(lambda found, weights: (
+              (score := _score(found)).error_rate >= GOAL
+              and (score, _best_head()))),
+     lambda w: links_from_weights(w[1, 1])),
+    run=lambda answer, weights: [answer(w) for w in weights],
     any_answer=True,
-    mistakes=lambda solve: {
-        "({}, {}) is no link (source word, target word) of {} and {} words.":
-            Seen(_impossible, [lambda w: solve(w) | {(99, 0)}]),
-        f"{{}}; the best single head has {{:.2f}}. Ask for less than {GOAL}.":
-            Seen(lambda found, weights: (
-                     (score := _score(found)).error_rate >= GOAL
-                     and (score, _best_head())),
-                 [lambda w: links_from_weights(w[1, 1])]),
-    },
 )  # fmt: skip
 def check_aligner(weights):
     """Align words by attention; tried on 60 sentences that the model hasn't seen.

@@ -1,7 +1,6 @@
 """Graders of the chapter on residual connections, layer norm and dropout."""
 
 import copy
-from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
@@ -30,25 +29,17 @@ def _pre(x, f, norm, drop):
 
 
 @grader(
-    cases=_draw_connection,
-    right="Both orders are right, and dropout never touches the stream itself.",
-    mistakes=lambda solve: {
-        "the order is wrong; norm_first=True means x + f(norm(x)).":
-            [{"post": _pre, "pre": _post}, {"post": _pre}, {"pre": _post}],
-        "add x exactly as it came in, in both orders; post-norm then takes the norm.":
-            [{"post": lambda x, f, norm, drop: norm(drop(f(x)))},
-             {"post": lambda x, f, norm, drop: x + norm(drop(f(x)))},
-             {"pre": lambda x, f, norm, drop: drop(f(norm(x)))},
-             {"pre": lambda x, f, norm, drop: norm(x) + drop(f(norm(x)))}],
-        "the norm is missing.":
-            [{"post": lambda x, f, norm, drop: x + drop(f(x))},
-             {"pre": lambda x, f, norm, drop: x + drop(f(x))}],
-        "dropout belongs to the sub-layer's output alone.":
-            [{"post": lambda x, f, norm, drop: drop(norm(x + f(x)))},
-             {"pre": lambda x, f, norm, drop: drop(x + f(norm(x)))},
-             {"post": lambda x, f, norm, drop: norm(x + f(x))},
-             {"pre": lambda x, f, norm, drop: x + f(norm(x))}],
-    },
+    _draw_connection,
+    "Both orders are right, and dropout never touches the stream itself.",
+    ("the order is wrong; norm_first=True means x + f(norm(x)).",
+     {"post": _pre, "pre": _post}, {"post": _pre}, {"pre": _post}),
+    ("add x exactly as it came in, in both orders; post-norm then takes the norm.",
+     {"post": lambda x, f, norm, drop: norm(drop(f(x)))},
+     {"post": lambda x, f, norm, drop: x + norm(drop(f(x)))},
+     {"pre": lambda x, f, norm, drop: norm(x) + drop(f(norm(x)))}),
+    ("dropout belongs to the sub-layer's output alone.",
+     {"post": lambda x, f, norm, drop: drop(norm(x + f(x)))},
+     {"pre": lambda x, f, norm, drop: drop(x + f(norm(x)))}),
 )  # fmt: skip
 def check_connection(x, sublayer, norm, dropout, norm_first, post=_post, pre=_pre):
     """Connect a sub-layer to the stream.
@@ -60,23 +51,19 @@ def check_connection(x, sublayer, norm, dropout, norm_first, post=_post, pre=_pr
 
 
 @grader(
-    cases=lambda: [
+    lambda: [
         ((7, 0.5), (3 * torch.randn(2, 5, 7) + 2,), {"gain": torch.randn(7) + 1})
     ],
-    run=run_module,
-    right="Every position has a mean square of 1 before the gain, and no mean is "
+    "Every position has a mean square of 1 before the gain, and no mean is "
     "subtracted.",
-    mistakes=lambda solve: {
-        "the mean is subtracted; that is a layer norm without its bias.":
-            {"shift": lambda x: x - x.mean(-1, keepdim=True)},
-        "divide by the square root of the mean square plus epsilon.":
-            [{"root": lambda square, eps: square.sqrt() + eps},
-             {"root": lambda square, eps: square.sqrt()},
-             {"root": lambda square, eps: square + eps},
-             {"root": lambda square, eps: (7 * square + eps).sqrt()}],
-        "take one mean for each position, over the features.":
-            [{"dim": 1}, {"dim": (1, 2)}],
-    },
+    ("the mean is subtracted; that is a layer norm without its bias.",
+     {"shift": lambda x: x - x.mean(-1, keepdim=True)}),
+    ("divide by the square root of the mean square plus epsilon.",
+     {"root": lambda square, eps: square.sqrt() + eps},
+     {"root": lambda square, eps: square + eps}),
+    ("take one mean for each position, over the features.",
+     {"dim": 1}, {"dim": (1, 2)}),
+    run=run_module,
 )  # fmt: skip
 class check_rms_norm(nn.Module):
     """A class: RMSNorm(d_model, eps), with a parameter gain (d_model,).
@@ -100,14 +87,12 @@ class check_rms_norm(nn.Module):
 
 
 @grader(
-    cases=lambda: [(1 + torch.randn(width).abs(),) for width in (2, 5, 64)],
-    right="The same outputs as before, from a different norm.",
-    mistakes=lambda solve: {
-        "the factor is upside down: the unbiased norm's outputs are smaller.":
-            {"square": lambda n: n / (n - 1)},
-        "the square root is missing: (n - 1) / n is the factor of the variances.":
-            {"square": lambda n: ((n - 1) / n) ** 2},
-    },
+    lambda: [(1 + torch.randn(width).abs(),) for width in (2, 5, 64)],
+    "The same outputs as before, from a different norm.",
+    ("the factor is upside down: the unbiased norm's outputs are smaller.",
+     {"square": lambda n: n / (n - 1)}),
+    ("the square root is missing: (n - 1) / n is the factor of the variances.",
+     {"square": lambda n: ((n - 1) / n) ** 2}),
 )  # fmt: skip
 def check_copied_gain(gain, square=lambda n: (n - 1) / n):
     """The gain with which `nn.LayerNorm` does the same as another norm.
@@ -116,6 +101,9 @@ def check_copied_gain(gain, square=lambda n: (n - 1) / n):
     (d_model,).
     """
     return gain * square(gain.numel()) ** 0.5
+
+
+_LAST = ("self_attn.out_proj", "feed_forward.contract")
 
 
 def _draw_layer():
@@ -134,13 +122,10 @@ def _start(answer, layer, x):
     changed = [n for n, p in layer.named_parameters() if not torch.equal(p, before[n])]
     added = layer.self_attn(x, x, x), layer.feed_forward(x)
     (layer(x) * torch.linspace(-1, 1, 8)).sum().backward()
-    names = "self_attn.out_proj", "feed_forward.contract"
-    seen = SimpleNamespace(
-        adding=[n for n, y in zip(names, added, strict=True) if y.abs().max() > 1e-6],
-        stuck=[n for n in names if not layer.get_submodule(n).weight.grad.any()],
-        spare=[name for name in changed if not name.startswith(names)],
-    )
-    return seen if changed else None
+    adding = [n for n, y in zip(_LAST, added, strict=True) if y.abs().max() > 1e-6]
+    stuck = [n for n in _LAST if not layer.get_submodule(n).weight.grad.any()]
+    spare = [name for name in changed if not name.startswith(_LAST)]
+    return {"adding": adding, "stuck": stuck, "spare": spare} if changed else None
 
 
 def _zero_all(*modules):
@@ -150,24 +135,21 @@ def _zero_all(*modules):
 
 
 @grader(
-    cases=_draw_layer,
+    _draw_layer,
+    "Both write nothing at first, but can still learn.",
+    ("a sub-layer still adds something; look at the weight and the bias of {}.",
+     Seen(lambda seen, *case: seen["adding"]),
+     {"kinds": ["weight"]},
+     lambda attention, network: _zero_all(attention.out_proj)),
+    ("the sub-layer can't learn: no gradient reaches {}.weight.",
+     Seen(lambda seen, *case: seen["stuck"]), _zero_all),
+    ("you changed {}, which isn't needed.",
+     Seen(lambda seen, *case: seen["spare"]),
+     lambda attention, network: (
+         check_identity_start.solve(attention, network),
+         nn.init.zeros_(network.expand.bias))),
     run=_start,
-    right="Both write nothing at first, but can still learn.",
     any_answer=True,
-    mistakes=lambda solve: {
-        "a sub-layer still adds something; look at the weight and the bias of {}.":
-            Seen(lambda seen, *case: seen.adding,
-                 [{"kinds": ["weight"]},
-                  {"kinds": ["bias"]},
-                  lambda attention, network: _zero_all(attention.out_proj)]),
-        "the sub-layer can't learn: no gradient reaches {}.weight.":
-            Seen(lambda seen, *case: seen.stuck, [_zero_all]),
-        "you changed {}, which isn't needed.":
-            Seen(lambda seen, *case: seen.spare,
-                 [lambda attention, network: (
-                      solve(attention, network),
-                      nn.init.zeros_(network.expand.bias))]),
-    },
 )  # fmt: skip
 def check_identity_start(attention, network, kinds=("weight", "bias")):
     """Let both return 0 at first, but be able to learn.

@@ -6,35 +6,31 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer_book.exercises.grading import Seen, grader
+from transformer_book.exercises.grading import grader
 
 _TGT_OUT = [[3, 4, 5, 2, 0], [6, 2, 0, 0, 0], [4, 3, 6, 5, 2]]
 
 
 @grader(
-    cases=lambda: [(2 * torch.randn(3, 5, 7), torch.tensor(_TGT_OUT), 0)],
-    right="Nats per real token, whatever the padding.",
-    mistakes=lambda solve: {
-        "leave padding out of the sum and out of the count.":
-            [{"reduce": lambda each, real: each.mean()},
-             {"reduce": lambda each, real: (each * real).mean()}],
-        "every sentence counts the same here; every token should.":
-            {"reduce": lambda each, real: ((each * real).sum(1) / real.sum(1)).mean()},
-        "this is the sum; divide by the number of real tokens.":
-            {"reduce": lambda each, real: each[real].sum()},
-        "the sign is missing: a loss is minus the logarithm.":
-            lambda *given: -solve(*given),
-        "the vocabulary needs a log-softmax: logits are no log-probabilities.":
-            [{"log_probs": lambda x: x.softmax(-1)},
-             {"log_probs": lambda x: x.log_softmax(1)},
-             {"log_probs": lambda x: x}],
-    },
+    lambda: [(2 * torch.randn(3, 5, 7), torch.tensor(_TGT_OUT), 0)],
+    "Nats per real token, whatever the padding.",
+    ("leave padding out of the sum and out of the count.",
+     {"reduce": lambda each, real: each.mean()},
+     {"reduce": lambda each, real: (each * real).mean()}),
+    ("every sentence counts the same here; every token should.",
+     {"reduce": lambda each, real: ((each * real).sum(1) / real.sum(1)).mean()}),
+    ("this is the sum; divide by the number of real tokens.",
+     {"reduce": lambda each, real: each[real].sum()}),
+    ("the sign is missing: a loss is minus the logarithm.",
+     lambda *given: -check_token_loss.solve(*given)),
+    ("the vocabulary needs a log-softmax: logits are no log-probabilities.",
+     {"log_probs": torch.softmax}, {"log_probs": lambda x, dim: x}),
 )  # fmt: skip
 def check_token_loss(
     logits,
     tgt_out,
     pad_id,
-    log_probs=lambda x: x.log_softmax(-1),
+    log_probs=torch.log_softmax,
     reduce=lambda each, real: each[real].mean(),
 ):
     """The mean cross-entropy of the real tokens.
@@ -42,21 +38,19 @@ def check_token_loss(
     logits (batch, tgt_len, vocabulary), tgt_out (batch, tgt_len), pad_id -> a scalar in
     nats.
     """
-    each = log_probs(logits).gather(-1, tgt_out.unsqueeze(-1)).squeeze(-1)
+    each = log_probs(logits, -1).gather(-1, tgt_out.unsqueeze(-1)).squeeze(-1)
     return -reduce(each, tgt_out != pad_id)
 
 
 @grader(
-    cases=lambda: [(1, 512, 4000), (10_000, 256, 4000), (50, 64, 50)],
-    right="Up in a line, down as a root, and narrow models faster.",
+    lambda: [(1, 512, 4000), (10_000, 256, 4000), (50, 64, 50)],
+    "Up in a line, down as a root, and narrow models faster.",
+    ("this is the larger of the two branches; take the smaller one.",
+     {"smallest": max}),
+    ("the factor of the width is d_model^-0.5.",
+     {"width": 0}, {"width": 0.5}, {"width": -1}),
+    ("the branch of the warm-up should be step * warmup^-1.5.", {"rise": -0.5}),
     atol=1e-12,
-    mistakes=lambda solve: {
-        "this is the larger of the two branches; take the smaller one.":
-            {"smallest": max},
-        "the factor of the width is d_model^-0.5.":
-            [{"width": 0}, {"width": 0.5}, {"width": -1}],
-        "the branch of the warm-up should be step * warmup^-1.5.": {"rise": -0.5},
-    },
 )  # fmt: skip
 def check_schedule(step, d_model, warmup, smallest=min, width=-0.5, rise=-1.5):
     """A step (from 1), d_model, warmup -> the learning rate of equation 3."""
@@ -88,36 +82,44 @@ def _draw_batches():
     return [(model, [*pairs])]
 
 
+def _join(batches):
+    """One batch of all, with more padding."""
+    return tuple(
+        torch.cat([F.pad(part, (0, 6 - part.size(1))) for part in parts])
+        for parts in zip(*batches, strict=True)
+    )
+
+
 def _run_accumulation(answer, model, batches):
-    """All gradients; a missing one counts as zero."""
+    """All gradients, and how many positions the model read at once."""
     answer(model, batches)
-    pairs = ((p, p.grad) for p in model.parameters())
-    gradients = [(torch.zeros_like(p) if g is None else g).flatten() for p, g in pairs]
-    return torch.cat(gradients) if model.sizes else None
+    gradients = [
+        torch.zeros(28) if p.grad is None else p.grad.flatten()
+        for p in model.parameters()
+    ]
+    return (torch.cat(gradients), max(model.sizes)) if model.sizes else None
 
 
 @grader(
-    cases=_draw_batches,
+    _draw_batches,
+    "The gradient of the joined batch, in a third of the memory.",
+    ("this is the sum of the losses; divide by the real tokens of all batches.",
+     {"divisor": lambda n, n_all: 1}),
+    ("batches of few words count as much as others; divide each batch's sum by the "
+     "tokens of all batches.",
+     {"divisor": lambda n, n_all: 3 * n}, {"divisor": lambda n, n_all: n}),
+    ("only the last batch is left: set the gradient to zero once, at the start.",
+     lambda model, batches: [
+         check_accumulation.solve(model, [batch], lambda n, n_all: 14)
+         for batch in batches]),
+    ("the gradient of an earlier step is still in it: begin with zero_grad.",
+     {"begin": lambda model: None}),
+    ("only one batch at a time fits into memory; add up their gradients.",
+     lambda model, batches: check_accumulation.solve(model, [_join(batches)])),
     run=_run_accumulation,
-    right="The gradient of the joined batch, in a third of the memory.",
-    mistakes=lambda solve: {
-        "this is the sum of the losses; divide by the real tokens of all batches.":
-            {"divisor": lambda n, n_all: 1},
-        "batches of few words count as much as others; divide each batch's sum by the "
-        "tokens of all batches.":
-            [{"divisor": lambda n, n_all: 3 * n}, {"divisor": lambda n, n_all: n}],
-        "only the last batch is left: set the gradient to zero once, at the start.":
-            lambda model, batches: solve(model, batches, before_each=model.zero_grad),
-        "the gradient of an earlier step is still in it: begin with zero_grad.":
-            {"begin": lambda model: None},
-    },
 )  # fmt: skip
 def check_accumulation(
-    model,
-    batches,
-    divisor=lambda n, n_all: n_all,
-    begin=nn.Module.zero_grad,
-    before_each=lambda: None,
+    model, batches, divisor=lambda n, n_all: n_all, begin=nn.Module.zero_grad
 ):
     """Leave in the parameters the gradient of the mean loss over all real tokens.
 
@@ -127,35 +129,31 @@ def check_accumulation(
     n_all = sum((tgt_out != 0).sum() for _, tgt_out in batches)
     begin(model)
     for ids, tgt_out in batches:
-        before_each()
         logits, n = model(ids).mT, (tgt_out != 0).sum()
         loss = F.cross_entropy(logits, tgt_out, ignore_index=0, reduction="sum")
         (loss / divisor(n, n_all)).backward()
 
 
 @grader(
-    cases=lambda: [
-        (12_288.0, 962.0, 0.573, 25_000),
-        (1_000.0, 500.0, 0.5, 2_000),
-        (1_000.0, 500.0, 0.5, 1_000),
-        (900.0, 500.0, 0.5, 1_001),
+    lambda: [
+        (12_288.0, 962.0, 0.573, 25_000), (1_000.0, 500.0, 0.5, 2_000),
+        (900.0, 500.0, 0.5, 1_001), (100.0, 20.0, 30.0, 8),
     ],
-    right="It fits, and no batch is smaller than it has to be.",
-    mistakes=lambda solve: {
-        "the fixed part takes its share of memory first.":
-            lambda memory, fixed, *given: solve(memory, 0.0, *given),
-        "{} batches do not fit; round up, not down or to the nearest.":
-            Seen(lambda result, *case: result < solve(*case) and [result],
-                 [{"whole": round}]),
-        "{} batches fit, but so do {}.":
-            Seen(lambda result, *case: result > solve(*case) and (result, solve(*case)),
-                 [lambda *given: solve(*given) + 1]),
-    },
+    "It fits, and no batch is smaller than it has to be.",
+    ("the fixed part takes its share of memory first.",
+     lambda memory, fixed, *given: check_training_plan.solve(memory, 0.0, *given)),
+    ("that many batches do not fit; round up, not down or to the nearest.",
+     {"whole": round}, {"whole": math.floor}),
+    ("one batch less fits, too.", {"whole": lambda ratio: math.floor(ratio) + 1}),
+    ("a token can't be split: round down how many fit into a batch.",
+     {"fitting": float}),
 )  # fmt: skip
-def check_training_plan(memory, fixed, a_token, step_tokens, whole=math.ceil):
+def check_training_plan(
+    memory, fixed, a_token, step_tokens, whole=math.ceil, fitting=math.floor
+):
     """The smallest number of equal batches that share the step and fit.
 
     memory and fixed, in MiB, a_token, in MiB for one target token, step_tokens -> a
     whole number.
     """
-    return whole(step_tokens / math.floor((memory - fixed) / a_token))
+    return whole(step_tokens / fitting((memory - fixed) / a_token))
