@@ -1,9 +1,6 @@
 """The crosswalk: its names exist, its facts hold; masks and variants do as they say."""
 
-import itertools
-import math
 from dataclasses import replace
-from typing import get_args
 
 import pytest
 import torch
@@ -14,7 +11,6 @@ from torch import nn
 
 from transformer_book.documents import DOCUMENTS
 from transformer_book.other_code import (
-    VARIANTS,
     apply_variant,
     convert_mask,
     find_parts,
@@ -23,10 +19,8 @@ from transformer_book.other_code import (
     own_things,
     read_rows,
     to_markdown,
-    weight_names,
 )
 from transformer_book.other_code.crosswalk import DIALECTS, WEIGHTS, is_found
-from transformer_book.other_code.dialects import MaskConvention
 from transformer_lib import (
     MultiHeadAttention,
     Transformer,
@@ -35,7 +29,6 @@ from transformer_lib import (
     record_attention,
     record_hidden_states,
 )
-from transformer_lib.convert import convert_weights
 
 SRC = torch.tensor([[3, 5, 12, 7, 2], [4, 4, 2, 0, 0]])
 TGT_IN = torch.tensor([[1, 3, 10, 4], [1, 9, 6, 0]])
@@ -94,12 +87,9 @@ def test_tables_show_names_facts_and_gaps() -> None:
         "| scores before the softmax | $QK^\\top/\\sqrt{d_k}$ | `scores` "
         "| `attn_weights` | `scores` | `energy` |",
     ]
-    for table in to_markdown(read_rows()).split("\n\n**"):
-        lines = [line for line in table.splitlines() if line.startswith("|")]
-        assert len({line.count("|") for line in lines}) == 1
-        assert (
-            "`MultiHeadAttention.forward`: returns (H, A)" in table or "(H" not in table
-        )
+    tables = to_markdown(read_rows())
+    assert "| – |" in tables
+    assert "`MultiHeadAttention.forward`: returns (H, A)" in tables
 
 
 # Names
@@ -134,45 +124,6 @@ def test_a_wrong_name_is_refused(name, message) -> None:
     with pytest.raises(LookupError, match=message):
         is_found(name, {"nn": nn, "F": F})
     assert not is_found("$d_k$", {"nn": nn})
-
-
-# A layer of each text, its names read off its pages: theirs -> ours.
-TEXTS = {
-    ("lecture", "enc_layers.1.", "encoder.layers.1."): {
-        "mha.W_q.weight": "self_attn.q_proj.weight",
-        "mha.W_v.weight": "self_attn.v_proj.weight",
-        "mha.W_h.bias": "self_attn.out_proj.bias",
-        "cnn.2.bias": "feed_forward.contract.bias",
-        "layernorm2.bias": "feed_forward_connection.norm.bias",
-    },
-    ("post", "decoder.layers.1.", "decoder.layers.1."): {
-        "dec_attn.fc_q.weight": "self_attn.q_proj.weight",
-        "enc_attn.fc_v.weight": "cross_attn.v_proj.weight",
-        "ff.fc2.bias": "feed_forward.contract.bias",
-        "enc_attn_ln.bias": "cross_attn_connection.norm.bias",
-    },
-    ("post", "decoder.", "tgt_embeddings."): {
-        "tok_embed.weight": "tokens.weight",
-        "pos_embed.weight": "positions.table",
-    },
-    ("revisited", "decoder.layers.1.", "decoder.layers.1."): {
-        "src_attn.out_proj.bias": "cross_attn.out_proj.bias",
-        "feed_forward.contract.weight": "feed_forward.contract.weight",
-        "sublayer.1.norm.b_2": "cross_attn_connection.norm.bias",
-        "sublayer.2.norm.a_2": "feed_forward_connection.norm.gain",
-    },
-}
-
-
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_layer_of_each_text_is_renamed(text) -> None:
-    dialect, theirs, ours = text
-    state = {theirs + name: torch.randn(6) for name in TEXTS[text]}
-    way = dialect, "transformer_lib", True, weight_names()
-    found = convert_weights(state, *way)
-    assert found.keys() == {ours + name for name in TEXTS[text].values()}
-    for name, our_name in TEXTS[text].items():
-        assert torch.equal(found[ours + our_name], state[theirs + name])
 
 
 # Facts
@@ -314,44 +265,16 @@ def test_every_fact_about_what_can_be_imported_is_shown(dialect) -> None:
     assert facts == SHOWN_HERE[dialect]
 
 
-# Masks
-
-ATTEND = torch.tensor([[True, False, True], [True, True, False]])
-
-
-def test_every_convention_says_the_same() -> None:
-    written = {
-        "attend": ATTEND.tolist(),
-        "ignore": [[False, True, False], [False, False, True]],
-        "additive": [[0.0, -math.inf, 0.0], [0.0, 0.0, -math.inf]],
-        "attend_byte": [[1, 0, 1], [1, 1, 0]],
-        "ignore_byte": [[0, 1, 0], [0, 0, 1]],
-    }
-    assert written.keys() == set(get_args(MaskConvention))
-    for source, target in itertools.product(written, repeat=2):
-        given = torch.tensor(written[source])
-        assert convert_mask(given, source, target).tolist() == written[target]
-
-
-@pytest.mark.parametrize("fill", [-1e4, -1e9, torch.finfo().min])
-def test_finite_fill_values_count_as_hidden(fill) -> None:
-    additive = torch.zeros(2, 3).masked_fill(~ATTEND, fill)
-    assert torch.equal(convert_mask(additive, "additive", "attend"), ATTEND)
-    half = convert_mask(ATTEND, "attend", "additive", dtype=torch.float16)
+def test_a_finite_fill_value_counts_as_hidden_and_a_result_is_infinite() -> None:
+    attend = torch.tensor([[True, False, True], [True, True, False]])
+    additive = torch.zeros(2, 3).masked_fill(~attend, -1e4)
+    assert torch.equal(convert_mask(additive, "additive", "attend"), attend)
+    half = convert_mask(attend, "attend", "additive", dtype=torch.float16)
     assert half.dtype == torch.float16
     assert half.isneginf().sum() == 2
 
 
 # Variants
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_only_the_first_variant_changes_nothing(variant: str) -> None:
-    model = make_model()
-    before = model(SRC, TGT_IN)
-    apply_variant(model, variant)
-    change = (model(SRC, TGT_IN) - before).norm() / before.norm()
-    assert (change < 1e-12) == (variant == next(iter(VARIANTS)))
 
 
 def test_variants_are_what_they_are_called() -> None:

@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any
 
 from torch import nn
+from torch.overrides import get_testing_overrides
 
 from transformer_lib.convert import WEIGHT_NAMES
 from transformer_lib.convert.weights import spread
@@ -21,16 +22,9 @@ from transformer_lib.model import attention, config, masks
 from transformer_lib.model.transformer import Transformer
 
 DIALECTS = (
-    "paper",
-    "transformer_lib",
-    "torch.nn",
-    "fairseq",
-    "Hugging Face",
-    "lecture",
-    "post",
-    "dummies",
-    "revisited",
-)
+    "paper", "transformer_lib", "torch.nn", "fairseq", "Hugging Face",
+    "lecture", "post", "dummies", "revisited",
+)  # fmt: skip
 WEIGHTS = "Weights"
 
 
@@ -52,14 +46,11 @@ class Row:
 
 def read_rows() -> list[Row]:
     """Return all rows, topic by topic; weights come last."""
-    rows = [
-        Row(
-            topic, term, {d: [n] if isinstance(n, str) else n for d, n in cells.items()}
-        )
-        for topic, terms in _read_names().items()
-        if topic != WEIGHTS
-        for term, cells in terms.items()
-    ]
+    rows = []
+    for topic, terms in _read_names().items():
+        for term, cells in terms.items() if topic != WEIGHTS else ():
+            names = {d: [n] if isinstance(n, str) else n for d, n in cells.items()}
+            rows.append(Row(topic, term, names))
     for row in weight_names():
         names = {d: [row[d]] for d in DIALECTS if row.get(d)}
         rows.append(Row(WEIGHTS, row["term"], names))
@@ -80,16 +71,14 @@ def _read_names() -> dict[str, Any]:
 def find_rows(word: str) -> list[Row]:
     """Return the rows in which a dialect uses this word, whole, upper or lower case."""
     pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
-    return [
-        row
-        for row in read_rows()
-        if any(
-            pattern.search(text)
-            for names in row.names.values()
-            for name in names
-            for text in spread(name.partition(" | ")[0])
-        )
-    ]
+    rows = []
+    for row in read_rows():
+        names = [
+            name.partition(" | ")[0] for names in row.names.values() for name in names
+        ]
+        if any(pattern.search(text) for name in names for text in spread(name)):
+            rows.append(row)
+    return rows
 
 
 def to_markdown(rows: list[Row]) -> str:
@@ -98,13 +87,12 @@ def to_markdown(rows: list[Row]) -> str:
     for topic in dict.fromkeys(row.topic for row in rows):
         of_topic = [row for row in rows if row.topic == topic]
         used = [d for d in DIALECTS if any(d in row.names for row in of_topic)]
-        lines = [f"**{topic}**", ""]
-        lines.append("| " + " | ".join(["", *used]) + " |")
-        lines.append("| --- " * (len(used) + 1) + "|")
-        for row in of_topic:
-            cells = [_cell(row.names.get(dialect, [])) for dialect in used]
-            lines.append("| " + " | ".join([row.term, *cells]) + " |")
-        tables.append("\n".join(lines))
+        lines = [["", *used], ["---"] * (len(used) + 1)]
+        lines += [
+            [row.term, *(_cell(row.names.get(d, [])) for d in used)] for row in of_topic
+        ]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        tables.append(f"**{topic}**\n\n{table}")
     return "\n\n".join(tables)
 
 
@@ -133,12 +121,10 @@ def look_up(
         LookupError: a name is wrong, see `is_found`.
     """
     result = {}
+    rows = [row for row in read_rows() if row.topic != WEIGHTS]
     for dialect, things in known.items():
         names = [
-            name.partition(" | ")[0]
-            for row in read_rows()
-            if row.topic != WEIGHTS
-            for name in row.names.get(dialect, [])
+            n.partition(" | ")[0] for row in rows for n in row.names.get(dialect, [])
         ]
         found = [name for name in names if is_found(name, things)]
         result[dialect] = (found, [name for name in names if name not in found])
@@ -190,16 +176,14 @@ def _compare_parameters(name: str, wanted: list[str], real: dict[str, str]) -> N
 
 def _parameters(thing: Any) -> dict[str, str]:
     """Return the parameters of a function or class in order, and their defaults."""
-    function = thing if inspect.isroutine(thing) or inspect.isclass(thing) else None
-    try:
-        signature = inspect.signature(function or type(thing))
-    except ValueError:  # built in: its help text begins with the call
-        call = re.match(r"\s*\w+\((.*?)\)", thing.__doc__, re.DOTALL)[1]
-        pairs = (part.strip().partition("=") for part in call.split(","))
-        return {name: default for name, _, default in pairs}
+    function = (
+        thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
+    )
+    # A function in C has no signature, but PyTorch knows what may stand in for it.
+    function = get_testing_overrides().get(function, function)
     return {
         name: "" if parameter.default is parameter.empty else repr(parameter.default)
-        for name, parameter in signature.parameters.items()
+        for name, parameter in inspect.signature(function).parameters.items()
     }
 
 

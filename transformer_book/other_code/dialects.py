@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -74,33 +75,27 @@ def as_convolution(feed_forward: FeedForward) -> nn.Sequential:
     convolutions = []
     for linear in (feed_forward.expand, feed_forward.contract):
         conv = nn.Conv1d(linear.in_features, linear.out_features, kernel_size=1)
-        conv = conv.to(linear.weight)
-        with torch.no_grad():
-            conv.weight.copy_(linear.weight.unsqueeze(-1))  # (out, in, 1)
-            conv.bias.copy_(linear.bias)
+        weight = linear.weight.unsqueeze(-1)  # (out, in, 1)
+        conv.to(weight).load_state_dict({"weight": weight, "bias": linear.bias})
         convolutions.append(conv)
     first, second = convolutions
     return nn.Sequential(first, feed_forward.activation, feed_forward.dropout, second)
 
 
+def _set(part: nn.Module, **attributes: Any) -> None:
+    for name, value in attributes.items():
+        setattr(part, name, value)
+
+
 def _share_scale(part: MultiHeadAttention) -> None:
-    for query, key in zip(
-        part.q_proj.parameters(), part.k_proj.parameters(), strict=True
-    ):
-        query.data *= 3
-        key.data /= 3
-
-
-def _other_epsilon(part: LayerNorm) -> None:
-    part.eps = 1e-6
+    for parameter in part.q_proj.parameters():
+        parameter.data *= 3
+    for parameter in part.k_proj.parameters():
+        parameter.data /= 3
 
 
 def _unbiased_variance(part: LayerNorm) -> None:
     part.gain.data *= math.sqrt(1 - 1 / part.gain.numel())
-
-
-def _gelu(part: FeedForward) -> None:
-    part.activation = nn.GELU()
 
 
 def _sines_first(part: Embeddings) -> None:
@@ -115,24 +110,16 @@ def _half_of_width(part: MultiHeadAttention) -> None:
     part.q_proj.weight.data *= math.sqrt(part.d_head) / (part.d_model / 2)
 
 
-def _no_scale(part: Embeddings) -> None:
-    part.scale = 1.0
-
-
-def _norm_first(part: SublayerConnection) -> None:
-    part.norm_first = True
-
-
 # What is changed -> the kind of part, and what happens to each part of that kind.
 VARIANTS: dict[str, tuple[type[nn.Module], Callable[[Any], None]]] = {
     "queries x 3, keys / 3": (MultiHeadAttention, _share_scale),
-    "epsilon 1e-6": (LayerNorm, _other_epsilon),
+    "epsilon 1e-6": (LayerNorm, partial(_set, eps=1e-6)),
     "unbiased variance": (LayerNorm, _unbiased_variance),
     "divisor d_model / 2": (MultiHeadAttention, _half_of_width),
-    "GELU": (FeedForward, _gelu),
+    "GELU": (FeedForward, partial(_set, activation=nn.GELU())),
     "sines first": (Embeddings, _sines_first),
-    "unscaled embeddings": (Embeddings, _no_scale),
-    "norm first": (SublayerConnection, _norm_first),
+    "unscaled embeddings": (Embeddings, partial(_set, scale=1.0)),
+    "norm first": (SublayerConnection, partial(_set, norm_first=True)),
 }
 
 
