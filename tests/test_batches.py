@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from itertools import islice, pairwise
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from transformer_lib.data.batches import (
     batch_plan,
     limit_lengths,
     make_batch,
-    pad_batch,
     padding_share,
     token_batches,
 )
@@ -24,10 +23,6 @@ BOS, EOS, PAD = 1, 2, 0
 RNG = random.Random(0)
 LENGTHS = [(RNG.randint(1, 23), RNG.randint(1, 29)) for _ in range(500)]
 PAIRS = [([5] * (m - 1) + [EOS], [7] * (n - 1) + [EOS]) for m, n in LENGTHS]
-
-
-def batches(pairs=PAIRS, max_tokens=97, **order):
-    return list(token_batches(pairs, max_tokens, bos_id=BOS, pad_id=PAD, **order))
 
 
 def test_the_target_is_shifted_by_one() -> None:
@@ -51,12 +46,6 @@ def test_every_pair_is_in_one_batch_within_the_bound(seed, bucket) -> None:
     assert 90 < max(sizes) <= 97  # the bound is used
 
 
-def test_no_batch_could_take_the_first_pair_of_the_next() -> None:
-    for rows, following in pairwise(batch_plan(LENGTHS, 97)):
-        together = [*rows, following[0]]
-        assert len(together) * max(max(LENGTHS[row]) for row in together) > 97
-
-
 def test_order_depends_on_seed_and_epoch_alone() -> None:
     first = batch_plan(LENGTHS, 97, seed=3, epoch=4)
     random.seed(99)
@@ -71,22 +60,20 @@ def test_order_depends_on_seed_and_epoch_alone() -> None:
 
 
 def test_padding_share_is_what_the_tensors_hold_and_buckets_save_most_of_it() -> None:
+    steps = Steps(PAIRS, 97, 1, 3, bos_id=BOS, pad_id=PAD)
     plan = batch_plan(LENGTHS, 97, seed=3)
-    sides = [t for batch in batches(seed=3) for t in (batch.src, batch.tgt_out)]
+    epoch = [batch for [batch] in islice(steps.starting_at(1), len(plan))]
+    sides = [side for batch in epoch for side in (batch.src, batch.tgt_out)]
     padding = sum(int((side == PAD).sum()) for side in sides)
     share = padding / sum(side.numel() for side in sides)
     assert padding_share(plan, LENGTHS) == pytest.approx(share)
-    assert (
-        0
-        < share
-        < 0.6 * padding_share(batch_plan(LENGTHS, 97, seed=3, bucket=False), LENGTHS)
-    )
-    assert padding_share([[0], [1]], LENGTHS) == 0
+    as_they_come = batch_plan(LENGTHS, 97, seed=3, bucket=False)
+    assert 0 < share < 0.6 * padding_share(as_they_come, LENGTHS)
 
 
-def test_file_order_without_a_seed() -> None:
+def test_what_is_measured_on_stays_in_the_order_of_the_file() -> None:
     pairs = [([5] * (row % 3 + 1), [10 + row, EOS]) for row in range(9)]
-    in_order = batches(pairs, 9)
+    in_order = list(token_batches(pairs, 9, bos_id=BOS, pad_id=PAD))
     rows = [row for batch in in_order for row in batch.tgt_out[:, 0].tolist()]
     assert rows == list(range(10, 19))
     assert [len(batch.src) for batch in in_order] == [3, 3, 3]
@@ -111,8 +98,6 @@ def test_long_pairs_are_skipped_or_truncated_and_named() -> None:
         (lambda: limit_lengths(LONG, 3, "drop"), "too_long .* not 'drop'"),
         (lambda: batch_plan([(2, 3), (6, 2)], 5), "pair 2 has 6 .* max_tokens 5"),
         (lambda: make_batch([([5], [])], bos_id=1, pad_id=0), "sequence 0 .* is empty"),
-        (lambda: pad_batch([[1], []], 0), "sequence 1 of the batch is empty"),
-        (lambda: TextSteps([], 3, 0, pad_id=0), "at least 1 text, but got 0"),
     ],
 )
 def test_bad_input_is_refused(call, message) -> None:
@@ -126,42 +111,55 @@ def test_bad_input_is_refused(call, message) -> None:
 SMALL = [([4, *src], tgt) for src, tgt in small_pairs()]
 
 
-def first(number: int, start: int, n_batches: int = 3, seed: int = 1) -> list:
-    """The sources of the first steps: step, batch, row, token."""
+def sources(start: int, seed: int, n_batches: int, number: int) -> list:
+    """The sources of some steps: step, batch, row, token."""
     steps = Steps(SMALL, 40, n_batches, seed, bos_id=1, pad_id=0)
-    return [
-        [batch.src.tolist() for batch in step]
-        for step in islice(steps.starting_at(start), number)
-    ]
+    some = islice(steps.starting_at(start), number)
+    return [[batch.src.tolist() for batch in step] for step in some]
 
 
-def test_the_stream_is_the_same_from_any_start() -> None:
-    whole = first(40, 1)
-    assert [first(1, start)[0] for start in (2, 17, 40)] == [
-        whole[start - 1] for start in (2, 17, 40)
-    ]
+def texts(start: int, seed: int, n_batches: int, number: int) -> list:
+    """The same of a stream of texts, which has one batch in a step."""
+    rows = [(src, n % 2) for n, (src, _) in enumerate(SMALL)]
+    stream = TextSteps(rows, 4, seed, pad_id=0).starting_at(start)
+    return [[batch.src.tolist() for batch in step] for step in islice(stream, number)]
+
+
+@pytest.mark.parametrize(("stream", "n_batches"), [(sources, 3), (texts, 1)])
+def test_a_stream_depends_on_its_seed_and_is_the_same_from_any_start(
+    stream, n_batches
+) -> None:
+    whole = stream(1, 1, n_batches, 40)
+    for start in (2, 17, 40):
+        assert stream(start, 1, n_batches, 1) == [whole[start - 1]]
     assert whole[0] != whole[1]
-    assert whole[0] != first(1, 1, seed=2)[0]
+    assert whole[0] != stream(1, 2, n_batches, 1)[0]
 
 
-def test_every_epoch_holds_every_pair_once_in_an_order_of_its_own() -> None:
-    n_batches = len(batch_plan([(len(s), len(t)) for s, t in SMALL], 40, 1))
-    stream = first(2 * n_batches, 1, n_batches=1)
-    epochs = stream[:n_batches], stream[n_batches:]
-    assert epochs[0] != epochs[1] and n_batches > 1
+@pytest.mark.parametrize(
+    ("stream", "n_steps"),
+    [
+        (sources, len(batch_plan([(len(s), len(t)) for s, t in SMALL], 40, 1))),
+        (texts, 15),
+    ],
+)
+def test_every_epoch_holds_every_sentence_once_in_an_order_of_its_own(
+    stream, n_steps
+) -> None:
+    steps = stream(1, 1, 1, 2 * n_steps)
+    epochs = steps[:n_steps], steps[n_steps:]
+    assert epochs[0] != epochs[1] and n_steps > 1
     for epoch in epochs:
         seen = Counter(tuple(filter(None, row)) for [batch] in epoch for row in batch)
         assert seen == Counter(tuple(src) for src, _ in SMALL)
 
 
-def test_every_text_is_in_an_epoch_once() -> None:
+def test_a_text_keeps_its_label_and_shares_its_batch_with_texts_as_long() -> None:
     rows = [([7] * n, n % 2) for n in range(1, 30)]
     steps = TextSteps(rows, 4, 0, pad_id=0)
     epoch = [batch for [batch] in islice(steps.starting_at(1), steps.per_epoch)]
-    found = [((src != 0).sum().item(), label) for b in epoch
-             for src, label in zip(b.src, b.labels.tolist(), strict=True)]  # fmt: skip
-    assert sorted(found) == [(len(ids), label) for ids, label in rows]
-    again = next(iter(TextSteps(rows, 4, 0, pad_id=0).starting_at(2)))[0]
-    assert torch.equal(again.src, epoch[1].src) and len(epoch[0].src) == 4
+    assert all(
+        torch.equal((batch.src != 0).sum(1) % 2, batch.labels) for batch in epoch
+    )
     n_padding = sum((batch.src == 0).sum().item() for batch in epoch)
-    assert n_padding == 7 * (1 + 2 + 3)  # texts of similar length share a batch
+    assert n_padding == 7 * (1 + 2 + 3)

@@ -50,7 +50,7 @@ def test_what_a_recipe_says_reaches_the_model() -> None:
         # unknown or missing
         ({**TABLES, "extra": {}}, "^recipe: unknown table .*extra.*; expected data, t"),
         (changed("training", stepz=1), r"\[training\] stepz = 1: Unexpected keyword"),
-        (changed("model", src_vocab_size=9), r"\[model\] src_vocab_size follows from"),
+        (changed("model", pad_id=9), r"\[model\] pad_id = 9: Unexpected keyword arg"),
         ({**TABLES, "training": {}}, r"\[training\] steps: Field required"),
         ({"training": {"steps": 1}}, r"\[data\]: .* name a corpus, or give source and"),
         (changed("data", source="a", target="b"), "not corpus 'grammar', source 'a'"),

@@ -150,29 +150,21 @@ def batch_plan(
 
 
 def token_batches(
-    pairs: Sequence[tuple[Ids, Ids]],
-    max_tokens: int,
-    *,
-    bos_id: int,
-    pad_id: int,
-    seed: int | None = None,
-    epoch: int = 0,
+    pairs: Sequence[tuple[Ids, Ids]], max_tokens: int, *, bos_id: int, pad_id: int
 ) -> Iterator[Batch]:
-    """Yield one epoch of batches: bucketed and shuffled, or in file order.
+    """Yield batches in the order of the file, to measure on; `Steps` are to train on.
 
     Args:
         pairs: (source, target), both ending with <eos>.
         max_tokens: bound for rows times the longest side of a batch.
         bos_id: what the decoder reads first.
         pad_id: what fills the rest of a row.
-        seed: the order of training; None keeps the order of the file.
-        epoch: another order for every epoch under one seed.
 
     Raises:
         ValueError: a side is empty, or longer than max_tokens.
     """
     lengths = [(len(src), len(tgt)) for src, tgt in pairs]
-    for rows in batch_plan(lengths, max_tokens, seed, epoch, bucket=seed is not None):
+    for rows in batch_plan(lengths, max_tokens, bucket=False):
         yield make_batch([pairs[row] for row in rows], bos_id=bos_id, pad_id=pad_id)
 
 
@@ -228,12 +220,13 @@ def limit_lengths(
             lines.append(line)
             if too_long == "skip":
                 continue
-            src, tgt = _truncated(src, max_len), _truncated(tgt, max_len)
+            src, tgt = truncate(src, max_len), truncate(tgt, max_len)
         fitting.append((src, tgt))
     if not fitting:
         raise ValueError(f"none of {len(pairs)} pairs fits into max_len {max_len}")
     return fitting, lines
 
 
-def _truncated(ids: list[int], max_len: int) -> list[int]:
+def truncate(ids: list[int], max_len: int) -> list[int]:
+    """Keep the first max_len - 1 tokens and the last, <eos>, of a longer sentence."""
     return ids if len(ids) <= max_len else [*ids[: max_len - 1], ids[-1]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer_lib.data.batches import Ids, pad_batch
+from transformer_lib.data.batches import Ids, pad_batch, truncate
 from transformer_lib.data.examples import require_texts
 from transformer_lib.data.steps import BatchStream
 from transformer_lib.data.tokenizer import Tokenizer
@@ -64,9 +64,8 @@ def encode_texts(
         except ValueError as error:
             raise ValueError(f"text {number}: {error}") from None
         if len(ids) > max_len:
-            ids = [*ids[: max_len - 1], ids[-1]]
             truncated.append(number)
-        rows.append(ids)
+        rows.append(truncate(ids, max_len))
     return rows, truncated
 
 
@@ -98,16 +97,11 @@ class TextSteps(BatchStream[LabelledBatch]):
 
     Attributes:
         per_epoch: number of steps in an epoch.
-
-    Raises:
-        ValueError: there is no text, and so no step.
     """
 
     def __init__(
         self, rows: LabelledRows, batch_size: int, seed: int, *, pad_id: int
     ) -> None:
-        if not rows:
-            raise ValueError("steps need at least 1 text, but got 0")
         self.per_epoch = -(-len(rows) // batch_size)
         lengths = [len(ids) for ids, _ in rows]
         super().__init__(

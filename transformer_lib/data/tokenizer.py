@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     import tokenizers
 
 SPECIAL = PAD, BOS, EOS, UNK = "<pad>", "<bos>", "<eos>", "<unk>"
-N_BYTES = 256
+# The byte that each letter of a byte-level vocabulary stands for (the convention of
+# GPT-2): bytes that print as a Latin-1 character stand for themselves; the others, in
+# order, are the characters from U+0100 on.
+_PRINTED = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_OTHERS = [byte for byte in range(0x100) if byte not in _PRINTED]
+_LETTERS = [*_PRINTED, *range(0x100, 0x100 + len(_OTHERS))]
+_BYTE_OF = dict(zip(map(chr, _LETTERS), [*_PRINTED, *_OTHERS], strict=True))
 
 
 class Tokenizer:
@@ -58,22 +64,20 @@ class Tokenizer:
         Raises:
             ValueError: vocab_size is below 260, or there is no text.
         """
-        from tokenizers import models, pre_tokenizers, trainers
+        from tokenizers import models, trainers
 
-        if vocab_size < len(SPECIAL) + N_BYTES:
+        if vocab_size < len(SPECIAL) + len(_BYTE_OF):
             raise ValueError(
-                f"vocab_size must be at least {len(SPECIAL) + N_BYTES} "
-                f"(4 special tokens and 256 bytes), not {vocab_size}"
+                f"vocab_size must be at least 260 (4 special tokens and 256 bytes), "
+                f"not {vocab_size}"
             )
-        engine = _engine(models.BPE())
         trainer = trainers.BpeTrainer(
             vocab_size=vocab_size,
             special_tokens=list(SPECIAL),
-            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            initial_alphabet=sorted(_BYTE_OF),
             show_progress=False,
         )
-        engine.train_from_iterator(_some(texts), trainer)
-        return cls(engine)
+        return cls(_trained(models.BPE(), trainer, texts))
 
     @classmethod
     def from_words(
@@ -96,22 +100,17 @@ class Tokenizer:
         Raises:
             ValueError: there is no text, or vocab_size leaves no word.
         """
-        from tokenizers import models, normalizers, trainers
+        from tokenizers import models, trainers
 
         if vocab_size <= len(SPECIAL):
             raise ValueError(
                 f"vocab_size must be above 4 (special tokens), not {vocab_size}"
             )
-        engine = _engine(models.WordLevel(unk_token=UNK))
-        if lowercase:
-            engine.normalizer = normalizers.Sequence(
-                [normalizers.Lowercase(), engine.normalizer]
-            )
         trainer = trainers.WordLevelTrainer(
             vocab_size=vocab_size, special_tokens=list(SPECIAL), show_progress=False
         )
-        engine.train_from_iterator(_some(texts), trainer)
-        return cls(engine)
+        model = models.WordLevel(unk_token=UNK)
+        return cls(_trained(model, trainer, texts, lowercase))
 
     @classmethod
     def from_json(cls, text: str) -> Tokenizer:
@@ -268,39 +267,27 @@ def _checked(ids: Iterable[int], vocab_size: int) -> list[int]:
     return ids
 
 
-def _engine(model: tokenizers.models.Model) -> tokenizers.Tokenizer:
+def _trained(
+    model: tokenizers.models.Model,
+    trainer: tokenizers.trainers.Trainer,
+    texts: Iterable[str],
+    lowercase: bool = False,
+) -> tokenizers.Tokenizer:
     """Split before spaces and punctuation; put a space before the text and drop it."""
     import tokenizers
     from tokenizers import decoders, normalizers, pre_tokenizers
 
-    engine = tokenizers.Tokenizer(model)
-    engine.normalizer = normalizers.Prepend(" ")
-    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    engine.decoder = decoders.Sequence(
-        [decoders.ByteLevel(), decoders.Strip(content=" ", left=1, right=0)]
-    )
-    return engine
-
-
-def _some(texts: Iterable[str]) -> list[str]:
-    """Return the texts as a list, at least one."""
     require_texts("texts", texts)
     texts = list(texts)
     if not any(text.strip() for text in texts):
         raise ValueError(f"training needs text, but got {len(texts)} empty sentences")
-    return texts
-
-
-def _byte_letters() -> dict[str, int]:
-    """Return the byte that each letter of a byte-level vocabulary stands for.
-
-    Bytes that print as a Latin-1 character stand for themselves; the others, in order,
-    are the characters from U+0100 on. (The convention of GPT-2.)
-    """
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(N_BYTES) if byte not in printable]
-    letters = {chr(byte): byte for byte in printable}
-    return letters | {chr(0x100 + i): byte for i, byte in enumerate(others)}
-
-
-_BYTE_OF = _byte_letters()
+    engine = tokenizers.Tokenizer(model)
+    engine.normalizer = space = normalizers.Prepend(" ")
+    if lowercase:
+        engine.normalizer = normalizers.Sequence([normalizers.Lowercase(), space])
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    engine.decoder = decoders.Sequence(
+        [decoders.ByteLevel(), decoders.Strip(content=" ", left=1, right=0)]
+    )
+    engine.train_from_iterator(texts, trainer)
+    return engine

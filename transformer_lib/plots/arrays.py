@@ -5,16 +5,13 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 
-def as_array(
-    values: ArrayLike, ndim: int, name: str, finite: bool = True
-) -> NDArray[np.float64]:
+def as_array(values: ArrayLike, ndim: int, name: str) -> NDArray[np.float64]:
     """Return values as a float array.
 
     Args:
         values: numbers, in a tensor, an array or lists.
         ndim: axes that they must have.
         name: what messages call them.
-        finite: refuse NaN and infinity, which a plot would leave out.
 
     Raises:
         ValueError: they have other axes, or one of them is not finite.
@@ -24,7 +21,7 @@ def as_array(
     array = np.asarray(values, dtype=float)
     if array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} axes, not shape {array.shape}")
-    if finite and not np.isfinite(array).all():
+    if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, but holds NaN or infinity")
     return array
 
@@ -32,5 +29,5 @@ def as_array(
 def require_weights(weights: NDArray[np.float64]) -> None:
     """Raise ValueError unless all weights lie in 0..1, up to rounding."""
     low, high = weights.min(), weights.max()
-    if not (low >= -1e-6 and high <= 1 + 1e-6):  # written so that NaN fails too
+    if low < -1e-6 or high > 1 + 1e-6:
         raise ValueError(f"weights must lie in 0..1, but go from {low:g} to {high:g}")

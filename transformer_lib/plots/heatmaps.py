@@ -23,9 +23,7 @@ Tokens = Sequence[str]
 MAX_WRITTEN_CELLS = 100  # more numbers than this would be too small to read
 
 _WEIGHTS = LinearSegmentedColormap.from_list("weights", LIGHT.weights)
-_SIGNED = LinearSegmentedColormap.from_list("signed", LIGHT.signed).with_extremes(
-    bad=LIGHT.hidden
-)
+_SIGNED = LinearSegmentedColormap.from_list("signed", LIGHT.signed)
 _MASK = ListedColormap([LIGHT.hidden, LIGHT.shown])
 _SIGNS = ("\N{MULTIPLICATION SIGN}", "\N{CHECK MARK}")  # hidden, may attend
 
@@ -35,25 +33,21 @@ def plot_attention(
     q_tokens: Tokens,
     k_tokens: Tokens,
     title: str | None = None,
-    annotate: bool | None = None,
 ) -> Figure:
-    """Draw one attention map.
+    """Draw one attention map; a small one has the number in each cell.
 
     Args:
         weights: (q_len, k_len), each in 0..1.
         q_tokens: q_len names for the rows.
         k_tokens: k_len names for the columns.
         title: text above the map.
-        annotate: write the number into each cell; None does so in small maps.
 
     Raises:
         ValueError: wrong rank, other counts of tokens, or a weight outside 0..1.
     """
-    array = as_array(weights, 2, "weights", finite=False)
+    array = as_array(weights, 2, "weights")
     figure = _draw_weights(array[None], q_tokens, k_tokens, [title or ""], cell=0.42)
-    small = array.size <= MAX_WRITTEN_CELLS
-    if small if annotate is None else annotate:
-        _write_numbers(figure.axes[0], array)
+    _write_numbers(figure.axes[0], array)
     return figure
 
 
@@ -75,7 +69,7 @@ def plot_attention_heads(
         ValueError: wrong rank, other counts of tokens or titles, or a weight
             outside 0..1.
     """
-    array = as_array(weights, 3, "weights", finite=False)
+    array = as_array(weights, 3, "weights")
     if titles is None:
         titles = [f"head {index}" for index in range(len(array))]
     return _draw_weights(array, q_tokens, k_tokens, titles, cell=0.3)
@@ -139,39 +133,30 @@ def plot_matrix(
     title: str | None = None,
     row_label: str = "row",
     column_label: str = "column",
-    unit: str = "value",
-    row_names: Sequence[str] | None = None,
 ) -> Figure:
     """Draw a matrix of signed numbers; zero is white, the limits are symmetric.
 
     Args:
-        matrix: (n_rows, n_columns). NaN and infinities are gray and written out.
+        matrix: (n_rows, n_columns).
         title: text above the matrix.
         row_label: what the rows count.
         column_label: what the columns count.
-        unit: label of the color bar: the quantity and its unit.
-        row_names: n_rows names for the rows, such as tokens; None numbers them.
 
     Raises:
-        ValueError: wrong rank, or another count of names than of rows.
+        ValueError: wrong rank, or a number is not finite.
     """
-    array = as_array(matrix, 2, "matrix", finite=False)
+    array = as_array(matrix, 2, "matrix")
     n_rows, n_columns = array.shape
-    finite = np.where(np.isfinite(array), array, np.nan)
-    limit = np.nanmax(np.abs(finite), initial=0.0) or 1.0
+    limit = np.abs(array).max() or 1.0
     width = min(max(0.42 * n_columns + 2, 4), 7)
     height = min(max(0.3 * n_rows + 1.1, 2), 4.4)
     figure, axes = plt.subplots(figsize=(width, height))
-    image = axes.imshow(finite, cmap=_SIGNED, vmin=-limit, vmax=limit, aspect="auto")
-    if array.size <= MAX_WRITTEN_CELLS:
-        _write_numbers(axes, array)
+    image = axes.imshow(array, cmap=_SIGNED, vmin=-limit, vmax=limit, aspect="auto")
     axes.set_title(title or "")
     _label(axes, row_label, column_label)
     for axis in (axes.xaxis, axes.yaxis):
         axis.get_major_locator().set_params(integer=True)
-    if row_names is not None:
-        axes.set_yticks(range(n_rows), row_names, parse_math=False)
-    figure.colorbar(image, ax=axes, label=unit)
+    figure.colorbar(image, ax=axes, label="value")
     return figure
 
 
@@ -250,12 +235,14 @@ def _token_ticks(axes: Axes, q_tokens: Tokens, k_tokens: Tokens) -> None:
 
 def _write_numbers(axes: Axes, array: NDArray[np.float64]) -> None:
     """Write each number into its cell, black or white, whichever can be read."""
-    colors = axes.images[0].to_rgba(np.ma.masked_invalid(array))[..., :3]
+    if array.size > MAX_WRITTEN_CELLS:
+        return
+    colors = axes.images[0].to_rgba(array)[..., :3]
     linear = np.where(
         colors < 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4
     )
     light = linear @ [0.2126, 0.7152, 0.0722] > 0.179  # here both contrasts are 4.6 : 1
     for (row, column), value in np.ndenumerate(array):
-        text = f"{value.round(2) + 0.0:.2f}"  # adding 0 turns -0.00 into 0.00
         color = "black" if light[row, column] else "white"
-        axes.text(column, row, text, ha="center", va="center", size=8, color=color)
+        place = {"ha": "center", "va": "center", "size": 8}
+        axes.text(column, row, f"{value:.2f}", color=color, **place)

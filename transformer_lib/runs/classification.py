@@ -16,7 +16,7 @@ from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.evaluation.accuracy import accuracy
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.transformer import count_parameters
-from transformer_lib.pretrained.classifier import Classifier
+from transformer_lib.pretrained.classifier import Classifier, load_classifier
 from transformer_lib.runs.recipe import ClassifierTraining, Recipe
 from transformer_lib.runs.run import Job, run_job
 from transformer_lib.training.loop import Trainer
@@ -90,7 +90,11 @@ def make_steps(
 def train(
     recipe: Recipe, data: LabelledData, folder: str | Path, progress: bool = False
 ) -> Classifier:
-    """Train a classifier as `translation.train` trains a translator."""
+    """Train a classifier as `translation.train` trains a translator.
+
+    Returns:
+        The classifier as it was written, in half precision.
+    """
     training, rows = recipe.training, data.rows["train"]
     model = new_model(recipe, data)
     steps = make_steps(model, rows, training)
@@ -112,9 +116,8 @@ def train(
         save_every=steps.per_epoch,
     )
     run_job(job, folder, progress)
-    classifier = Classifier(model.eval(), data.tokenizer, data.corpus.classes)
-    classifier.save(folder)
-    return classifier
+    Classifier(model, data.tokenizer, data.corpus.classes).save(folder)
+    return load_classifier(folder)
 
 
 def train_epoch(

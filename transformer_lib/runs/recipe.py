@@ -11,7 +11,7 @@ of the shipped models are in the folder `configs`.
 import json
 import tomllib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,7 +33,6 @@ CONFIGS = Path(__file__).parent / "configs"
 RECIPE = "recipe.json"  # in the folder of a run or of a model
 # True is no integer, "3" no number, and NaN and infinity are none either.
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-FROM_DATA = ("src_vocab_size", "tgt_vocab_size", "pad_id")  # not for [model]
 
 
 @checked_dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -62,9 +61,8 @@ class DataRecipe:
 
     def __post_init__(self) -> None:
         """Refuse no sentences, and sentences from two places."""
-        if bool(self.corpus) == bool(self.source) or bool(self.source) != bool(
-            self.target
-        ):
+        given = bool(self.corpus), bool(self.source), bool(self.target)
+        if given not in ((True, False, False), (False, True, True)):
             raise ValueError(
                 "name a corpus, or give source and target, two text files; not "
                 f"corpus {self.corpus!r}, source {self.source!r} and target "
@@ -146,8 +144,11 @@ class ClassifierTraining:
 
 @checked_dataclass(frozen=True, kw_only=True, config=STRICT)
 class ModelRecipe(TransformerConfig):
-    """TransformerConfig with ranges of sizes and rates."""
+    """TransformerConfig with ranges; the data set the vocabulary."""
 
+    src_vocab_size: int = field(default=1, init=False)
+    tgt_vocab_size: int = field(default=1, init=False)
+    pad_id: int = field(default=0, init=False)
     d_model: Count = TransformerConfig.d_model
     n_heads: Count = TransformerConfig.n_heads
     d_ff: Count = TransformerConfig.d_ff
@@ -212,15 +213,14 @@ def read_stored_recipe(folder: str | Path) -> Recipe:
     return make_recipe(_parse(path, json.loads), path)
 
 
-def _parse(path: Path, loads: Callable[[str], Any]) -> dict[str, Any]:
+def _parse(path: Path, loads: Callable[[str], Any]) -> dict[str, dict[str, Any]]:
     """Read tables of a file."""
     try:
         tables = loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {error}") from None
-    if not isinstance(tables, dict) or not all(
-        isinstance(table, dict) for table in tables.values()
-    ):
+    rest = tables.values() if isinstance(tables, dict) else [tables]
+    if not all(isinstance(table, dict) for table in rest):
         raise ValueError(f"{path}: a recipe holds tables and nothing else")
     return tables
 
@@ -243,22 +243,28 @@ def make_recipe(
         ValueError: a table or key is unknown or missing, or a value has the wrong type
             or is out of range.
     """
-    known = [entry.name for entry in fields(Recipe)]
-    if unknown := [name for name in tables if name not in known]:
+    kind = (
+        ClassifierTraining if "task" in tables.get("training", {}) else TrainingRecipe
+    )
+    kinds = {"data": DataRecipe, "training": kind, "model": ModelRecipe}
+    if unknown := [name for name in tables if name not in kinds]:
         raise ValueError(
-            f"{source}: unknown table {unknown}; expected {', '.join(known)}"
+            f"{source}: unknown table {unknown}; expected {', '.join(kinds)}"
         )
-    data, model, training = (
-        tables.get(name, {}) for name in ("data", "model", "training")
+    data, training, model = (
+        _check(kind, tables.get(name, {}), f"{source}: [{name}]")
+        for name, kind in kinds.items()
     )
-    kind = ClassifierTraining if "task" in training else TrainingRecipe
-    recipe = Recipe(
-        data=_check(DataRecipe, data, f"{source}: [data]"),
-        training=_check(kind, training, f"{source}: [training]"),
-        model=model,
-    )
-    _check_model(recipe, f"{source}: [model]")
-    return recipe
+    if kind is TrainingRecipe and model.n_decoder_layers < 1:
+        raise ValueError(
+            f"{source}: [model] n_decoder_layers = 0: a translator needs at least 1"
+        )
+    if data.max_len > model.max_len:
+        raise ValueError(
+            f"{source}: [model] max_len = {model.max_len} is less than max_len = "
+            f"{data.max_len} of [data]: such sentences would not fit"
+        )
+    return Recipe(data=data, training=training, model=tables.get("model", {}))
 
 
 def difference(first: Recipe, second: Recipe) -> str | None:
@@ -270,24 +276,6 @@ def difference(first: Recipe, second: Recipe) -> str | None:
             if mine != theirs:
                 return f"{key} is {mine!r} in one and {theirs!r} in the other"
     return None
-
-
-def _check_model(recipe: Recipe, where: str) -> None:
-    """Refuse a model that can't work with the data that the recipe asks for."""
-    if given := [name for name in FROM_DATA if name in recipe.model]:
-        raise ValueError(f"{where} {given[0]} follows from the data and can't be set")
-    sizes = dict.fromkeys(FROM_DATA[:2], recipe.data.vocab_size)
-    config = _check(ModelRecipe, {**sizes, **recipe.model}, where)
-    if isinstance(recipe.training, TrainingRecipe) and config.n_decoder_layers < 1:
-        raise ValueError(
-            f"{where} n_decoder_layers = {config.n_decoder_layers}: a translator needs "
-            "at least 1"
-        )
-    if recipe.data.max_len > config.max_len:
-        raise ValueError(
-            f"{where} max_len = {config.max_len} is less than max_len = "
-            f"{recipe.data.max_len} of [data]: such sentences would not fit"
-        )
 
 
 def _check(kind: type, values: dict[str, Any], where: str) -> Any:

@@ -1,7 +1,9 @@
 """Corpora by name: English and German sentence pairs, and texts with labels."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from transformer_lib.data.corpora.home_assistant import (
     load_home_assistant,
@@ -15,6 +17,7 @@ from transformer_lib.data.corpora.labelled import (
 from transformer_lib.data.corpora.multi30k import load_multi30k
 from transformer_lib.data.corpora.parallel import ParallelCorpus, read_lines
 
+AnyCorpus = TypeVar("AnyCorpus")
 GRAMMAR_FILE = Path(__file__).parent / "data" / "grammar" / "pairs.tsv.gz"
 
 
@@ -34,7 +37,6 @@ _LOADERS = {
     "home-assistant-random": load_home_assistant_random,
     "multi30k": partial(load_multi30k, progress=True),
 }
-NAMES = tuple(_LOADERS)
 _LABELLED = {"reviews": load_reviews, "imdb": partial(load_imdb, progress=True)}
 
 
@@ -50,9 +52,7 @@ def load(name: str) -> ParallelCorpus:
     Raises:
         ValueError: there is no corpus of this name.
     """
-    if name not in _LOADERS:
-        raise ValueError(f"corpus must be one of {', '.join(NAMES)}, not {name!r}")
-    return _LOADERS[name]()
+    return _chosen(name, _LOADERS)
 
 
 def load_labelled(name: str) -> LabelledCorpus:
@@ -65,7 +65,10 @@ def load_labelled(name: str) -> LabelledCorpus:
     Raises:
         ValueError: there is no corpus of this name.
     """
-    if name not in _LABELLED:
-        known = ", ".join(_LABELLED)
-        raise ValueError(f"labelled corpus must be one of {known}, not {name!r}")
-    return _LABELLED[name]()
+    return _chosen(name, _LABELLED)
+
+
+def _chosen(name: str, loaders: dict[str, Callable[[], AnyCorpus]]) -> AnyCorpus:
+    if name not in loaders:
+        raise ValueError(f"corpus must be one of {', '.join(loaders)}, not {name!r}")
+    return loaders[name]()

@@ -3,7 +3,6 @@
 import gzip
 import random
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,33 +45,7 @@ class ParallelCorpus:
                     )
 
     @classmethod
-    def from_folder(
-        cls,
-        folder: str | Path,
-        name: str,
-        languages: tuple[str, str] = ("en", "de"),
-        parts: Sequence[str] = PARTS,
-    ) -> "ParallelCorpus":
-        """Read one sentence a line from `train.en`, `train.de`, ... or their `.gz`.
-
-        Args:
-            folder: where the files are.
-            name: what the corpus is called.
-            languages: source and target; the endings of the file names.
-            parts: how the files of training, validation and test begin.
-
-        Raises:
-            FileNotFoundError: a file is missing; which one.
-            ValueError: a file is empty, truncated or no UTF-8, or has another number of
-                lines than its translation; file, line or both numbers are named.
-        """
-        read = [_read_part(Path(folder), part, languages) for part in parts]
-        return cls(name, *languages, *read)
-
-    @classmethod
-    def from_files(
-        cls, source: str | Path, target: str | Path, seed: int = 0
-    ) -> "ParallelCorpus":
+    def from_files(cls, source: str | Path, target: str | Path) -> "ParallelCorpus":
         """Read two files, one sentence a line, and hold some of the pairs out.
 
         A twentieth of the different source sentences, 1,000 at most, is for validation
@@ -83,7 +56,6 @@ class ParallelCorpus:
             source: file of the sentences; the end of its name, as in `mine.fr`, is
                 the language.
             target: file with the translation of each in the same line.
-            seed: of the choice.
 
         Raises:
             FileNotFoundError: a file is missing; which one.
@@ -91,10 +63,7 @@ class ParallelCorpus:
                 UTF-8, a line is empty, or there are fewer than 20 different sources.
         """
         paths = Path(source), Path(target)
-        for path in paths:
-            if not path.is_file():
-                raise FileNotFoundError(f"there is no file {path}")
-        pairs = _read_pairs(*paths)
+        pairs = read_pairs(*paths)
         for line, pair in enumerate(pairs, start=1):
             if not all(pair):
                 raise ValueError(f"{paths[not pair[1]]}, line {line} is empty")
@@ -104,22 +73,19 @@ class ParallelCorpus:
                 f"{paths[0]} has {len(sources)} different sentences, but at least "
                 f"{_ONE_IN} are needed to hold some out"
             )
-        random.Random(seed).shuffle(sources)
-        n_held = min(len(sources) // _ONE_IN, _MOST_HELD)
-        held = {src: ("test", "valid")[n // n_held]
-                for n, src in enumerate(sources[: 2 * n_held])}  # fmt: skip
-        parts = {part: [] for part in PARTS}
-        for pair in pairs:
-            parts[held.get(pair[0], "train")].append(pair)
+        random.Random(0).shuffle(sources)
+        n = min(len(sources) // _ONE_IN, _MOST_HELD)
+        shares = sources[2 * n :], sources[n : 2 * n], sources[:n]  # as in PARTS
+        parts = [
+            tuple(pair for pair in pairs if pair[0] in chosen)
+            for chosen in map(set, shares)
+        ]
         languages = [path.name.removesuffix(".gz").rpartition(".")[2] for path in paths]
-        return cls(paths[0].stem, *languages, **{k: tuple(v) for k, v in parts.items()})
+        return cls(paths[0].stem, *languages, *parts)
 
     def reversed(self) -> "ParallelCorpus":
         """Return the corpus in the other direction."""
-        turned = {
-            part: tuple((tgt, src) for src, tgt in getattr(self, part))
-            for part in PARTS
-        }
+        turned = {p: tuple(pair[::-1] for pair in getattr(self, p)) for p in PARTS}
         return replace(self, src_lang=self.tgt_lang, tgt_lang=self.src_lang, **turned)
 
 
@@ -146,21 +112,15 @@ def read_lines(path: Path) -> list[str]:
     return lines if content else []
 
 
-def _read_part(folder: Path, part: str, languages: tuple[str, str]) -> tuple[Pair, ...]:
-    return _read_pairs(*(_find(folder, f"{part}.{language}") for language in languages))
+def read_pairs(source: Path, target: Path) -> tuple[Pair, ...]:
+    """Read a file and its translation, one sentence a line.
 
-
-def _read_pairs(source: Path, target: Path) -> tuple[Pair, ...]:
+    Raises:
+        ValueError: one of them is broken, or their numbers of lines differ.
+    """
     src, tgt = read_lines(source), read_lines(target)
     if len(src) != len(tgt):
         raise ValueError(
             f"{source} has {len(src)} lines, but {target.name} has {len(tgt)}"
         )
     return tuple(zip(src, tgt, strict=True))
-
-
-def _find(folder: Path, name: str) -> Path:
-    for path in (folder / name, folder / f"{name}.gz"):
-        if path.is_file():
-            return path
-    raise FileNotFoundError(f"neither {name} nor {name}.gz is in {folder}")
