@@ -99,28 +99,20 @@ def test_the_interval_holds_the_shares_this_result_is_compatible_with(
         deviation = math.sqrt(bound * (1 - bound) / n)
         assert distance == pytest.approx(1.959964 * deviation, abs=1e-7)
     assert 0 <= low <= n_right / n <= high <= 1
-    narrow = wilson_interval(n_right, n, z=1.0)
-    assert low <= narrow[0] <= narrow[1] <= high
     assert str(Accuracy(810, 1000)) == (
         "81.0 % of 1,000 right (95 % interval 78.5 to 83.3)"
     )
 
 
-@pytest.mark.parametrize("pooling", ["max", "mean", "first", "last", "attention"])
-def test_a_model_learns_to_find_a_word(pooling) -> None:
-    model = make_model(pooling)
-    training = ClassifierTraining(epochs=60, batch_size=10, rate=0.01, pooling=pooling)
-    losses = train(model, training)
-    assert losses[-1] < 0.1 < 0.5 < losses[0]
-    assert accuracy(model, ROWS).value == 1
-
-
-def test_training_repeats_by_its_seed() -> None:
+def test_a_model_learns_to_find_a_word_the_same_way_every_time() -> None:
     ends = []
     for seed in (0, 0, 1):
-        model = make_model(dropout=0.2)
-        train(model, ClassifierTraining(epochs=2, seed=seed))
-        ends.append(model.head.weight.detach().clone())
+        model = make_model(dropout=0.1)
+        training = ClassifierTraining(epochs=60, batch_size=10, rate=0.01, seed=seed)
+        losses = train(model, training)
+        assert losses[-1] < 0.1 < 0.5 < losses[0]
+        assert accuracy(model, ROWS).value == 1
+        ends.append(model.head.weight.detach())
     assert torch.equal(ends[0], ends[1])
     assert not torch.equal(ends[0], ends[2])
 

@@ -1,14 +1,12 @@
 """Scores against sacrebleu's command line, and what they are grouped by."""
 
 import json
-import math
 import subprocess
 import sys
 from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 from small_models import make_model
@@ -20,7 +18,6 @@ from transformer_lib.evaluation import (
     bleu_from_counts,
     bootstrap,
     chrf,
-    draw,
     exact_match,
     group_by,
     interval,
@@ -56,20 +53,15 @@ def test_scores_and_intervals_are_sacrebleus(metric, tmp_path) -> None:
     assert (mine.signature, mine.name) == (theirs["signature"], theirs["name"])
 
 
-def test_case_counts_unless_asked_otherwise() -> None:
-    cased = bleu(HYPOTHESES, REFERENCES, n_bootstrap=0)
-    uncased = bleu(HYPOTHESES, REFERENCES, lowercase=True, n_bootstrap=0)
-    assert cased.value < uncased.value
-    assert "case:mixed" in cased.signature
-    assert "case:lc" in uncased.signature
-    assert cased.low == cased.value == cased.high
-
-
 def test_exact_translations_are_counted_and_a_score_has_its_signature() -> None:
     assert exact_match(HYPOTHESES, REFERENCES) == 0.25
+    cased, uncased = (
+        bleu(HYPOTHESES, REFERENCES, lowercase, n_bootstrap=0)
+        for lowercase in (False, True)
+    )
+    assert cased.low == cased.value == cased.high < uncased.value
     text = str(bleu(REFERENCES, REFERENCES))
     assert text.startswith("BLEU 100.0 (95 % interval 100.0 to 100.0, 4 sentences, ")
-    assert "bs:1000|seed:12345" in text
 
 
 def test_chrf_of_draws_without_a_match() -> None:
@@ -95,27 +87,19 @@ def some_batches(*bounds: int) -> list[Batch]:
     return [make_batch(part, bos_id=1, pad_id=0) for part in parts]
 
 
-def test_nats_per_token_do_not_depend_on_the_batches() -> None:
-    model = make_model(dropout=0.5).train()
-    together = nats_per_token(model, some_batches())
-    assert nats_per_token(model, some_batches(1)) == pytest.approx(together, 1e-12)
-    assert model.training  # and yet dropout was off: the two are equal
-    alone = [nats_per_token(model, [b]) for b in some_batches(1)]
-    assert sum(alone) / 2 != pytest.approx(together)  # a mean of means is another
-
-
 def test_nats_per_token_are_the_surprise_at_the_right_token() -> None:
-    model, [batch] = make_model(), some_batches()
-    log_probs = model(batch.src, batch.tgt_in).log_softmax(dim=-1)
-    right = [log_probs[i, j, token] for i, (_, tgt) in enumerate(PAIRS)
+    pairs = [([3, 4, 2], [5, 2]), ([6, 2], [4, 3, 5, 2]), ([6, 2], [3, 2])]
+    model = make_model(dropout=0.5)
+    whole, first, rest = (
+        make_batch(part, bos_id=1, pad_id=0) for part in (pairs, pairs[:1], pairs[1:])
+    )
+    log_probs = model(whole.src, whole.tgt_in).log_softmax(dim=-1)
+    right = [log_probs[i, j, token] for i, (_, tgt) in enumerate(pairs)
              for j, token in enumerate(tgt)]  # fmt: skip
-    expected = -sum(right).item() / 8
-    assert nats_per_token(model, [batch]) == pytest.approx(expected, 1e-12)
-    with torch.no_grad():
-        model.lm_head.weight.zero_()
-    assert nats_per_token(model, [batch]) == pytest.approx(math.log(7), 1e-12)
-    with pytest.raises(ValueError, match="no token to predict"):
-        nats_per_token(model, [])
+    expected = pytest.approx(-sum(right).item() / 8, 1e-12)
+    assert nats_per_token(model.train(), [whole]) == expected
+    assert nats_per_token(model, [first, rest]) == expected
+    assert model.training  # and yet dropout was off
 
 
 def test_groups_hold_every_sentence_once() -> None:
@@ -134,8 +118,6 @@ def test_overlap_is_with_one_training_sentence_at_most() -> None:
     training = ["the cat sleeps", "A dog sees a dog"]
     sentences = ["The cat", "the dog", "the cat sees a dog", "milk"]
     assert word_overlap(sentences, training) == [1.0, 0.5, 3 / 5, 0.0]
-    with pytest.raises(ValueError, match="at least 1 word, but got ' '"):
-        word_overlap([" "], ["a"])
 
 
 def test_a_card_has_the_scores_of_each_search() -> None:
@@ -145,8 +127,6 @@ def test_a_card_has_the_scores_of_each_search() -> None:
         assert all(score.low <= score.value <= score.high for score in scores)
         assert "case:lc" in scores[1].signature
     assert 1 in card and len(card) > 1
-    with pytest.raises(ValueError, match="'none' is none of .*'grammar'"):
-        read_card("none")
 
 
 # --- BLEU as counts that add up, and the bootstrap ------------------------------------
@@ -205,11 +185,3 @@ def test_the_paired_differences_give_sacrebleus_p_value() -> None:
     named = [("first", FIRST), ("second", SECOND)]
     test = PairedTest(named, metrics, None, test_type="bs", n_samples=1000)
     assert p_value == pytest.approx(test()[1]["BLEU"][1].p_value, abs=0.003)
-
-
-def test_draws_are_with_replacement_and_repeat() -> None:
-    draws = draw(20, n_draws=50)
-    assert draws.shape == (50, 20)
-    assert all(len(set(row)) < 20 for row in draws.tolist())
-    assert np.array_equal(draws, draw(20, n_draws=50))
-    assert not np.array_equal(draws, draw(20, n_draws=50, seed=1))

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 import torch
 from small_models import make_model
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_lib.interpret import (
     count_types,
@@ -21,7 +21,6 @@ from transformer_lib.interpret import (
     shuffled_weights,
     without_head,
 )
-from transformer_lib.interpret.head_types import head_type
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
 from transformer_lib.model.attention import MultiHeadAttention, fused_attention
 from transformer_lib.model.masks import causal_mask
@@ -63,39 +62,17 @@ def test_an_edit_changes_what_it_says_and_nothing_stays(model, name, head) -> No
     assert torch.equal(run(model), before), "the model is itself again"
 
 
-def test_an_edit_sees_weights_and_what_the_mask_allows(model) -> None:
-    with record_attention(model) as maps:
-        run(model)
-    seen = {}
-
-    def keep(weights: Tensor, allowed: Tensor) -> Tensor:
-        seen["weights"], seen["allowed"] = weights.clone(), allowed
-        return weights
-
-    with edit_weights(model, {NAMES[1]: keep}):
-        run(model)
-    torch.testing.assert_close(seen["weights"], maps[NAMES[1]])
-    assert seen["allowed"].shape == seen["weights"].shape
-    assert seen["allowed"][0, 0].tolist() == torch.ones(3, 3).tril().bool().tolist()
-    assert not seen["allowed"][1, 0, :, 2].any(), "padding"
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        (NAMES[0], r"shape \(2, .*but the edit returned \(2,"),
-        ("decoder", r"named 'decoder'; there are: encoder\.layers"),
-    ],
-)
-def test_the_model_is_itself_again_after_an_error(model, name, message) -> None:
+def test_the_model_is_itself_again_after_an_error(model) -> None:
     before = run(model)
-    edits = {name: lambda weights, allowed: weights[:, :1]}
+    edits = {NAMES[0]: lambda weights, allowed: weights[:, :1]}
+    message = r"shape \(2, .*but the edit returned \(2,"
     with pytest.raises(ValueError, match=message), edit_weights(model, edits):
         run(model)
     assert torch.equal(run(model), before)
+    assert {each.kernel for _, each in named_attentions(model)} == {fused_attention}
 
 
-def test_norms_are_those_of_one_key_at_a_time(model) -> None:
+def test_norms_are_those_of_one_key_at_a_time() -> None:
     attention = MultiHeadAttention(6, 3, d_inputs=(6, 5, 5)).double()
     torch.nn.init.normal_(attention.v_proj.bias)
     query = torch.randn(2, 4, 6, dtype=torch.float64)
@@ -163,15 +140,6 @@ def test_shuffled_weights_stay_in_their_row_and_behind_the_mask(masked) -> None:
     assert not torch.equal(other, edited)
 
 
-def test_every_order_is_equally_likely() -> None:
-    weights = torch.tensor([[[[0.5, 0.3, 0.2, 0.0]]]]).repeat(6000, 1, 1, 1)
-    allowed = weights > 0
-    edited = shuffled_weights(0)(weights.clone(), allowed)[:, 0, 0]
-    orders, counts = edited.unique(dim=0, return_counts=True)
-    assert len(orders) == 6
-    assert counts.min() > 880 and counts.max() < 1120
-
-
 # --- recording ------------------------------------------------------------------------
 
 
@@ -193,14 +161,6 @@ def test_every_attention_is_recorded_and_the_result_stays(model) -> None:
     assert list(states) == ["encoder.layers.0", "decoder.layers.0", "decoder.layers.1"]
 
 
-def test_nothing_is_recorded_after_the_block_even_after_an_error(model) -> None:
-    with pytest.raises(RuntimeError, match="stop"), record_attention(model) as maps:
-        raise RuntimeError("stop")
-    run(model)
-    assert maps == {}
-    assert {each.kernel for _, each in named_attentions(model)} == {fused_attention}
-
-
 def test_recorded_weights_are_cut_from_the_graph(model) -> None:
     with record_attention(model) as outer:
         with record_attention(model.encoder) as inner:
@@ -211,36 +171,28 @@ def test_recorded_weights_are_cut_from_the_graph(model) -> None:
     assert model.encoder.layers[0].self_attn.q_proj.weight.grad.abs().sum() > 0
 
 
-@pytest.mark.parametrize("record", [record_attention, record_hidden_states])
-def test_a_module_with_nothing_to_record_is_refused(record) -> None:
-    with pytest.raises(ValueError, match="Linear holds no "), record(nn.Linear(2, 2)):
-        pass
-
-
 # --- what a head looks at -------------------------------------------------------------
 
 Q_REAL = torch.tensor([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], dtype=torch.bool)
 K_REAL = torch.tensor([[1, 1, 1], [1, 1, 0]], dtype=torch.bool)
 
 
-@pytest.mark.parametrize(
-    ("name", "place"),
-    {
+def test_positional_relations_hold_for_one_real_key_at_most() -> None:
+    places = {
         "previous": lambda q, n_keys: q - 1,
         "same": lambda q, n_keys: q,
         "next": lambda q, n_keys: q + 1,
         "first": lambda q, n_keys: 0,
         "last": lambda q, n_keys: n_keys - 1,
-    }.items(),
-)
-def test_a_positional_relation_holds_for_one_real_key_at_most(name, place) -> None:
-    relation = positional_relations(Q_REAL, K_REAL)[name]
-    assert relation.shape == (2, 5, 3)
-    for n, q in product(range(2), range(5)):
+    }
+    relations = positional_relations(Q_REAL, K_REAL)
+    assert relations.keys() == places.keys()
+    for name, n, q in product(places, range(2), range(5)):
         n_keys = int(K_REAL[n].sum())
-        key = place(q, n_keys)
+        key = places[name](q, n_keys)
         holds = bool(Q_REAL[n, q]) and 0 <= key < n_keys
-        assert relation[n, q].nonzero().flatten().tolist() == [key] * holds
+        found = relations[name][n, q].nonzero().flatten().tolist()
+        assert found == [key] * holds
 
 
 def test_pairs_become_a_relation() -> None:
@@ -285,7 +237,7 @@ def test_types_are_counted_over_heads() -> None:
     assert count_types(table, 0.4) == {"previous": 1, "alignment": 1, "same": 1}
     assert count_types(table, 0.9) == {}
     with pytest.raises(ValueError, match="a weight is NaN"):
-        head_type({"same": math.nan, "next": 0.9}, 0.5)
+        count_types({"same": {"a": math.nan}, "next": {"a": 0.9}}, 0.5)
 
 
 def test_only_queries_with_a_choice_and_such_a_key_count() -> None:
@@ -294,8 +246,5 @@ def test_only_queries_with_a_choice_and_such_a_key_count() -> None:
     first = positional_relations(real, real)["first"]
     found = relation_weight(weights, first, causal_mask(3))
     assert found.item() == pytest.approx((0.2 + 0.4) / 2)
-    real[0, 2] = False  # padding has no say
-    found = relation_weight(weights, first, causal_mask(3) & real[:, :, None])
-    assert found.item() == pytest.approx(0.2)
     nobody = relation_weight(weights, torch.zeros_like(first), causal_mask(3))
     assert math.isnan(nobody.item())

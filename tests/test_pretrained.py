@@ -41,16 +41,16 @@ def saved(tmp_path):
     return tmp_path / "mine"
 
 
-def test_a_saved_model_translates_as_before(saved) -> None:
-    before, after = make_translator(), load(saved)
-    stored = before.model.half().float().state_dict()
-    torch.testing.assert_close(after.model.state_dict(), stored, rtol=0, atol=0)
-    assert after.model.lm_head.weight is after.model.src_embeddings.tokens.weight
-    n_weights = sum(p.numel() for p in after.model.parameters())
+def test_a_saved_model_is_the_rounded_one(saved) -> None:
+    before, after = make_translator().model, load(saved).model
+    torch.testing.assert_close(
+        after.state_dict(), before.half().float().state_dict(), rtol=0, atol=0
+    )
+    assert after.lm_head.weight is after.src_embeddings.tokens.weight
+    n_weights = sum(p.numel() for p in after.parameters())
     size = (saved / "model.safetensors").stat().st_size
     assert 2 * n_weights < size < 2 * n_weights + 5000  # 16 bits, tied ones once
-    assert after.translate(TEXTS) == load(saved).translate(TEXTS)
-    assert not after.model.training
+    assert not after.training
 
 
 def test_translations_come_in_the_order_of_the_sentences() -> None:
@@ -99,34 +99,25 @@ def test_a_sentence_that_cannot_be_translated_is_named(sentence, message) -> Non
         make_translator().translate(["the cat", sentence])
 
 
-def test_files_that_do_not_fit_each_other_are_refused(saved) -> None:
-    config = json.loads((saved / "config.json").read_text())
-    larger = config | {"src_vocab_size": 99, "tgt_vocab_size": 99}
-    (saved / "config.json").write_text(json.dumps(larger))
-    with pytest.raises(
-        ValueError, match=r"\(16, 12\) in .*model\.safetensors, but \(99"
-    ):
-        load(saved)
-    (saved / "config.json").write_text(json.dumps(config))
-    Tokenizer.from_words(["the cat"]).save(saved / "tokenizer.json")
-    with pytest.raises(
-        ValueError, match="tokenizer has 6 tokens, but the model 16 and 16"
-    ):
-        load(saved)
-
-
-def test_truncated_and_foreign_files_are_refused(saved) -> None:
+def test_damaged_and_foreign_files_are_refused(saved) -> None:
     weights, config = saved / "model.safetensors", saved / "config.json"
-    data = weights.read_bytes()
-    for damaged in (data[:-10], b"PK\x03\x04 a pickle in a zip", b""):
-        weights.write_bytes(damaged)
-        with pytest.raises(ValueError, match="model.safetensors is truncated or dam"):
+    data, text = weights.read_bytes(), config.read_text()
+    larger = json.loads(text) | {"src_vocab_size": 99, "tgt_vocab_size": 99}
+    for file, content, message in (
+        (weights, data[:-10], "model.safetensors is truncated or damaged"),
+        (weights, b"PK\x03\x04 a pickle in a zip", "model.safetensors is truncated"),
+        (config, b"{", "config.json describes no model"),
+        (config, b'{"hidden_size": 512}', "config.json describes no model"),
+        (config, b"[1]", "config.json describes no model"),
+        (config, json.dumps(larger).encode(), r"\(16, 12\) in .*model\.s.*, but \(99"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=message):
             load(saved)
-    weights.write_bytes(data)
-    for text in ("{", '{"hidden_size": 512}', "[1]", "\ufeff"):
-        config.write_text(text)
-        with pytest.raises(ValueError, match="config.json describes no model"):
-            load(saved)
+        weights.write_bytes(data), config.write_text(text)
+    Tokenizer.from_words(["the cat"]).save(saved / "tokenizer.json")
+    with pytest.raises(ValueError, match="has 6 tokens, but the model 16 and 16"):
+        load(saved)
 
 
 def test_an_unknown_name_is_answered_with_those_there_are() -> None:
@@ -136,8 +127,6 @@ def test_an_unknown_name_is_answered_with_those_there_are() -> None:
 
 
 def test_a_shipped_model_translates_a_caption() -> None:
-    total = sum(f.stat().st_size for f in MODELS.rglob("*") if f.is_file())
-    assert 2**20 < total < 25 * 2**20  # of all models
     translator = transformer_lib.load("multi30k-de-en")
     [translation] = translator.translate(["Zwei Kinder spielen im Schnee."], n_beams=4)
     assert translation == "Two children are playing in the snow."

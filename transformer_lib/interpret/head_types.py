@@ -93,31 +93,27 @@ def relation_weight(weights: Tensor, relation: Tensor, allowed: Tensor) -> Tenso
     return on_keys.transpose(1, 2)[counted].mean(dim=0)
 
 
-def head_type(scores: Mapping[str, float], threshold: float) -> str | None:
-    """Name the relation of the largest weight, or None if it is below the threshold.
-
-    Raises:
-        ValueError: a weight is NaN; leave a relation out that means nothing for a head.
-    """
-    if any(map(math.isnan, scores.values())):
-        raise ValueError(f"a weight is NaN, so none is the largest: {scores}")
-    best = max(scores, key=scores.__getitem__)
-    return best if scores[best] >= threshold else None
-
-
 def count_types(
     table: Mapping[str, Mapping[str, float]], threshold: float
 ) -> Counter[str]:
-    """Count the heads of each type.
+    """Count the heads of each type, the relation of a head's largest weight.
 
     Args:
         table: relation -> head -> weight. A head may be missing where a relation has
             no meaning for it.
         threshold: the least weight that makes a type.
+
+    Raises:
+        ValueError: a weight is NaN; leave a relation out that means nothing for a head.
     """
     heads: dict[str, dict[str, float]] = {}
     for relation, weights in table.items():
         for head, weight in weights.items():
             heads.setdefault(head, {})[relation] = weight
-    found = [head_type(scores, threshold) for scores in heads.values()]
-    return Counter(name for name in found if name is not None)
+    found: Counter[str] = Counter()
+    for scores in heads.values():
+        if any(map(math.isnan, scores.values())):
+            raise ValueError(f"a weight is NaN, so none is the largest: {scores}")
+        best = max(scores, key=scores.__getitem__)
+        found[best] += scores[best] >= threshold
+    return +found  # without relations that have no head

@@ -5,7 +5,7 @@ in another way. Afterwards the model is itself again.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from transformer_lib.interpret.kernels import (
     Edit,
     OpenKernel,
-    Watch,
     named_attentions,
     opened,
+    watched,
 )
 from transformer_lib.model.attention import MultiHeadAttention
 
@@ -39,14 +39,10 @@ def edit_weights(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
             weights in place: they are a copy.
 
     Raises:
-        ValueError: there is no attention of this name, or an edit returns another
-            shape.
+        KeyError: there is no attention of this name; `named_attentions` has them.
+        ValueError: an edit returns another shape.
     """
     attentions = dict(named_attentions(model))
-    for name in edits:
-        if name not in attentions:
-            known = ", ".join(attentions) or "none"
-            raise ValueError(f"no attention is named {name!r}; there are: {known}")
     with opened(
         {attentions[name]: OpenKernel((edit,)) for name, edit in edits.items()}
     ):
@@ -93,8 +89,7 @@ def shuffled_weights(*heads: int, seed: int = 0) -> Edit:
     return edit
 
 
-@contextmanager
-def record_value_norms(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+def record_value_norms(model: nn.Module) -> AbstractContextManager[dict[str, Tensor]]:
     """Collect how long a vector each key would add, were its weight 1.
 
     A head's output is a sum over keys: weight times W^O_h (W^V_h x + b^V_h). The norm
@@ -104,23 +99,15 @@ def record_value_norms(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     Args:
         model: any module that holds MultiHeadAttention.
 
-    Yields:
-        A dictionary, filled while the model runs: for each attention, by its name,
-        the norms of its latest pass, (batch, n_heads, k_len).
+    Returns:
+        For a `with` block: a dictionary, filled while the model runs. It has for each
+        attention, by its name, the norms of its latest pass, (batch, n_heads, k_len).
     """
-    norms: dict[str, Tensor] = {}
 
-    def measure(name: str, attention: MultiHeadAttention) -> Watch:
-        def watch(weights: Tensor, values: Tensor) -> None:
-            # The columns of each head: (d_model, n_heads, d_head)
-            columns = attention.out_proj.weight.unflatten(
-                1, (values.size(1), values.size(3))
-            )
-            added = torch.einsum("bhkd,ohd->bhko", values, columns)
-            norms[name] = added.norm(dim=-1).detach()
+    def norms(attention: MultiHeadAttention, weights: Tensor, values: Tensor) -> Tensor:
+        shape = attention.n_heads, attention.d_head
+        columns = attention.out_proj.weight.unflatten(1, shape)  # of each head
+        added = torch.einsum("bhkd,ohd->bhko", values, columns)
+        return added.norm(dim=-1)
 
-        return watch
-
-    found = named_attentions(model)
-    with opened({each: OpenKernel((), (measure(name, each),)) for name, each in found}):
-        yield norms
+    return watched(model, norms)

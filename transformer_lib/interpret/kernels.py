@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,8 @@ from transformer_lib.model.attention import (
 # returns the weights to use. Given the weights and the values, looks at them.
 Edit = Callable[[Tensor, Tensor], Tensor]
 Watch = Callable[[Tensor, Tensor], None]
+# Given an attention, its weights and its values, returns what is to be kept of them.
+Look = Callable[[MultiHeadAttention, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,3 +88,27 @@ def named_attentions(model: nn.Module) -> Iterator[tuple[str, MultiHeadAttention
     for name, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
             yield name, module
+
+
+@contextmanager
+def watched(model: nn.Module, look: Look) -> Iterator[dict[str, Tensor]]:
+    """Keep something of every attention's latest pass inside the `with` block.
+
+    Args:
+        model: any module that holds MultiHeadAttention.
+        look: says what is kept, of the weights that are used and of the values.
+
+    Yields:
+        A dictionary, filled while the model runs: for each attention, by its name in
+        the model ("" if it is the model itself), what was kept, detached.
+    """
+    kept: dict[str, Tensor] = {}
+
+    def keep(
+        name: str, attention: MultiHeadAttention, weights: Tensor, values: Tensor
+    ) -> None:
+        kept[name] = look(attention, weights, values).detach()
+
+    found = named_attentions(model)
+    with opened({a: OpenKernel(watches=(partial(keep, n, a),)) for n, a in found}):
+        yield kept

@@ -1,25 +1,19 @@
 """Look inside a model while it runs, without changing its signatures."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch import Tensor, nn
 
 from transformer_lib.data.batches import pad_batch
 from transformer_lib.generation.constraints import without_dropout
-from transformer_lib.interpret.kernels import (
-    OpenKernel,
-    Watch,
-    named_attentions,
-    opened,
-)
+from transformer_lib.interpret.kernels import watched
 from transformer_lib.model.layers import DecoderLayer, EncoderLayer
 from transformer_lib.model.transformer import Transformer
 
 
-@contextmanager
-def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+def record_attention(model: nn.Module) -> AbstractContextManager[dict[str, Tensor]]:
     """Collect the attention weights of every forward pass inside the `with` block.
 
     ```python
@@ -34,32 +28,13 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     Args:
         model: any module that holds MultiHeadAttention, or one itself.
 
-    Yields:
-        A dictionary, filled while the model runs: for each attention, by its name in
-        the model ("" if it is the model itself), the weights of its latest pass,
-        detached, of shape (batch, n_heads, q_len, k_len). They are probabilities,
-        before dropout.
-
-    Raises:
-        ValueError: the model holds no MultiHeadAttention.
+    Returns:
+        For a `with` block: a dictionary, filled while the model runs. It has for each
+        attention, by its name in the model ("" if it is the model itself), the weights
+        of its latest pass, detached, of shape (batch, n_heads, q_len, k_len). They are
+        probabilities, before dropout.
     """
-    maps: dict[str, Tensor] = {}
-
-    def keep(name: str) -> Watch:
-        def watch(weights: Tensor, values: Tensor) -> None:
-            maps[name] = weights.detach()
-
-        return watch
-
-    attentions = dict(named_attentions(model))
-    if not attentions:
-        raise ValueError(
-            f"{type(model).__name__} holds no MultiHeadAttention to record"
-        )
-    with opened(
-        {each: OpenKernel((), (keep(name),)) for name, each in attentions.items()}
-    ):
-        yield maps
+    return watched(model, lambda attention, weights, values: weights)
 
 
 @contextmanager
@@ -72,16 +47,7 @@ def record_hidden_states(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     Yields:
         A dictionary, filled while the model runs: for each layer, by its name in the
         model, the output of its latest pass, detached: (batch, length, d_model).
-
-    Raises:
-        ValueError: the model holds no layer.
     """
-    kinds = (EncoderLayer, DecoderLayer)
-    layers = {name: m for name, m in model.named_modules() if isinstance(m, kinds)}
-    if not layers:
-        raise ValueError(
-            f"{type(model).__name__} holds no EncoderLayer or DecoderLayer to record"
-        )
     states: dict[str, Tensor] = {}
     handles = [
         layer.register_forward_hook(
@@ -89,7 +55,8 @@ def record_hidden_states(model: nn.Module) -> Iterator[dict[str, Tensor]]:
                 {name: output.detach()}
             )
         )
-        for name, layer in layers.items()
+        for name, layer in model.named_modules()
+        if isinstance(layer, EncoderLayer | DecoderLayer)
     ]
     try:
         yield states

@@ -82,25 +82,24 @@ class Classifier:
             ValueError: a text is empty; its number, from 1, is in the message.
         """
         config, device = self.model.config, self.model.head.weight.device
-        rows, too_long = encode_texts(self.tokenizer, texts, config.max_len)
-        best: list[tuple[float, int]] = []
+        rows, truncated = encode_texts(self.tokenizer, texts, config.max_len)
+        too_long = set(truncated)
+        found: list[Classification] = []
         with without_dropout(self.model):
             for start in range(0, len(rows), batch_size):
-                src = pad_batch(rows[start : start + batch_size], config.pad_id)
-                values, labels = self.model(src.to(device)).softmax(-1).max(-1)
-                best += zip(values.tolist(), labels.tolist(), strict=True)
-        truncated = set(too_long)
-        return [
-            Classification(
-                label=self.classes[label],
-                probability=probability,
-                was_truncated=number in truncated,
-                n_unknown=ids.count(self.tokenizer.unk_id),
-            )
-            for number, (ids, (probability, label)) in enumerate(
-                zip(rows, best, strict=True), start=1
-            )
-        ]
+                some = rows[start : start + batch_size]
+                src = pad_batch(some, config.pad_id).to(device)
+                best = zip(*self.model(src).softmax(-1).max(-1), strict=True)
+                for ids, (probability, label) in zip(some, best, strict=True):
+                    found.append(
+                        Classification(
+                            label=self.classes[label],
+                            probability=probability.item(),
+                            was_truncated=len(found) + 1 in too_long,
+                            n_unknown=ids.count(self.tokenizer.unk_id),
+                        )
+                    )
+        return found
 
     def save(self, folder: str | Path) -> None:
         """Write everything, in half precision, each file whole or not at all."""
@@ -123,12 +122,10 @@ def load_classifier(folder: str | Path) -> Classifier:
     path = folder / CONFIG
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        classes, config = (
-            tuple(content["classes"]),
-            TransformerConfig(**content["model"]),
-        )
+        classes = tuple(content["classes"])
+        config = TransformerConfig(**content["model"])
         model = EncoderClassifier(config, len(classes), content["pooling"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} describes no classifier: {error!r}") from None
-    model = load_model(model, folder / WEIGHTS)
+    load_model(model, folder / WEIGHTS)
     return Classifier(model, Tokenizer.load(folder / TOKENIZER), classes)

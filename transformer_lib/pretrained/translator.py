@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 from torch import nn
@@ -32,7 +31,6 @@ MODELS = Path(__file__).parent / "models"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
 SCORES = "scores.json"
 DEFAULT = "multi30k-de-en"
-AnyModel = TypeVar("AnyModel", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -182,7 +180,8 @@ def load(name: str | Path) -> Translator:
         config = TransformerConfig(**json.loads(path.read_text(encoding="utf-8")))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} describes no model: {error}") from None
-    model = load_model(Transformer(config), folder / WEIGHTS)
+    model = Transformer(config)
+    load_model(model, folder / WEIGHTS)
     return Translator(model, Tokenizer.load(folder / TOKENIZER))
 
 
@@ -222,7 +221,7 @@ def save_model(
     write_text(folder / TOKENIZER, text)
 
 
-def load_model(model: AnyModel, path: Path) -> AnyModel:
+def load_model(model: nn.Module, path: Path) -> None:
     """Fill a model with the weights of a file, and put it into evaluation mode.
 
     Raises:
@@ -232,7 +231,6 @@ def load_model(model: AnyModel, path: Path) -> AnyModel:
     from safetensors.torch import load_file
 
     try:
-        load_weights(model, load_file(path), str(path))
+        load_weights(model.eval(), load_file(path), str(path))
     except SafetensorError as error:
         raise ValueError(f"{path} is truncated or damaged: {error}") from None
-    return model.eval()
