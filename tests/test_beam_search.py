@@ -11,7 +11,6 @@ from small_models import (
     PAD,
     SRC,
     VOCAB,
-    constant_model,
     make_config,
     make_model,
 )
@@ -24,9 +23,8 @@ from transformer_lib.generation.beam_search import (
     BeamHypotheses,
     BeamOptions,
     beam_search,
-    best_candidates,
 )
-from transformer_lib.generation.constraints import Hypothesis
+from transformer_lib.generation.constraints import GenerationConfig, Hypothesis
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.model.transformer import Transformer
 
@@ -41,17 +39,17 @@ def log_prob_of(model: Transformer, src: Tensor, ids: list[int], n_forced: int =
     return log_probs[0].gather(1, tgt[0, 1:, None])[n_forced:].sum().item()
 
 
-def exhaust(model: Transformer, src: Tensor, max_len: int, words: list[int]):
-    """Every target there is, with its log-probability, likeliest first."""
+WORDS = [3, 4, 5]
+
+
+def exhaust(config: GenerationConfig, prefix: list[int]) -> list[list[int]]:
+    """Every target of WORDS that keeps to the config."""
     targets = []
-    for length in range(max_len + 1):
-        for said in itertools.product(words, repeat=length):
-            if length < max_len:
-                targets.append([*said, EOS])
-            else:
-                targets.append([*said])
-    scored = [(log_prob_of(model, src, ids), ids) for ids in targets]
-    return sorted(scored, reverse=True)
+    for n_words in range(config.max_len - len(prefix) + 1):
+        for said in itertools.product(WORDS, repeat=n_words):
+            ids = [*prefix, *said]
+            targets.append([*ids, EOS] if len(ids) < config.max_len else ids)
+    return [ids for ids in targets if len(ids) >= config.min_len]
 
 
 def quiet_model(seed: int) -> Transformer:
@@ -63,27 +61,37 @@ def quiet_model(seed: int) -> Transformer:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_beam_that_is_wide_enough_is_exhaustive(seed) -> None:
+@pytest.mark.parametrize(
+    ("length_penalty", "min_len", "prefix"),
+    [
+        (0.0, 1, []),
+        (-1.0, 1, []),
+        (0.6, 1, []),
+        (3.0, 1, []),
+        (0.7, 3, []),
+        (0.7, 4, [4]),
+        (1.0, 1, [5, 7]),
+    ],
+)
+def test_a_beam_that_is_wide_enough_is_exhaustive(
+    seed, length_penalty, min_len, prefix
+) -> None:
     # Of 3 words there are 9 beginnings of length 2: no beam of 9 loses any.
-    model = quiet_model(seed)
-    found = beam_search(model, SRC, make_config(3), 18, 0.0, "never")
+    model, n_forced = quiet_model(seed), len(prefix)
+    config = make_config(3 + n_forced, min_len=min_len, prefixes=[prefix])
+    found = beam_search(model, SRC, config, 18, length_penalty, "never")
     for n_best, src in zip(found, SRC, strict=True):
-        expected = exhaust(model, src, 3, [3, 4, 5])[:18]
-        assert [hypothesis.ids for hypothesis in n_best] == [ids for _, ids in expected]
-        for hypothesis, (log_prob, _) in zip(n_best, expected, strict=True):
+        expected = []
+        for ids in exhaust(config, prefix):
+            log_prob = log_prob_of(model, src, ids, n_forced)
+            score = log_prob / (len(ids) - n_forced) ** length_penalty
+            expected.append((score, log_prob, ids))
+        expected = sorted(expected, reverse=True)[:18]
+        assert [hypothesis.ids for hypothesis in n_best] == [e[-1] for e in expected]
+        for hypothesis, (score, log_prob, ids) in zip(n_best, expected, strict=True):
             assert hypothesis.log_prob == pytest.approx(log_prob, abs=1e-10)
-            assert hypothesis.score == hypothesis.log_prob
-
-
-@pytest.mark.parametrize("length_penalty", [-1.0, 0.6, 1.0, 3.0])
-def test_an_exhaustive_search_ranks_by_the_formula(length_penalty) -> None:
-    model = quiet_model(8)
-    found = beam_search(model, SRC[:1], make_config(3), 20, length_penalty, "never")[0]
-    every = exhaust(model, SRC[0], 3, [3, 4, 5])
-    scores = sorted((p / len(ids) ** length_penalty, ids) for p, ids in every)[::-1]
-    assert [hypothesis.ids for hypothesis in found] == [ids for _, ids in scores[:20]]
-    for hypothesis, (score, _) in zip(found, scores, strict=False):
-        assert hypothesis.score == pytest.approx(score, abs=1e-10)
+            assert hypothesis.score == pytest.approx(score, abs=1e-10)
+            assert hypothesis.finished == (ids[-1] == EOS)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -119,73 +127,6 @@ def test_a_batch_equals_its_sentences_one_by_one(seed, early_stopping) -> None:
         for here, there in zip(n_best, alone, strict=True):
             assert here.score == pytest.approx(there.score, abs=1e-10)
             assert here.finished == there.finished
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_scores_are_those_of_the_targets_read_at_once(seed) -> None:
-    model, prefixes = make_model(seed), [[], [4, 5], [6], [3, 3, 3]]
-    config = make_config(min_len=3, prefixes=prefixes)
-    n_seen = 0
-    for n_best, src, prefix in zip(
-        beam_search(model, SRC, config, 5, 0.7), SRC, prefixes, strict=True
-    ):
-        scores = [hypothesis.score for hypothesis in n_best]
-        assert scores == sorted(scores, reverse=True)
-        for hypothesis in n_best:
-            ids, n_forced = hypothesis.ids, len(prefix)
-            log_prob = log_prob_of(model, src, ids, n_forced)
-            assert hypothesis.log_prob == pytest.approx(log_prob, abs=1e-10)
-            score = log_prob / (len(ids) - n_forced) ** 0.7
-            assert hypothesis.score == pytest.approx(score, abs=1e-10)
-            assert ids[:n_forced] == prefix
-            assert 3 <= len(ids) <= 9
-            assert hypothesis.finished == (EOS in ids) == (ids[-1] == EOS)
-            assert hypothesis.finished or len(ids) == 9
-            assert PAD not in ids and EOS not in ids[:-1]
-            n_seen += 1
-        assert len({tuple(hypothesis.ids) for hypothesis in n_best}) == len(n_best)
-    assert n_seen == 20
-
-
-def test_a_positive_length_penalty_makes_targets_longer() -> None:
-    # Probability of the end 0.3, of either word 0.35: each word costs 1.05 nats.
-    logits = torch.tensor([-99.0, -99.0, 0.3, 0.35, 0.35, -99.0, -99.0]).double()
-    logits[2:5].log_()
-    model = constant_model(logits)
-    best = {
-        penalty: beam_search(model, SRC[:1], make_config(6), 4, penalty, "never")[0][0]
-        for penalty in (-1, 0.0, 2)
-    }
-    assert best[-1.0].ids == best[0.0].ids == [EOS]
-    assert len(best[2.0].ids) == 6 and not best[2.0].finished
-    assert best[0.0].log_prob == pytest.approx(math.log(0.3))
-    assert best[2.0].score == pytest.approx(6 * math.log(0.35) / 36)
-
-
-def test_early_stopping_keeps_the_first_that_end() -> None:
-    # The end has probability 0.4 at every place, each of two words 0.3.
-    logits = torch.tensor([-99.0, -99.0, 0.4, 0.3, 0.3, -99.0, -99.0]).double()
-    logits[2:5].log_()
-    found = {
-        rule: beam_search(
-            constant_model(logits), SRC[:1], make_config(9), 2, 2.0, rule
-        )[0]
-        for rule in (True, False, "never")
-    }
-    assert [len(hypothesis.ids) for hypothesis in found[True]] == [2, 2]
-    assert len(found["never"][0].ids) == 9
-    assert found["never"][0].score > found[True][0].score
-
-
-def test_best_candidates_are_those_of_all_log_probabilities() -> None:
-    torch.manual_seed(0)
-    log_probs = torch.randn(3, 4, 11).double().log_softmax(-1)
-    so_far = torch.randn(3, 4).double()
-    found = best_candidates(log_probs, so_far, 8)
-    every = (log_probs + so_far[..., None]).flatten(1)
-    expected, places = every.sort(dim=1, descending=True)
-    torch.testing.assert_close(found.log_probs, expected[:, :8])
-    assert torch.equal(found.parents * 11 + found.tokens, places[:, :8])
 
 
 @pytest.mark.parametrize("vocab_size", [79, 80, 83, 800, 1007])
@@ -236,14 +177,6 @@ def test_the_best_child_takes_the_row_of_its_parent(parents, rows) -> None:
     """Rows hold the number of the child, from 0 for the best."""
     children = [Beam([], -float(i), parent) for i, parent in enumerate(parents)]
     assert settle(children) == [children[i] for i in rows]
-
-
-def test_no_part_drops_out_and_each_gets_its_own_mode_back() -> None:
-    model, config = make_model(8, dropout=0.9), make_config()
-    expected = beam_search(model.eval(), SRC, config)
-    part = model.decoder.layers[0].feed_forward_connection.dropout.train()
-    assert beam_search(model, SRC, config) == expected
-    assert [each for each in model.modules() if each.training] == [part]
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,15 @@ def test_rules_that_cannot_be_kept_are_refused(choices, message) -> None:
 
 
 @SEARCHES
+def test_no_part_drops_out_and_each_gets_its_own_mode_back(search) -> None:
+    model, config = make_model(8, dropout=0.9), make_config()
+    expected = search(model.eval(), SRC, config)
+    part = model.decoder.layers[0].feed_forward_connection.dropout.train()
+    assert search(model, SRC, config) == expected
+    assert [each for each in model.modules() if each.training] == [part]
+
+
+@SEARCHES
 def test_a_sentence_of_padding_is_refused(search) -> None:
     src = SRC.clone()
     src[2] = PAD

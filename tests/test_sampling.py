@@ -22,7 +22,6 @@ def seeded(seed: int = 0) -> torch.Generator:
     [
         ({}, [8, 4, 2, 2]),
         ({"temperature": 0.5}, [64, 16, 4, 4]),  # squares
-        ({"temperature": 1e-3}, [1, 0, 0, 0]),
         ({"top_k": 1}, [1, 0, 0, 0]),
         ({"top_k": 2}, [2, 1, 0, 0]),
         ({"top_k": 9}, [8, 4, 2, 2]),
