@@ -18,7 +18,6 @@ from transformer_book.experiments.ablations import (
 from transformer_lib.data.corpora import ParallelCorpus
 from transformer_lib.data.steps import Steps
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.generation.incremental import make_decoder
 from transformer_lib.runs.translation import Data
 from transformer_lib.training.schedule import learning_rate
 
@@ -41,11 +40,9 @@ def test_every_variant_says_something_else() -> None:
 
 
 def test_a_seed_decides_the_weights_and_leaves_the_global_one_alone() -> None:
-    torch.manual_seed(7)
-    expected = torch.rand(3)
-    torch.manual_seed(7)
+    state = torch.get_rng_state()
     one, same, other = (build(VARIANTS[0], N_TOKENS, seed) for seed in (1, 1, 2))
-    assert torch.equal(torch.rand(3), expected)
+    assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(one.lm_head.weight, same.lm_head.weight)
     assert not torch.equal(one.lm_head.weight, other.lm_head.weight)
 
@@ -71,16 +68,6 @@ def test_without_positions_the_order_of_the_source_is_lost() -> None:
         model = build(find_variant(name), N_TOKENS, 1).eval()
         one, other = (model(src, TGT[:1]) for src in (SRC[:1], turned))
         assert torch.allclose(one, other, atol=1e-5) == lost
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
-def test_a_variant_is_decoded_as_it_is_trained(variant) -> None:
-    model = build(variant, N_TOKENS, 1).double().eval()
-    decoder = make_decoder(model)
-    decoder.prefill(SRC)
-    found = torch.stack([decoder.step(ids) for ids in TGT.split(1, dim=1)], dim=1)
-    torch.testing.assert_close(found, model(SRC, TGT), rtol=0, atol=1e-10)
 
 
 def test_small_embeddings_start_as_scaled_ones_do() -> None:
