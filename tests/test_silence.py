@@ -115,14 +115,13 @@ def make_config(**changes):
 
 for match, changes in {
     "n_heads 3 does not divide d_model 4": {"n_heads": 3},
-    "sinusoids need an even d_model, not 5": {"d_model": 5, "n_heads": 1},
     "pad_id 7 is outside the smaller vocabulary of 7": {"pad_id": 7},
     "pad_id -1 is outside the smaller vocabulary of 7": {"pad_id": -1},
     "activation must be one of .*, not 'tanh'": {"activation": "tanh"},
     "tie_embeddings must be one of .*, not 'some'": {"tie_embeddings": "some"},
     "one vocabulary for both sides, but they have 9 and 7": {"src_vocab_size": 9},
-    "-1 encoder and 1 decoder layers": {"n_encoder_layers": -1},
-    "1 encoder and -2 decoder layers": {"n_decoder_layers": -2},
+    "a stack cannot have -1 layers": {"n_encoder_layers": -1},
+    "a stack cannot have -2 layers": {"n_decoder_layers": -2},
 }.items():
     row(f"config: {match}", ValueError, match,
         lambda changes=changes: make_config(**changes))  # fmt: skip

@@ -110,7 +110,7 @@ def from_marian(state: State, options: Any) -> Transformer:
     state.pop("model.shared.weight", None)  # the embeddings once more
     bias = state.pop("final_logits_bias")  # (1, vocab_size)
     table = sinusoid_halves(settings["max_len"], settings["d_model"], "marian")
-    _require_sinusoids(_pop_positions(state), table)
+    _take_sinusoids(state, table)
     weights = convert_weights(state, "Hugging Face", "transformer_lib", strict=True)
     if bias.any():
         weights[HEAD_BIAS] = bias[0]
@@ -135,8 +135,7 @@ def from_fsmt(state: State, options: Any) -> Transformer:
     first = settings["pad_id"] + 1  # the row of the first position
     n_rows = first + settings["max_len"]
     table = sinusoid_halves(n_rows, settings["d_model"], "fairseq")[first:]
-    tables = _pop_positions(state)
-    _require_sinusoids({key: rows[first:] for key, rows in tables.items()}, table)
+    _take_sinusoids(state, table, first)
     weights = convert_weights(state, "fairseq", "transformer_lib", strict=True)
     return _build(weights, settings, table)
 
@@ -187,14 +186,10 @@ def _read_settings(options: Any, **fixed: bool) -> dict[str, Any]:
     return settings
 
 
-def _pop_positions(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    ending = "embed_positions.weight"
-    return {key: state.pop(key) for key in [*state] if key.endswith(ending)}
-
-
-def _require_sinusoids(tables: State, ours: Tensor) -> None:
-    """Refuse positions that were learned where sinusoids are computed for them."""
-    for name, table in tables.items():
+def _take_sinusoids(state: dict[str, Tensor], ours: Tensor, first: int = 0) -> None:
+    """Remove tables of positions; refuse one that was learned, as we compute ours."""
+    for name in [key for key in state if key.endswith("embed_positions.weight")]:
+        table = state.pop(name)[first:]
         n = min(len(table), len(ours))
         if not torch.allclose(table[:n].to(ours), ours[:n], rtol=0, atol=1e-3):
             raise ValueError(f"{name} does not hold the sinusoids computed for it")

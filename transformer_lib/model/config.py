@@ -72,13 +72,9 @@ class TransformerConfig:
             raise ValueError(
                 f"n_heads {self.n_heads} does not divide d_model {self.d_model}"
             )
-        if not self.learned_positions and self.d_model % 2 != 0:
-            raise ValueError(f"sinusoids need an even d_model, not {self.d_model}")
-        if min(self.n_encoder_layers, self.n_decoder_layers) < 0:  # would be none
-            raise ValueError(
-                f"{self.n_encoder_layers} encoder and {self.n_decoder_layers} decoder "
-                "layers: neither number can be negative"
-            )
+        fewest = min(self.n_encoder_layers, self.n_decoder_layers)
+        if fewest < 0:  # it would be an empty stack
+            raise ValueError(f"a stack cannot have {fewest} layers")
         smaller = min(self.src_vocab_size, self.tgt_vocab_size)
         if not 0 <= self.pad_id < smaller:
             raise ValueError(
