@@ -140,10 +140,8 @@ def _engine_with_eos(tokenizer: Tokenizer) -> tokenizers.Tokenizer:
 def _renumbered(
     engine: tokenizers.Tokenizer, new_id: list[int]
 ) -> tokenizers.Tokenizer:
-    """Give the tokens the ids of the exported model; the post-processor's stay."""
+    """Give the tokens the ids of the exported model; eos and bos keep theirs."""
     content: dict[str, Any] = json.loads(engine.to_str())
     vocabulary = content["model"]["vocab"]
     vocabulary.update({token: new_id[old] for token, old in vocabulary.items()})
-    for token in content["added_tokens"]:
-        token["id"] = new_id[token["id"]]
     return tokenizers.Tokenizer.from_str(json.dumps(content))
