@@ -3,12 +3,13 @@
 import random
 from pathlib import Path
 
+import pytest
 import torch
 
+from transformer_lib.data import corpora
 from transformer_lib.data.batches import Batch, make_batch
 from transformer_lib.data.corpora import LabelledCorpus
 from transformer_lib.data.steps import Steps
-from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.runs import classification
 from transformer_lib.runs.recipe import Recipe, make_recipe
@@ -68,12 +69,6 @@ def small_fit(folder: Path, pairs: list | None = None, **training) -> Transforme
 
 def small_classify(folder: Path) -> torch.nn.Module:
     """Train a classifier, or resume the run in the folder."""
-    rng = random.Random(0)
-    rows = tuple(
-        (f"{word} {rng.choice('abcdef')} {rng.choice('abcdef')}", label)
-        for _ in range(12)
-        for label, word in enumerate(("bad", "good"))
-    )
     recipe = make_recipe(
         {
             "data": {"corpus": "words", "tokens": "words", "max_len": 8},
@@ -81,12 +76,10 @@ def small_classify(folder: Path) -> torch.nn.Module:
             "training": {"task": "classify", "epochs": 2, "batch_size": 6, "seed": 3},
         }
     )
-    tokenizer = Tokenizer.from_words([text for text, _ in rows])
-    encoded = [(tokenizer.encode(text), label) for text, label in rows]
-    data = classification.LabelledData(
-        LabelledCorpus("words", ("bad", "good"), rows, rows[:6], rows[:6]),
-        tokenizer,
-        {"train": encoded, "valid": encoded[:6], "test": encoded[:6]},
-        0,
-    )
+    rows = tuple((f"{word} {letter}", label) for letter in "abcdefghijkl"
+                 for label, word in enumerate(("bad", "good")))  # fmt: skip
+    corpus = LabelledCorpus("words", ("bad", "good"), rows, rows[:6], rows[:6])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpora, "load_labelled", {"words": corpus}.get)
+        data = classification.prepare(recipe)
     return classification.train(recipe, data, folder).model

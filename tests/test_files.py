@@ -9,26 +9,18 @@ import torch
 from small_run import small_recipe
 
 import transformer_lib as tl
-from transformer_lib.files import remove_leftovers, write_bytes, write_text
+from transformer_lib.files import remove_leftovers, write_text
 from transformer_lib.runs.checkpoint import load_checkpoint, save_checkpoint
 from transformer_lib.runs.recipe import read_recipe, read_stored_recipe, recipe_text
-
-
-def test_written_is_read_and_replaced(tmp_path) -> None:
-    path = tmp_path / "new" / "file.txt"
-    write_text(path, "müde\n")
-    assert path.read_bytes() == "müde\n".encode()
-    write_bytes(path, b"other")
-    assert path.read_bytes() == b"other"
-    assert os.listdir(path.parent) == ["file.txt"]
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_full_disk_leaves_the_old_file_and_is_named(
     tmp_path, monkeypatch, step
 ) -> None:
-    path = tmp_path / "file.txt"
-    write_text(path, "old")
+    path = tmp_path / "new" / "file.txt"
+    write_text(path, "older")
+    write_text(path, "müde")
 
     def full(*names):
         raise OSError(errno.ENOSPC, "No space left on device", *names[1:])
@@ -36,8 +28,8 @@ def test_a_full_disk_leaves_the_old_file_and_is_named(
     monkeypatch.setattr(os, step, full)
     with pytest.raises(OSError, match=r"No space left .*file\.txt'"):
         write_text(path, "new")
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["file.txt"]
+    assert path.read_bytes() == "müde".encode()
+    assert os.listdir(path.parent) == ["file.txt"]
 
 
 def test_leftovers_are_removed_and_nothing_else(tmp_path) -> None:

@@ -1,6 +1,5 @@
 """Pictures keep the book's conventions; what would mislead in silence is refused."""
 
-import io
 from itertools import pairwise
 
 import matplotlib
@@ -155,15 +154,6 @@ def test_a_row_has_its_values_and_the_first_one_a_band() -> None:
     assert others.get_ydata().tolist() == [1, 1]
     assert (mean.get_xdata(), other_mean.get_xdata()) == ([2.5], [8])
     assert band(axes) == pytest.approx((1, 4))
-
-
-def test_the_same_figure_is_the_same_file() -> None:
-    files = [io.BytesIO() for _ in range(3)]
-    for file, head in zip(files, (0, 0, 1), strict=True):
-        figure = plots.plot_attention(weights()[head], QUERIES, KEYS)
-        figure.savefig(file, format="png", metadata={"Software": None})
-    first, second, other = (file.getvalue() for file in files)
-    assert first == second != other
 
 
 def test_every_ratio_is_at_its_place_and_twice_as_far_from_one_as_half() -> None:

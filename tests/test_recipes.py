@@ -1,6 +1,5 @@
 """Recipes: the shipped ones are sound, and wrong ones are refused by name."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -86,24 +85,16 @@ def test_everything_that_is_wrong_is_named_with_the_file(tmp_path) -> None:
     message = r"mine\.toml: \[data\] corpus = 3: .*; .*mine\.toml: \[data\] size = 4"
     with pytest.raises(ValueError, match=message):
         read_recipe(path)
-    path.write_text("[data")
-    with pytest.raises(ValueError, match=r"mine\.toml: "):
-        read_recipe(path)
     with pytest.raises(FileNotFoundError, match="no recipe nonesuch; .* grammar"):
         read_recipe("nonesuch")
 
 
-def test_a_stored_recipe_comes_back(tmp_path) -> None:
+def test_a_stored_recipe_comes_back_and_the_first_difference_is_named(tmp_path) -> None:
     recipe = make_recipe(changed("training", gradient_accumulation=4))
     text = recipe_text(recipe)
     (tmp_path / "recipe.json").write_text(text)
     assert read_stored_recipe(tmp_path) == recipe
     assert '\n  "gradient_accumulation": 4,\n' in text  # one key a line
-    assert json.loads(text)["training"]["gradient_accumulation"] == 4
-
-
-def test_the_first_difference_is_named() -> None:
-    recipe = make_recipe(TABLES)
-    assert difference(recipe, make_recipe(TABLES)) is None
+    assert difference(recipe, recipe) is None
     other = replace(recipe, model={**recipe.model, "d_ff": 99})
     assert difference(recipe, other) == "d_ff is None in one and 99 in the other"
