@@ -79,8 +79,6 @@ def check_split(entries, held_out, train=set.__sub__, test=set.__le__):
     "The run goes on with the batch that it would have taken next.",
     ("epochs differ in their number of batches.",
      lambda n_batches, done: divmod(done, n_batches(0))),
-    ("this one is done already.",
-     lambda n_batches, done: check_resume.solve(n_batches, max(done - 1, 0))),
     ("that epoch is over; the next one begins at 0.", {"late": 1}),
 )  # fmt: skip
 def check_resume(n_batches, done, late=0):
@@ -107,11 +105,6 @@ def _largest(plans, lengths, max_tokens):
     return max(areas) > max_tokens and max(areas)
 
 
-def _padding(plans, lengths, max_tokens):
-    share = padding_share(plans[0], lengths)
-    return share > MOST_PADDING and share
-
-
 @grader(
     lambda: [
         ([(3 + n % 23, 3 + n % 23 + n % 3) for n in range(0, 3500, 7)], 200)
@@ -120,11 +113,10 @@ def _padding(plans, lengths, max_tokens):
         "Complete, bounded, repeatable, and "
         f"{padding_share(results[0][0], check_plan.make_cases()[0][0]):.0%} padding."
     ),
-    ("each of the 500 pairs must be in one batch. Was the last batch forgotten?",
-     Seen(lambda plans, *case: sorted(sum(plans[0], [])) != [*range(500)]),
-     lambda *given: check_plan.solve(*given)[:-1]),
-    ("a batch is empty.",
-     Seen(lambda plans, *case: not all(plans[0])),
+    ("each of the 500 pairs must be in one batch, and no batch may be empty.",
+     Seen(lambda plans, *case: (
+         sorted(sum(plans[0], [])) != [*range(500)] or [] in plans[0])),
+     lambda *given: check_plan.solve(*given)[:-1],
      lambda *given: [*check_plan.solve(*given), []]),
     ("a batch fills {} positions, more than 200: rows times the longest side count, "
      "padding too.",
@@ -137,7 +129,9 @@ def _padding(plans, lengths, max_tokens):
      lambda lengths, n, seed, epoch: check_plan.solve(lengths, n, seed)),
     (f"{{:.0%}} of all positions are padding; {MOST_PADDING:.0%} are allowed. Put "
      "pairs of similar length together.",
-     Seen(_padding), {"bucket": False}),
+     Seen(lambda plans, lengths, n: (
+         (share := padding_share(plans[0], lengths)) > MOST_PADDING and share)),
+     {"bucket": False}),
     run=_run_plan,
     any_answer=True,
 )  # fmt: skip

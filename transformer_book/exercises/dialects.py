@@ -14,8 +14,6 @@ from transformer_lib import causal_mask, sinusoid_table
     ("columns are split; the three are joined along their outputs, the rows.",
      lambda weight: weight.chunk(3, dim=1)),
     ("the order is query, key, value.", lambda weight: weight.view(3, 6, 6)[[0, 2, 1]]),
-    ("the matrices are transposed; nn.Linear stores (out, in), as they come.",
-     lambda weight: weight.view(3, 6, 6).mT),
     run=lambda answer, weight: (
         tuple(found) if getattr(found := answer(weight), "ndim", 0) == 3 else found),
 )  # fmt: skip
@@ -82,8 +80,6 @@ def _padding_and_future():
     "One mask: a query may attend where neither of theirs hides the key.",
     ("it's inverted; True must mean that the query may attend.",
      lambda *given: ~check_join.solve(*given)),
-    ("in their masks, True and -inf hide a key; 0 does not.",
-     lambda padding, added: check_join.solve(~padding, added)),
     ("join both masks: one hides padding, the other hides the future.",
      lambda padding, added: check_join.solve(padding & False, added)),
     ("padding hides queries here, not keys; it belongs on the last axis.",

@@ -69,9 +69,6 @@ def _draw_encoder():
      {"normalized": True}),
     ("the mask is not passed on to the layers.",
      lambda encoder, x, mask: check_hidden_states.solve(encoder, x, None)),
-    ("every layer reads X^1; each must read the output of the one before.",
-     lambda encoder, x, mask: (
-         torch.stack([x, *(layer(x, mask) for layer in encoder.layers)]))),
 )  # fmt: skip
 def check_hidden_states(encoder, x, mask, normalized=False):
     """The states X^1 to X^{N+1} of a pre-norm encoder with N layers.
@@ -132,6 +129,9 @@ def _run_network(weights, pairs):
 _W_1, _W_2 = torch.tensor([[1.0], [-1.0]]), torch.tensor([[-1.0, 1.0]])
 
 
+_PAIR = torch.cat([torch.eye(2), -torch.eye(2)], dim=1)
+
+
 def _with_biases(w_1, w_2):
     return w_1, torch.zeros(len(w_2)), w_2, torch.zeros(2)
 
@@ -140,6 +140,8 @@ def _with_biases(w_1, w_2):
 check_sorting_network = grader(
     lambda: [(10 * torch.randn(50, 2, dtype=torch.float64),)],
     "Sorted: a single ReLU can compare two numbers.",
+    ("the network alone sorts; x is added to its output: compute what is missing.",
+     _with_biases(torch.cat([_W_1, _PAIR], dim=1), torch.cat([_W_2, _PAIR.T]))),
     ("the larger one comes first; it should come second.", _with_biases(-_W_1, -_W_2)),
     ("nothing changes: the network's output is 0 everywhere.",
      _with_biases(_W_1, 0 * _W_2)),

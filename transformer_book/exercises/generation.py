@@ -54,24 +54,25 @@ _PROBABILITIES = [[0.05, 0.4, 0.02, 0.25, 0.15, 0.1, 0.03],
                   [0.2, 0.16, 0.14, 0.15, 0.12, 0.13, 0.1]]  # fmt: skip
 
 
+def _keep_above(probabilities, bar):
+    kept = probabilities * (probabilities >= bar)
+    return kept / kept.sum(dim=1, keepdim=True)
+
+
 @grader(
     lambda: [(torch.tensor(_PROBABILITIES), share) for share in (0.3, 0.9)],
     "Few tokens where the model is sure, many where it is not.",
-    ("what is kept must be scaled: each row sums to 1.", {"scale": lambda kept: kept}),
+    ("what is kept must be scaled: each row sums to 1.",
+     lambda p, share: p * (p >= share * p.amax(dim=1, keepdim=True))),
     ("the bar is a share of the row's highest probability, not a probability.",
-     {"highest": lambda probabilities: 1.0}),
+     _keep_above),
     ("each row has a highest probability of its own: take the maximum along dim 1.",
-     {"highest": torch.max}),
+     lambda p, share: _keep_above(p, share * p.max())),
 )  # fmt: skip
-def check_min_p(
-    probabilities,
-    share,
-    highest=lambda p: p.amax(dim=1, keepdim=True),
-    scale=lambda kept: kept / kept.sum(dim=1, keepdim=True),
-):
+def check_min_p(probabilities, share):
     """Keep tokens with at least that share of their row's highest probability.
 
     probabilities (n_rows, vocabulary), share -> the same, scaled to rows with a sum of
     1.
     """
-    return scale(probabilities * (probabilities >= share * highest(probabilities)))
+    return _keep_above(probabilities, share * probabilities.amax(dim=1, keepdim=True))

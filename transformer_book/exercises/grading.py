@@ -20,7 +20,7 @@ of the mistakes returns the same, its sentence is the feedback.
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -212,10 +212,7 @@ def grader(
 
 
 def run_module(
-    answer: Any,
-    sizes: Case,
-    given: Case,
-    parameters: Mapping[str, Tensor] | None = None,
+    answer: Any, sizes: Case, given: Case, parameters: dict[str, Tensor] | None = None
 ) -> Any:
     """Make a reader's module, give it known weights and call it.
 

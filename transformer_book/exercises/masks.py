@@ -12,13 +12,9 @@ from transformer_lib import causal_mask, padding_mask
 MISTAKES = ("correct", "no mask", "inverted", "off by one", "after softmax")
 
 
-def _all_pairs(length):
-    return torch.ones(length, length, dtype=torch.bool)
-
-
 _CAUSAL_MISTAKES = (
     ("the future is not hidden; join both conditions with &.",
-     {"causal": _all_pairs}),
+     {"causal": lambda length: torch.tensor(True)}),
     ("each query sees its own position and those before; keep j <= i only.",
      {"causal": lambda length: causal_mask(length).tril(-1)},
      {"causal": lambda length: causal_mask(length).T}),

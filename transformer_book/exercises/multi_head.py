@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from transformer_book.exercises.grading import grader, is_missing, run_module
-from transformer_lib import sinusoid_table
+from transformer_lib import MultiHeadAttention, sinusoid_table
 
 
 def _split(x, n_heads):
@@ -80,8 +80,6 @@ _MIXED = "words and heads are mixed: a view alone doesn't split or join; transpo
     ("four matrices: x @ w_q, w_k, w_v, and w_o for the joined heads.",
      lambda q, k, v, w, n: check_multi_head.solve(q, k, v, (*w[:3], torch.eye(12)), n)),
     (_MIXED, {"join": _join_by_view}, {"split": _split_by_view}),
-    ("this is one wide head; split into n_heads before the scores.",
-     lambda *given: check_multi_head.solve(*given[:4], 1, divisor=12**0.5)),
 )  # fmt: skip
 def check_multi_head(
     query, key, value, matrices, n_heads, split=_split, join=_join, divisor=2, dim=-1
@@ -96,16 +94,17 @@ def check_multi_head(
     return join((q @ k.mT / divisor).softmax(dim) @ v) @ w_o
 
 
+_PARTS = ("q_proj", "k_proj", "v_proj", "out_proj")
+
+
 def _draw_grouped():
-    """Weights for several numbers of heads and groups; sharp queries show mistakes."""
+    """Draw sharp weights, which show mistakes, for several numbers of groups."""
     cases = []
-    for d_model, n_heads, n_groups in ((12, 6, 2), (12, 6, 1), (12, 3, 3)):
-        narrow = n_groups * d_model // n_heads
-        widths = {"q_proj": 12, "k_proj": narrow, "v_proj": narrow, "out_proj": 12}
-        weights = {f"{n}.weight": torch.randn(w, 12) / 3 for n, w in widths.items()}
-        weights["q_proj.weight"] *= 3
+    for n_heads, n_groups in ((6, 2), (6, 1), (3, 3)):
+        layer = check_grouped_query.solve(12, n_heads, n_groups)
+        weights = {f"{name}.weight": 3 * getattr(layer, name).weight for name in _PARTS}
         given = torch.randn(2, 5, 12), *torch.randn(2, 2, 7, 12)
-        cases.append(((d_model, n_heads, n_groups), given, weights))
+        cases.append(((12, n_heads, n_groups), given, weights))
     return cases
 
 
@@ -119,7 +118,7 @@ def _draw_grouped():
     (_MIXED, {"join": _join_by_view}),
     run=run_module,
 )  # fmt: skip
-class check_grouped_query(nn.Module):
+class check_grouped_query(MultiHeadAttention):
     """A class: GroupedQueryAttention(d_model, n_heads, n_groups).
 
     It has q_proj, k_proj, v_proj, and out_proj; its forward takes query (batch, q_len,
@@ -130,13 +129,9 @@ class check_grouped_query(nn.Module):
     divisor, join = None, staticmethod(_join)
 
     def __init__(self, d_model, n_heads, n_groups):
-        super().__init__()
-        self.n_heads, self.n_groups = n_heads, n_groups
-        width = n_groups * (d_model // n_heads)
-        self.q_proj = nn.Linear(d_model, d_model)
-        self.k_proj = nn.Linear(d_model, width)
-        self.v_proj = nn.Linear(d_model, width)
-        self.out_proj = nn.Linear(d_model, d_model)
+        super().__init__(d_model, n_heads, bias=False)
+        self.n_groups, width = n_groups, n_groups * self.d_head
+        self.k_proj, self.v_proj = (nn.Linear(d_model, width) for _ in range(2))
 
     def forward(self, query, key, value):
         """(batch, q_len, d_model), (batch, k_len, d_model) twice -> as query."""

@@ -3,10 +3,10 @@
 import math
 
 import torch
-from torch import nn
 
 from transformer_book.exercises.full_model import check_parameter_count
 from transformer_book.exercises.grading import grader, run_module
+from transformer_lib import MultiHeadAttention
 
 
 @grader(
@@ -34,7 +34,7 @@ def check_align(weights, source, target):
     lambda: [(410, 128, 256, 2), (37_000, 512, 2048, 6)],
     "Every number is counted, and the tied table only once.",
     ("the table is tied: count it once.", {"tables": 3}, {"tables": 2}, {"tables": 0}),
-    ("the decoder layer has a second attention block, for the memory.", {"crossed": 1}),
+    ("the decoder layer has a second attention block, for the memory.", {"cross": 1}),
     ("linear layers have biases, too.", {"biases": 0, "ff_bias": 0}),
     ("five norms on both sides, each with a gain and a bias.",
      {"norms": 0}, {"norms": 2.5}, {"norms": 4}),
@@ -48,12 +48,9 @@ def check_count(vocab_size, d_model, d_ff, n_layers, biases=4, **counted):
     return check_parameter_count.solve(*sizes, biases=biases, **counted)
 
 
-_PARTS = ("q_proj", "k_proj", "v_proj", "out_proj")
-
-
 def _draw_one_head():
-    layer = nn.ModuleDict({part: nn.Linear(6, 6) for part in _PARTS})
-    weights = {name: 3 * weight for name, weight in layer.state_dict().items()}
+    parameters = MultiHeadAttention(6, 1).state_dict()
+    weights = {name: 3 * torch.randn_like(each) for name, each in parameters.items()}
     mask = torch.arange(4) < torch.tensor([[[4]], [[2]]])
     return [((*torch.randn(3, 2, 4, 6), each), weights) for each in (mask, None)]
 
@@ -76,7 +73,7 @@ def _masked_softmax(scores, mask):
      {"project": lambda head, x: x}, {"make_values": lambda head, x: x}),
     run=lambda answer, given, weights: run_module(answer, (6,), given, weights),
 )  # fmt: skip
-class check_one_head(nn.Module):
+class check_one_head(MultiHeadAttention):
     """A class: OneHead(d_model) with q_proj, k_proj, v_proj, out_proj.
 
     Its forward takes (query, key, value, mask=None).
@@ -87,9 +84,7 @@ class check_one_head(nn.Module):
     project = staticmethod(lambda head, x: head.out_proj(x))
 
     def __init__(self, d_model):
-        super().__init__()
-        for name in _PARTS:
-            self.add_module(name, nn.Linear(d_model, d_model))
+        super().__init__(d_model, n_heads=1)
 
     def forward(self, query, key, value, mask=None):
         """(batch, length, d_model) each -> the same shape."""

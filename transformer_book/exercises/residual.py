@@ -1,7 +1,5 @@
 """Graders of the chapter on residual connections, layer norm and dropout."""
 
-import copy
-
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -34,7 +32,6 @@ def _pre(x, f, norm, drop):
     ("the order is wrong; norm_first=True means x + f(norm(x)).",
      {"post": _pre, "pre": _post}, {"post": _pre}, {"pre": _post}),
     ("add x exactly as it came in, in both orders; post-norm then takes the norm.",
-     {"post": lambda x, f, norm, drop: norm(drop(f(x)))},
      {"post": lambda x, f, norm, drop: x + norm(drop(f(x)))},
      {"pre": lambda x, f, norm, drop: norm(x) + drop(f(norm(x)))}),
     ("dropout belongs to the sub-layer's output alone.",
@@ -116,16 +113,14 @@ def _draw_layer():
 
 
 def _start(answer, layer, x):
-    """Start the layer: what adds, can't learn, is changed; None if it is unchanged."""
-    before = copy.deepcopy(layer.state_dict())
+    """Start the layer: what adds, and what can't learn; None if it is unchanged."""
+    before = layer(x)
     answer(layer.self_attn, layer.feed_forward)
-    changed = [n for n, p in layer.named_parameters() if not torch.equal(p, before[n])]
-    added = layer.self_attn(x, x, x), layer.feed_forward(x)
-    (layer(x) * torch.linspace(-1, 1, 8)).sum().backward()
+    after, added = layer(x), (layer.self_attn(x, x, x), layer.feed_forward(x))
+    (after * torch.linspace(-1, 1, 8)).sum().backward()
     adding = [n for n, y in zip(_LAST, added, strict=True) if y.abs().max() > 1e-6]
     stuck = [n for n in _LAST if not layer.get_submodule(n).weight.grad.any()]
-    spare = [name for name in changed if not name.startswith(_LAST)]
-    return {"adding": adding, "stuck": stuck, "spare": spare} if changed else None
+    return None if torch.equal(before, after) else {"adding": adding, "stuck": stuck}
 
 
 def _zero_all(*modules):
@@ -139,15 +134,9 @@ def _zero_all(*modules):
     "Both write nothing at first, but can still learn.",
     ("a sub-layer still adds something; look at the weight and the bias of {}.",
      Seen(lambda seen, *case: seen["adding"]),
-     {"kinds": ["weight"]},
-     lambda attention, network: _zero_all(attention.out_proj)),
+     {"kinds": ["weight"]}, lambda attention, network: _zero_all(attention.out_proj)),
     ("the sub-layer can't learn: no gradient reaches {}.weight.",
      Seen(lambda seen, *case: seen["stuck"]), _zero_all),
-    ("you changed {}, which isn't needed.",
-     Seen(lambda seen, *case: seen["spare"]),
-     lambda attention, network: (
-         check_identity_start.solve(attention, network),
-         nn.init.zeros_(network.expand.bias))),
     run=_start,
     any_answer=True,
 )  # fmt: skip
