@@ -35,6 +35,7 @@ KNOWN = {
     "tie_embeddings": "all",
     "head_bias": False,
     "pad_id": 0,
+    "tokenizer": "BPE",
 }
 
 
@@ -70,17 +71,10 @@ def model_data(translator: Translator) -> dict[str, Any]:
         ValueError: the model is of a kind that engine.js does not know.
     """
     config = translator.model.config
-    for name, value in KNOWN.items():
-        if getattr(config, name) != value:
-            raise ValueError(
-                f"engine.js knows models with {name}={value!r} only, not "
-                f"{getattr(config, name)!r}"
-            )
     tokenizer = json.loads(translator.tokenizer.to_json())["model"]
-    if tokenizer["type"] != "BPE":
-        raise ValueError(
-            f"engine.js knows byte-pair encoding only, not {tokenizer['type']}"
-        )
+    kind = {**vars(config), "tokenizer": tokenizer["type"]}
+    if other := {name: kind[name] for name in KNOWN if kind[name] != KNOWN[name]}:
+        raise ValueError(f"engine.js knows models with {KNOWN} only, not with {other}")
     tensors, parts = [], []
     end = 0
 

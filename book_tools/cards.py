@@ -13,9 +13,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -28,8 +27,7 @@ MISTAKES = ("wrong", "ambiguous")  # verdicts: a code cell has to show these
 FROM_THE_SOURCES = "From the sources"  # the section of a chapter that names items
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A cell that carries ids of items, or of questions."""
 
     page: str  # as in _toc.yml, such as book/04_masks

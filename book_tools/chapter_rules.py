@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from nbformat import NotebookNode
 
@@ -30,8 +30,7 @@ IDEAS = "(the chapter's own sections)"
 OPTIONAL = " *(optional)*"  # ends the heading of a section off the core path
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A part of a chapter.
 
     Attributes:

@@ -59,40 +59,20 @@ def code_colors(page: Page) -> list[str]:
     return axe(page, {"include": "[data-look]"}, runOnly=["color-contrast"])
 
 
-def mathematics(page: Page) -> list[str]:
-    """Every formula is typeset, without an error, and none is left as source."""
-    return page.evaluate(f"{IN_THE_PAGE}.mathematics()")
+def in_the_page(name: str) -> Rule:
+    """A rule that looks at the page with a function of page_rules.js."""
+
+    def rule(page: Page) -> list[str]:
+        return page.evaluate(f"{IN_THE_PAGE}.{name}()")
+
+    rule.__name__ = name
+    return rule
 
 
-def charts(page: Page) -> list[str]:
-    """Every interactive chart is drawn, and changes when its inputs are used."""
-    return page.evaluate(f"{IN_THE_PAGE}.charts()")
-
-
-def pictures(page: Page) -> list[str]:
-    """Every picture has loaded and says in words what it shows."""
-    return page.evaluate(f"{IN_THE_PAGE}.pictures()")
-
-
-def diagrams(page: Page) -> list[str]:
-    """Drawn diagrams lie on the page's own color, and fit into their column."""
-    return page.evaluate(f"{IN_THE_PAGE}.diagrams()")
-
-
-def width(page: Page) -> list[str]:
-    """The page itself never scrolls sideways."""
-    return page.evaluate(f"{IN_THE_PAGE}.width()")
-
-
-RULES: list[Rule] = [
-    accessibility,
-    code,
-    mathematics,
-    charts,
-    pictures,
-    diagrams,
-    width,
-]
+mathematics, charts, pictures, diagrams, width = map(
+    in_the_page, ("mathematics", "charts", "pictures", "diagrams", "width")
+)
+RULES = [accessibility, code, mathematics, charts, pictures, diagrams, width]
 
 
 def complaints(page: Page, rules: Sequence[Rule] = RULES) -> list[str]:

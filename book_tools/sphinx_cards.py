@@ -21,21 +21,10 @@ from urllib.parse import urlsplit
 
 import nbformat
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 
-from book_tools.cards import (
-    FROM_THE_SOURCES,
-    MISTAKES,
-    QUESTIONS,
-    SOURCES,
-    Cell,
-    cell_source,
-    items_of,
-    read,
-    read_cells,
-)
+from book_tools import cards
+from book_tools.cards import Cell
 from book_tools.notebook_parts import headings, section, slug
 from book_tools.sphinx_book import load_files
 from book_tools.toc import chapters, notebook_pages
@@ -60,21 +49,17 @@ def card(name: str, kind: str, *paragraphs: str) -> str:
     return f":::{{container}} {kind}\n:name: {name}\n\n{text}\n:::"
 
 
-def cell_links(cells: Iterable[Cell], with_kind: bool = True) -> str:
-    """Links to cells, named by chapter and heading, type, and number where equal."""
-    named: dict[str, list[str]] = {}
+def cell_links(cells: Iterable[Cell]) -> str:
+    """Links to cells, named by chapter and heading, and a number where these repeat."""
+    links, named = [], Counter[str]()
     for cell in cells:
         text = cell.title + (f", {cell.heading}" if cell.heading != cell.title else "")
         text = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", text)  # a heading may hold a link
         text = text.replace(" *(optional)*", "")
-        kind = "code" if cell.kind == "code" else "text"
-        named.setdefault(text + f" ({kind}" * with_kind, []).append(cell.anchor)
-    return "; ".join(
-        f"[{text}{f' {n}' * (len(anchors) > 1 and with_kind)}{')' * with_kind}]"
-        f"(#{anchor})"
-        for text, anchors in named.items()
-        for n, anchor in enumerate(anchors, start=1)
-    )
+        named[text] += 1
+        number = f" ({named[text]})" if named[text] > 1 else ""
+        links.append(f"[{text}{number}](#{cell.anchor})")
+    return "; ".join(links)
 
 
 # --- sources and errata ---------------------------------------------------------------
@@ -88,12 +73,12 @@ def list_items(root: Path, cells: Sequence[Cell], errata: bool = False) -> str:
         cells: those that carry ids.
         errata: whether to take the mistakes alone, and the cells that show them.
     """
-    verdicts = [name for name in VERDICTS if name in MISTAKES or not errata]
+    verdicts = [name for name in VERDICTS if name in cards.MISTAKES or not errata]
     cells = [cell for cell in cells if cell.shows or not errata]
     rows, parts = [], []
-    for document in read(SOURCES, root):
+    for document in cards.read(cards.SOURCES, root):
         title = f"{document['short']}: {document['title']}"
-        counts = Counter(item["verdict"] for item in items_of(document))
+        counts = Counter(item["verdict"] for item in cards.items_of(document))
         rows.append([title, *(counts[name] for name in verdicts)])
         parts += [f"## {title}", document["source"]]
         for group in document["sections"]:
@@ -159,12 +144,13 @@ def with_links(text: str) -> str:
 def list_questions(root: Path, cells: Sequence[Cell]) -> str:
     """A heading for each topic, a card for each question."""
     parts = []
-    for topic, group in groupby(read(QUESTIONS, root), lambda each: each["topic"]):
+    questions = cards.read(cards.QUESTIONS, root)
+    for topic, group in groupby(questions, lambda each: each["topic"]):
         parts.append(f"## {topic}")
         for each in group:
             shown = [cell for cell in cells if each["id"] in cell.ids]
             asked = ", ".join(f"[{site_name(url)}]({url})" for url in each["asked"])
-            run = f"Run it: {cell_links(shown, with_kind=False)}. Asked at {asked}."
+            run = f"Run it: {cell_links(shown)}. Asked at {asked}."
             text = f"**{each['question'].strip()}**", each["answer"].strip(), run
             parts.append(card(f"question-{each['id']}", "question", *text))
     return "\n\n".join(parts)
@@ -172,7 +158,7 @@ def list_questions(root: Path, cells: Sequence[Cell]) -> str:
 
 def count_questions(root: Path, cells: Sequence[Cell]) -> str:
     """How many questions there are, and how many cells answer them."""
-    questions = read(QUESTIONS, root)
+    questions = cards.read(cards.QUESTIONS, root)
     ids = {question["id"] for question in questions}
     return (
         f"{len(questions)} questions on {len({each['topic'] for each in questions})} "
@@ -183,13 +169,10 @@ def count_questions(root: Path, cells: Sequence[Cell]) -> str:
 
 def site_name(address: str) -> str:
     """A repository with the number of its thread, or the name of the site."""
-    parts = urlsplit(address)
-    thread = re.match(
-        r"/([^/]+/[^/]+)(?:/(?:issues|pull|discussions)/(\d+))?", parts.path
-    )
-    if parts.hostname == "github.com" and thread:
-        return " ".join(filter(None, thread.groups()))
-    return (parts.hostname or "").removeprefix("www.")
+    thread = r"https://github\.com/([^/]+/[^/]+)(?:/(?:issues|pull|discussions)/(\d+))?"
+    if found := re.match(thread, address):
+        return " ".join(filter(None, found.groups()))
+    return urlsplit(address).netloc.removeprefix("www.")
 
 
 def list_exercises(root: Path, cells: Sequence[Cell]) -> str:
@@ -234,41 +217,21 @@ def mark_text_cells(notebook: str, cells: Iterable[Cell]) -> str:
     for cell in cells:
         if cell.kind == "markdown":
             stored = data["cells"][cell.index]
-            text = cell_source(stored)
+            text = cards.cell_source(stored)
             if text.startswith("<"):  # HTML cannot be pointed to, a box around it can
                 text = f"::::::{{container}}\n:name: {cell.anchor}\n\n{text}\n::::::"
             else:
                 text = f"({cell.anchor})=\n{text}"
-            link = f"```{{source-link}} {' '.join(cell.ids)}\n```"
-            stored["source"] = f"{text}\n\n{link}" if cell.named else text
+            stored["source"] = f"{text}\n\n{source_link(cell)}"
     return json.dumps(data, ensure_ascii=False)
 
 
-class SourceLink(SphinxDirective):
-    """The line below a cell that leads to the items it treats."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-
-    def run(self) -> list[nodes.Node]:
-        """Write the line."""
-        return [source_link(self.env.docname, self.arguments[0].split())]
-
-
-def source_link(page: str, ids: Iterable[str]) -> nodes.paragraph:
-    """The line Sources: S3-12, S3-20. Sphinx resolves its links, or names the wrong."""
-    line = nodes.paragraph("", "Sources: ", classes=["source-link"])
-    target = {"refdomain": "std", "reftype": "ref", "refdoc": page}
-    for number, name in enumerate(ids):
-        line += nodes.Text(", " if number else "")
-        line += addnodes.pending_xref(
-            *("", nodes.inline("", name)),
-            **target,
-            reftarget=label(name),
-            refexplicit=True,
-            refwarn=True,
-        )
-    return line
+def source_link(cell: Cell) -> str:
+    """The line Sources: S3-12, S3-20 below a cell that names its items."""
+    if not cell.named or "-answers-" in cell.anchor:
+        return ""
+    links = (f'<a href="sources.html#{label(name)}">{name}</a>' for name in cell.ids)
+    return f'<p class="source-link">Sources: {", ".join(links)}</p>'
 
 
 # --- Sphinx ---------------------------------------------------------------------------
@@ -276,7 +239,7 @@ def source_link(page: str, ids: Iterable[str]) -> nodes.paragraph:
 
 def on_builder_inited(app: Sphinx) -> None:
     """Read the ids of all cells, once a build."""
-    app.book_cells = read_cells(Path(app.srcdir))
+    app.book_cells = cards.read_cells(Path(app.srcdir))
 
 
 def of_page(app: Sphinx, page: str) -> Iterator[Cell]:
@@ -298,7 +261,7 @@ def on_source_read(app: Sphinx, page: str, source: list[str]) -> None:
             in_json = json.dumps(text, ensure_ascii=False)[1:-1]
             as_json = source[0].startswith("{\n")
             source[0] = source[0].replace(mark, in_json if as_json else text)
-    for path in (root / SOURCES, root / QUESTIONS, *notebook_pages(root)):
+    for path in (root / cards.SOURCES, root / cards.QUESTIONS, *notebook_pages(root)):
         app.env.note_dependency(str(path))
 
 
@@ -311,11 +274,10 @@ def on_doctree_read(app: Sphinx, doctree: nodes.document) -> None:
         if node := found.get(cell.index):
             node["ids"].append(cell.anchor)
             app.env.domains["std"].note_hyperlink_target(cell.anchor, page, cell.anchor)
-            if cell.named and "-answers-" not in cell.anchor:
-                below = node.parent.index(node) + 1
-                node.parent.insert(below, source_link(page, cell.ids))
+            link = nodes.raw("", source_link(cell), format="html")
+            node.parent.insert(node.parent.index(node) + 1, link)
     for part in list(doctree.findall(nodes.section)):
-        if part[0].astext() == FROM_THE_SOURCES:
+        if part[0].astext() == cards.FROM_THE_SOURCES:
             part.insert(1, nodes.raw("", FOLD, format="html"))
             part += nodes.raw("", "</details>", format="html")
 
@@ -326,8 +288,7 @@ def on_page_context(app: Sphinx, page: str, *_: Any) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Connect the events and the directive."""
-    app.add_directive("source-link", SourceLink)
+    """Connect the events."""
     app.connect("builder-inited", on_builder_inited)
     app.connect("source-read", on_source_read)
     app.connect("doctree-read", on_doctree_read)

@@ -76,14 +76,18 @@ class Renderer:
 
 def visit(writer: HTML5Translator, node: live) -> None:
     """Open the place to draw in; then comes the picture."""
-    opened = open_part if "part" in node["data"] else open_chart
-    writer.body.append(opened(writer, node["data"], node["key"]))
+    writer.body.append(around(writer, node)[0])
 
 
 def depart(writer: HTML5Translator, node: live) -> None:
     """Close it: after the picture comes what the scripts read."""
-    closed = close_part if "part" in node["data"] else close_chart
-    writer.body.append(closed(node["data"], node["key"]))
+    writer.body.append(around(writer, node)[1])
+
+
+def around(writer: HTML5Translator, node: live) -> tuple[str, str]:
+    """What stands before and after the picture of a chart or a part."""
+    data = node["data"]
+    return part(writer, data) if "part" in data else chart(data, node["key"])
 
 
 def as_script(data: str) -> str:
@@ -95,23 +99,16 @@ def as_script(data: str) -> str:
 # --- charts ---------------------------------------------------------------------------
 
 
-def open_chart(writer: HTML5Translator, spec: dict[str, Any], key: str) -> str:
-    """The inputs and the place of a chart."""
-    label = escape(spec.get("description", ""), quote=True)
+def chart(spec: dict[str, Any], key: str) -> tuple[str, str]:
+    """The inputs and the place of a chart; its caption, numbers and specification."""
+    caption = escape(spec.get("description", ""))
     return (
         f'<div class="vega-chart" role="figure" aria-labelledby="{key}">\n'
         '<div class="vega-inputs"></div>\n'
-        f'<div class="vega-view" role="img" aria-label="{label}"></div>\n'
-        '<div class="vega-picture">'
-    )
-
-
-def close_chart(spec: dict[str, Any], key: str) -> str:
-    """The caption of a chart, its numbers, and the specification."""
-    caption = escape(spec.get("description", ""))
-    return (
+        f'<div class="vega-view" role="img" aria-label="{caption}"></div>\n'
+        '<div class="vega-picture">',
         f'</div>\n<p class="vega-caption" id="{key}">{caption}</p>\n'
-        f"{data_table(spec)}\n{as_script(json.dumps(spec, ensure_ascii=False))}"
+        f"{data_table(spec)}\n{as_script(json.dumps(spec, ensure_ascii=False))}",
     )
 
 
@@ -163,27 +160,23 @@ def write_vega(app: Sphinx) -> None:
 # --- the translator -------------------------------------------------------------------
 
 
-def open_part(writer: HTML5Translator, part: dict[str, Any], key: str) -> str:
-    """The place of a part, with the addresses of what it loads."""
+def part(writer: HTML5Translator, stored: dict[str, Any]) -> tuple[str, str]:
+    """The place of a part, with the addresses of what it loads; its trace."""
     app = writer.builder.app
     root = "../" * writer.builder.current_docname.count("/")
     late = {name: root + path for name, path in app.translator_late.items()}
-    settings = {"part": part["part"], **late, "size": app.translator_size}
+    settings = {"part": stored["part"], **late, "size": app.translator_size}
     settings["config"] = app.translator_config
     data = "".join(
         f' data-{name}="{escape(str(value), quote=True)}"'
-        for name, value in {**settings, **part["options"]}.items()
+        for name, value in {**settings, **stored["options"]}.items()
     )
-    label = escape(part["alt"], quote=True)
+    label = escape(stored["alt"], quote=True)
     return (
         f'<div class="translator" role="group" aria-label="{label}"{data}>\n'
-        '<div class="translator-picture">'
+        '<div class="translator-picture">',
+        f"</div>\n{as_script(stored['trace'])}",
     )
-
-
-def close_part(part: dict[str, Any], key: str) -> str:
-    """The trace of a part."""
-    return f"</div>\n{as_script(part['trace'])}"
 
 
 def write_model(app: Sphinx) -> None:
@@ -207,14 +200,9 @@ def write_model(app: Sphinx) -> None:
 # --- Sphinx ---------------------------------------------------------------------------
 
 
-def add_scripts(
-    app: Sphinx,
-    page: str,
-    template: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
+def add_scripts(app: Sphinx, *event: Any) -> None:
     """Load the scripts of what a page has, and none on other pages."""
+    doctree = event[-1]
     found = [node["data"] for node in doctree.findall(live)] if doctree else []
     parts = dict.fromkeys(data["part"] for data in found if "part" in data)
     if len(found) > sum("part" in data for data in found):

@@ -4,21 +4,22 @@ Every test writes the document's computation out in plain tensor operations, in 
 document's own order and layout, and compares the library's model with it.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+import pytest
 import torch
 from reference import EXACT, draw_parameters
 from torch import Tensor, nn
 
 from transformer_book.documents import DOCUMENTS
 from transformer_book.other_code import as_convolution
-from transformer_lib.interpret.recording import record_attention, record_hidden_states
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.layers import DecoderLayer, EncoderLayer, FeedForward
-from transformer_lib.model.masks import causal_mask, padding_mask
-from transformer_lib.model.transformer import Decoder, Encoder, Transformer
+from transformer_lib.model.layers import FeedForward
+from transformer_lib.model.transformer import Transformer
 
 SMALL = {"d_model": 6, "n_heads": 3, "d_ff": 10, "n_encoder_layers": 2,
          "n_decoder_layers": 3, "dropout": 0.0, "attention_dropout": 0.0,
@@ -53,8 +54,8 @@ def attend(layer: MultiHeadAttention, query, key, value, bias: Tensor) -> Tensor
     return layer.out_proj(torch.cat(heads, dim=-1))
 
 
-def feed_forward(ffn: FeedForward, x: Tensor) -> Tensor:
-    return ffn.contract(ffn.expand(x).clamp(min=0))
+def feed_forward(ffn: FeedForward) -> Callable[[Tensor], Tensor]:
+    return lambda x: ffn.contract(ffn.expand(x).clamp(min=0))
 
 
 def normalize(norm, x: Tensor) -> Tensor:
@@ -71,91 +72,48 @@ def additive_masks(src: Tensor, tgt_in: Tensor, pad_id: int) -> tuple[Tensor, Te
     return src_bias[:, None], future + pads[:, None]
 
 
-def post_norm_model(model: Transformer, src: Tensor, tgt_in: Tensor) -> Tensor:
+def written_out(model: Transformer, src: Tensor, tgt_in: Tensor) -> Tensor:
+    """The logits, layer by layer; norms stand where the configuration puts them."""
+    pre_norm = model.config.norm_first
     src_bias, tgt_bias = additive_masks(src, tgt_in, model.config.pad_id)
+
+    def connect(connection, x, sublayer):
+        if pre_norm:
+            return x + sublayer(normalize(connection.norm, x))
+        return normalize(connection.norm, x + sublayer(x))
+
+    def itself(layer, bias):
+        return lambda x: attend(layer.self_attn, x, x, x, bias)
+
     x = model.src_embeddings(src)
     for layer in model.encoder.layers:
-        norm_1 = layer.self_attn_connection.norm
-        norm_2 = layer.feed_forward_connection.norm
-        x = normalize(norm_1, x + attend(layer.self_attn, x, x, x, src_bias))
-        x = normalize(norm_2, x + feed_forward(layer.feed_forward, x))
-    memory, x = x, model.tgt_embeddings(tgt_in)
-    for layer in model.decoder.layers:
-        norm_1 = layer.self_attn_connection.norm
-        norm_2 = layer.cross_attn_connection.norm
-        norm_3 = layer.feed_forward_connection.norm
-        x = normalize(norm_1, x + attend(layer.self_attn, x, x, x, tgt_bias))
-        crossed = attend(layer.cross_attn, x, memory, memory, src_bias)
-        x = normalize(norm_2, x + crossed)
-        x = normalize(norm_3, x + feed_forward(layer.feed_forward, x))
-    return model.lm_head(x)
-
-
-def pre_norm_model(model: Transformer, src: Tensor, tgt_in: Tensor) -> Tensor:
-    src_bias, tgt_bias = additive_masks(src, tgt_in, model.config.pad_id)
-    x = model.src_embeddings(src)
-    for layer in model.encoder.layers:
-        y = normalize(layer.self_attn_connection.norm, x)
-        x = x + attend(layer.self_attn, y, y, y, src_bias)
-        y = normalize(layer.feed_forward_connection.norm, x)
-        x = x + feed_forward(layer.feed_forward, y)
-    memory = normalize(model.encoder.norm, x)
+        x = connect(layer.self_attn_connection, x, itself(layer, src_bias))
+        x = connect(layer.feed_forward_connection, x, feed_forward(layer.feed_forward))
+    memory = normalize(model.encoder.norm, x) if pre_norm else x
     x = model.tgt_embeddings(tgt_in)
     for layer in model.decoder.layers:
-        y = normalize(layer.self_attn_connection.norm, x)
-        x = x + attend(layer.self_attn, y, y, y, tgt_bias)
-        y = normalize(layer.cross_attn_connection.norm, x)
-        x = x + attend(layer.cross_attn, y, memory, memory, src_bias)
-        y = normalize(layer.feed_forward_connection.norm, x)
-        x = x + feed_forward(layer.feed_forward, y)
-    return model.lm_head(normalize(model.decoder.norm, x))
+        x = connect(layer.self_attn_connection, x, itself(layer, tgt_bias))
+        cross = partial(attend, layer.cross_attn, key=memory, value=memory)
+        x = connect(layer.cross_attn_connection, x, partial(cross, bias=src_bias))
+        x = connect(layer.feed_forward_connection, x, feed_forward(layer.feed_forward))
+    return model.lm_head(normalize(model.decoder.norm, x) if pre_norm else x)
 
 
-def test_the_fairseq_edition_both_norm_orders() -> None:
-    for norm_first, written in ((False, post_norm_model), (True, pre_norm_model)):
-        model = draw_parameters(Transformer(small("fairseq", norm_first=norm_first)))
-        src, tgt_in = make_ids(pad_id=1)
-        expected = written(model, src, tgt_in)
-        torch.testing.assert_close(model(src, tgt_in), expected, **EXACT)
-
-
-def test_the_fairseq_edition_features_hidden_states_and_alignment() -> None:
-    model = draw_parameters(Transformer(small("fairseq")))
-    src, tgt_in = make_ids(pad_id=1)
-    src_mask = padding_mask(src, 1)
-    tgt_mask = padding_mask(tgt_in, 1) & causal_mask(4)
-    with record_attention(model) as maps, record_hidden_states(model) as states:
-        memory = model.encode(src, src_mask)
-        features = model.decode(tgt_in, memory, src_mask, tgt_mask)
-    torch.testing.assert_close(model.lm_head(features), model(src, tgt_in), **EXACT)
-    inner_states = [states[f"decoder.layers.{i}"].transpose(0, 1) for i in range(3)]
-    torch.testing.assert_close(inner_states[-1].transpose(0, 1), features, **EXACT)
-    assert inner_states[0].shape == (4, 2, 6)  # time first
-    alignment = maps["decoder.layers.2.cross_attn"][:, :2].mean(dim=1)  # first 2 heads
-    assert alignment.shape == (2, 4, 5)
-    torch.testing.assert_close(alignment.sum(-1), torch.ones(2, 4).double(), **EXACT)
-
-
-def test_the_fairseq_edition_counts_positions_past_padding() -> None:
-    model = draw_parameters(Transformer(small("fairseq")))
-    left_padded = torch.tensor([[1, 1, 5, 6, 2]])
-    positions = ((left_padded != 1).cumsum(-1) - 1).clamp(min=0)
-    src_mask = padding_mask(left_padded, 1)
-    shifted = model.encoder(model.src_embeddings(left_padded, positions), src_mask)
-    alone = model.encode(left_padded[:, 2:])
-    torch.testing.assert_close(shifted[:, 2:], alone, **EXACT)
-
-
-def test_the_fairseq_edition_encoder_and_decoder_of_different_width() -> None:
-    encoder = Encoder([EncoderLayer(MultiHeadAttention(10, 2), FeedForward(10, 7))])
-    layer = DecoderLayer(
-        MultiHeadAttention(6, 3),
-        MultiHeadAttention(6, 3, d_inputs=(6, 10, 10)),
-        FeedForward(6, 7),
-    )
-    memory = encoder(torch.randn(2, 5, 10))
-    features = Decoder([layer])(torch.randn(2, 4, 6), memory)
-    assert nn.Linear(6, 8)(features).shape == (2, 4, 8)  # project_out_dim
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("fairseq", {}),
+        ("fairseq", {"norm_first": True}),
+        ("post", {}),
+        ("dummies", {}),
+        ("revisited", {}),
+    ],
+)
+def test_the_documents_model_is_ours(name, changes) -> None:
+    model = draw_parameters(Transformer(small(name, **changes)))
+    src, tgt_in = make_ids(model.config.pad_id)
+    expected = written_out(model, src, tgt_in)
+    torch.testing.assert_close(model(src, tgt_in), expected, **EXACT)
 
 
 def test_the_lectures_classifier() -> None:
@@ -177,31 +135,12 @@ def test_the_lectures_classifier() -> None:
     torch.testing.assert_close(model(ids), expected, **EXACT)
 
 
-def test_the_from_scratch_posts_model() -> None:
-    model = draw_parameters(Transformer(small("post")))
-    src, tgt_in = make_ids(pad_id=0)
-    logits = model(src, tgt_in)
-    torch.testing.assert_close(logits, post_norm_model(model, src, tgt_in), **EXACT)
-    embeddings = model.tgt_embeddings
-    added = embeddings.tokens.weight[tgt_in] + embeddings.positions.table[:4]
-    torch.testing.assert_close(embeddings(tgt_in), added, **EXACT)
-    assert model.lm_head.bias is not None
-
-
-def test_transformer_for_dummies_ties_and_masks() -> None:
-    model = draw_parameters(Transformer(small("dummies")))
-    src, tgt_in = make_ids(pad_id=0)
-    logits = model(src, tgt_in)
-    torch.testing.assert_close(logits, post_norm_model(model, src, tgt_in), **EXACT)
-    assert model.lm_head.weight is model.tgt_embeddings.tokens.weight
-    assert model.lm_head.weight is not model.src_embeddings.tokens.weight
-
-
-def test_the_annotated_transformer_revisited_is_pre_norm() -> None:
-    model = draw_parameters(Transformer(small("revisited")))
-    src, tgt_in = make_ids(pad_id=0)
-    written = pre_norm_model(model, src, tgt_in)
-    torch.testing.assert_close(model(src, tgt_in), written, **EXACT)
-    wrong_place = model.eval()
-    wrong_place.encoder.norm = None
-    assert (wrong_place(src, tgt_in) - written).abs().max() > 1e-3
+def test_the_posts_positions_and_the_tied_outputs() -> None:
+    post, dummies = (Transformer(small(name)) for name in ("post", "dummies"))
+    tgt_in = make_ids(pad_id=0)[1]
+    added = post.tgt_embeddings.tokens.weight[tgt_in]
+    added = added + post.tgt_embeddings.positions.table[:4]
+    torch.testing.assert_close(post.tgt_embeddings(tgt_in), added)
+    assert post.lm_head.bias is not None
+    assert dummies.lm_head.weight is dummies.tgt_embeddings.tokens.weight
+    assert dummies.lm_head.weight is not dummies.src_embeddings.tokens.weight

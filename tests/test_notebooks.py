@@ -7,7 +7,6 @@ import pytest
 from nbclient.exceptions import CellExecutionError
 
 from book_tools import notebooks
-from book_tools.toc import chapters, notebook_pages, pages
 
 DRAWS = """\
 import matplotlib.pyplot as plt
@@ -71,16 +70,3 @@ def test_what_cannot_repeat_is_kept_until_its_cell_changes(tmp_path):
         notebooks.execute(path)
         after = nbformat.read(path, as_version=4).cells[1].outputs
         assert (after != before) == changed
-
-
-def test_pages_are_read_in_the_order_of_the_table_of_contents(tmp_path):
-    (tmp_path / "_toc.yml").write_text(
-        "format: jb-book\nroot: index\nparts:\n- caption: One\n  chapters:\n"
-        "  - file: 02_b\n  - file: page\n    sections:\n    - file: c.ipynb\n"
-        "- chapters:\n  - file: 01_a\n"
-    )
-    for name in ("01_a", "02_b", "c"):
-        (tmp_path / f"{name}.ipynb").touch()
-    assert pages(tmp_path) == ["index", "02_b", "page", "c", "01_a"]
-    assert [path.stem for path in notebook_pages(tmp_path)] == ["02_b", "c", "01_a"]
-    assert [path.stem for path in chapters(tmp_path)] == ["02_b", "01_a"]

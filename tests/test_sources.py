@@ -16,12 +16,10 @@ from typing import Any
 
 import lxml.html
 import pytest
-import yaml
 from built_site import SITE, stale
-from tiny_book import TABLE, Book, cell
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from book_tools import cards
-from book_tools.sphinx_cards import cell_links, mark_text_cells, site_name, with_links
 from book_tools.toc import ROOT
 
 DOCUMENTS, QUESTIONS = cards.read(cards.SOURCES), cards.read(cards.QUESTIONS)
@@ -61,56 +59,47 @@ def test_questions_are_asked_once_and_say_where() -> None:
         ), each["id"]
 
 
-def test_the_replay_of_the_chapters_is_strict() -> None:
-    command = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert "--nbval " in command and "nbval-lax" not in command
-
-
 # --- what covers an item --------------------------------------------------------------
 
-ANSWER = cell("code", "print(1)", "why-root") | {"outputs": ["1"]}
-TINY = [
-    cell("markdown", "# 4. Masks\n\nText.", "S0-01"),
-    cell("markdown", "## Mistakes\n```\n# no heading\n```"),
-    cell("code", "assert shown", "S0-02"),
-    cell("code", "assert hidden", "S0-02", tags=("hide-cell",)),
-    cell("markdown", "## From the sources\n\nWords.", "S0-01"),
-    ANSWER,
-]
+NAMED = {"covers": ["S0-02"]}
+ANSWER = {"metadata": {"covers": ["why-root"]}, "execution_count": 1}
+OUTPUT = [new_output("stream", text="1")]
 CAUGHT = "try:\n    f()\nexcept ValueError as error:\n    print(error)"
 HELPER = "def same(a, b):\n    assert a == b\n"
 
 
-def found(*cells: Any) -> list[cards.Cell]:
-    return list(cards.cells_with_ids(Path("book/04_masks.ipynb"), cells or TINY))
+def problems(*cells: Any) -> list[str]:
+    """What is wrong with a book of these cells, one question and one mistake."""
+    documents = [{"sections": [{"items": [{"id": "S0-02", "verdict": "wrong"}]}]}]
+    found = cards.cells_with_ids(Path("book/04_masks.ipynb"), cells)
+    return list(cards.problems(documents, [{"id": "why-root"}], list(found)))
+
+
+SHOWN = new_code_cell("assert x", metadata=NAMED)
+ANSWERED = new_code_cell("print(1)", outputs=OUTPUT, **ANSWER)
 
 
 @pytest.mark.parametrize(
-    ("place", "changed", "message"),
+    ("cells", "fault"),
     [
-        (1, TINY[1], None),
-        (5, cell("markdown", "Words"), "why-root is in no cell"),
-        (5, ANSWER | {"outputs": []}, "a cell that should answer it shows nothing"),
-        (5, ANSWER | {"execution_count": None}, "should answer it shows nothing"),
-        (1, cell("markdown", "Words", "S0-99"), "'S0-99' is unknown or repeated"),
-        (1, cell("markdown", "#", "S0-01", "S0-01"), "'S0-01' is unknown or repeated"),
-        (2, cell("markdown", "assert x", "S0-02"), "S0-02 is a mistake, and no cell"),
-        (2, cell("code", "print(mask())", "S0-02"), "S0-02 is a mistake, and no cell"),
+        ([SHOWN, ANSWERED], None),
+        ([SHOWN], "why-root is in no cell"),
+        ([ANSWERED], "S0-02 is in no cell"),
+        ([SHOWN, new_code_cell("print(1)", **ANSWER)], "should answer it shows"),
+        ([SHOWN, ANSWERED | {"execution_count": None}], "should answer it shows"),
+        ([SHOWN, ANSWERED, SHOWN | {"metadata": {"covers": ["S0-99"]}}], "'S0-99' is"),
+        ([SHOWN | {"metadata": {"covers": ["S0-02"] * 2}}, ANSWERED], "or repeated"),
+        ([new_markdown_cell("assert x", metadata=NAMED), ANSWERED], "is a mistake"),
     ],
 )
-def test_each_fault_is_named(place: int, changed: Any, message: str | None) -> None:
-    cells = [*TINY[:place], changed, *TINY[place + 1 :]]
-    if place == 2:
-        del cells[3]
-    questions = [{"id": "why-root"}]
-    problems = list(cards.problems(yaml.safe_load(TABLE), questions, found(*cells)))
-    assert problems == [] if message is None else message in problems[0]
+def test_each_fault_is_named(cells: list[Any], fault: str | None) -> None:
+    found = problems(*cells)
+    assert found == [] if fault is None else fault in found[0]
 
 
 @pytest.mark.parametrize(
     ("shows", "source"),
     [
-        (True, "assert x == 1"),
         (True, "for x in y:\n    if x:\n        assert x, 'why'"),
         (True, "torch.testing.assert_close(a, b)"),
         (True, CAUGHT),
@@ -118,71 +107,14 @@ def test_each_fault_is_named(place: int, changed: Any, message: str | None) -> N
         (False, f"{HELPER}\nother(x, y)"),
         (False, "print('assert x == 1')  # assert x == 1"),
         (False, "assert 1 + 1 == 2"),
-        (False, "def f(x):\n    assert x"),
-        (False, "check = lambda: assert_close(a, b)"),
         (False, "try:\n    f()\nexcept ValueError:\n    pass"),
         (False, "%pip install x"),
     ],
 )
 def test_a_cell_shows_only_what_can_fail(shows: bool, source: str) -> None:
-    [one] = found(cell("code", source, "S0-02"))
-    assert one.shows == shows
-    ignored = cell("code", CAUGHT, "S0-02", tags=("nbval-ignore-output",))
-    assert not found(ignored)[0].shows  # its print is not compared
-
-
-# --- a tiny book as pages -------------------------------------------------------------
-
-
-@pytest.fixture
-def book(tmp_path: Path) -> Book:
-    return Book(tmp_path, TINY[:5])
-
-
-def test_every_link_leads_to_its_very_cell_and_back(book: Book) -> None:
-    assert book.build()[1] == ""
-    sources, masks, errata = map(book.page, ("sources", "04_masks", "errata"))
-    assert 'href="04_masks.html#masks-s0-01"' in sources
-    assert re.search(r'id="masks-s0-01"></span><h1>4. Masks', masks)
-    assert re.search(r'id="masks-s0-02">\s*<div class="cell_input', masks)
-    assert 'href="04_masks.html#masks-s0-02"' in errata
-    assert "masks-s0-01" not in errata  # no mistake
-    assert masks.count('href="sources.html#source-s0-01"') == 1  # the folded section
-    assert re.search(r'class="source-item [^>]*wrong[^>]*id="source-s0-02"', sources)
-    # A link to a hidden cell leads to the words that unfold it.
-    assert re.search(r'id="masks-s0-02-2">\s*<details', masks)
-    text = re.sub(r"<[^>]+>", "", sources)
-    assert re.search(r"S0: A document\s+1\s+0\s+0\s+1\s+0\s+2\s+All", text)
-    assert "S0-02 ✗ wrong open question, line 5" in text
-    assert "4. Masks, Mistakes (code 1); 4. Masks, Mistakes (code 2)" in text
-
-
-def test_the_pages_are_written_again_when_a_cell_or_the_table_changes(
-    book: Book,
-) -> None:
-    pages = {"book/sources", "book/errata"}
-    assert book.build()[0] == {"index", "book/04_masks"} | pages
-    assert book.build()[0] == set()
-    book.write([*TINY[:4], cell("markdown", "Closing words.", "S0-01", "S0-77")])
-    read, warnings = book.build()
-    assert read == {"book/04_masks"} | pages
-    assert "masks-s0-01-2" in book.page("sources")
-    path = book.root / "book/sources.yml"
-    path.write_text(path.read_text().replace("It is not.", "It was."))
-    assert book.build()[0] == pages
-    assert "It was." in book.page("errata")
-
-
-def test_texts_become_links() -> None:
-    marked = json.loads(mark_text_cells(json.dumps({"cells": TINY}), found()))["cells"]
-    assert marked[1:4] == TINY[1:4]
-    assert marked[0]["source"].startswith("(masks-s0-01)=\n# 4. Masks\n")
-    heading = cell("markdown", "# Why $d_k$ and [more](x.md)")
-    shown = found(heading, cell("code", "x", "S1-20"))
-    assert cell_links(shown) == "[Why $d_k$ and more (code)](#masks-s1-20)"
-    assert with_links("see S0-02; S0-2") == "see [S0-02](#source-s0-02); S0-2"
-    assert site_name("https://github.com/a/b/issues/7#issue-1") == "a/b 7"
-    assert site_name("https://www.example.org/q/1") == "example.org"
+    assert (not problems(new_code_cell(source, metadata=NAMED), ANSWERED)) == shows
+    ignored = NAMED | {"tags": ["nbval-ignore-output"]}  # its print is not compared
+    assert problems(new_code_cell(CAUGHT, metadata=ignored), ANSWERED)
 
 
 # --- the built book -------------------------------------------------------------------
@@ -223,6 +155,14 @@ def test_the_page_leads_to_every_cell(
         links = {link for link in links if not link.startswith(("sources", "http"))}
         carrying = [cell for cell in cells if name in cell.ids]
         assert links == {f"{c.page[5:]}.html#{c.anchor}" for c in carrying} != set()
+
+
+def test_the_cells_among_the_sources_lead_back(site: dict[str, Any]) -> None:
+    named = [cell for cell in CELLS if cell.named and "-answers-" not in cell.anchor]
+    for page in {cell.page for cell in named}:
+        links = site[page].xpath("//p[@class='source-link']/a/@href")
+        ids = [name for cell in named if cell.page == page for name in cell.ids]
+        assert links == [f"sources.html#source-{name}".lower() for name in ids] != []
 
 
 def test_every_anchor_is_that_of_its_cell(site: dict[str, Any]) -> None:
