@@ -34,17 +34,18 @@ def find_browser() -> str | None:
 def install() -> int:
     """Install one: the system's, else Playwright's; the exit status is 0 if it came."""
     print("No Chromium or Chrome on this machine: installing one.", flush=True)
-    if shutil.which("apt-get"):
-        root = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    root = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    if all(map(shutil.which, ["apt-get", *root[:1]])):
         packages = ["--no-install-recommends", "chromium", "libatomic1"]
         for step in (["update"], ["install", *packages]):
             subprocess.run([*root, "apt-get", "-qq", "-y", *step], check=False)
     if find_browser():
         return 0
     python = Path(os.environ.get("VENV", ".venv"), "bin", "python")
-    subprocess.run(["make", "--no-print-directory", "ready-to-test"], check=True)
+    ready = ["make", "--no-print-directory", "ready-to-test"]
     command = [python, "-m", "playwright", "install", "--with-deps", "chromium"]
-    if status := subprocess.run(command, check=False).returncode:
+    status = subprocess.call(ready) or subprocess.call(command)
+    if status:
         print(HELP, file=sys.stderr)
     return status
 
