@@ -15,13 +15,15 @@ import torch
 from tqdm import tqdm
 from turns import processor
 
-from transformer_book.experiments.ablation_runs import (
+from transformer_book.experiments.ablations import (
     RESULTS,
+    SIZES,
+    VARIANTS,
+    Plan,
     read_results,
     run,
     write_results,
 )
-from transformer_book.experiments.ablations import SIZES, VARIANTS, Plan, Variant
 from transformer_lib.acceleration import keep_freed_memory
 from transformer_lib.runs.recipe import read_recipe
 from transformer_lib.runs.translation import Data, prepare
@@ -44,14 +46,14 @@ def begin() -> dict[str, Any]:
     return old
 
 
-def measure(variant: Variant, seed: int, data: Data) -> dict[str, Any]:
+def measure(name: str, seed: int, data: Data) -> dict[str, Any]:
     """Make one run; the numbers are rounded to what can mean something."""
     wall, busy = time.perf_counter(), time.process_time()
-    found = run(variant, data, seed)
-    for name in ("exact", "chrf", "valid_nats"):
-        found[name] = round(found[name], 4)
+    found = run(VARIANTS[name], data, seed)
+    for score in ("exact", "chrf", "valid_nats"):
+        found[score] = round(found[score], 4)
     return {
-        "variant": variant.name,
+        "variant": name,
         "seed": seed,
         **found,
         "seconds": round(time.perf_counter() - wall, 1),
@@ -67,9 +69,9 @@ def main() -> None:
     data = prepare(replace(recipe, data=replace(recipe.data, reverse=False)))
     record = begin()
     done = {(entry["seed"], entry["variant"]) for entry in record["runs"]}
-    for seed, variant in tqdm([*product(SEEDS, VARIANTS)], unit="run"):
-        if (seed, variant.name) not in done:
-            record["runs"].append(measure(variant, seed, data))
+    for seed, name in tqdm([*product(SEEDS, VARIANTS)], unit="run"):
+        if (seed, name) not in done:
+            record["runs"].append(measure(name, seed, data))
             write_results(record)
 
 

@@ -20,7 +20,7 @@ def drawn() -> Canvas:
     canvas = Canvas(200, 100)
     canvas.box(10, 10, 80, 30, "a & b <c>", "query", sub="below")
     canvas.arrow((50, 40), (50, 60), (90, 60), role="key")
-    canvas.circle(120, 30, 9, "+")
+    canvas.plus(120, 30)
     canvas.grid(10, 70, [[1.5, -0.004], ["x", ""]], rows=["r"])
     canvas.row(100, 70, ["im", "schnee"], "source")
     return canvas
@@ -41,13 +41,6 @@ def test_every_color_is_a_variable_with_the_light_one_behind_it() -> None:
     assert found["query"] == LIGHT.roles["query"]
     without = re.sub(r"var\([^)]*\)", "", svg)
     assert not re.search(r"#[0-9a-fA-F]{3,6}\b", without)
-
-
-def test_a_faded_part_is_fainter_than_a_lit_one() -> None:
-    canvas = Canvas(50, 50)
-    canvas.text(25, 25, "x", lit=False)
-    assert '<g opacity="0.38">' in canvas.svg("x")
-    assert "opacity" not in drawn().svg("x").replace("fill-opacity", "")
 
 
 def test_the_png_twin_shows_the_same_colors() -> None:

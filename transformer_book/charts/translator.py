@@ -18,7 +18,7 @@ import torch
 from matplotlib.figure import Figure
 
 from transformer_book.diagrams.canvas import Canvas, display_bundle, still
-from transformer_book.diagrams.one_sitting import Candidate, beam_tree
+from transformer_book.diagrams.generation import Candidate, beam_tree
 from transformer_book.pictures import small_png
 from transformer_lib.plots import (
     plot_attention,
@@ -109,7 +109,9 @@ def _search(trace: Trace, options: dict[str, str]) -> Canvas:
         words = _words([each["label"] for each in found])
         steps.append(
             [
-                Candidate(word, each["log_prob"], beams[each["parent"]], goes_on)
+                Candidate(
+                    word, f"{each['log_prob']:.2f}", beams[each["parent"]], goes_on
+                )
                 for word, each, goes_on in zip(words, found, kept, strict=True)
             ]
         )

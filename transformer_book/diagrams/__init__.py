@@ -13,12 +13,9 @@ from transformer_book.diagrams.batches import (
     batch_tensors,
     component_split,
     filled,
-    joining,
     pipeline,
-    shifted_rows,
 )
 from transformer_book.diagrams.caching import (
-    beams_move,
     one_step,
     repeated_rows,
     reserved_room,
@@ -30,45 +27,26 @@ from transformer_book.diagrams.decoder import (
     decoder_layer,
     look_across,
     one_memory,
+    shifted,
 )
 from transformer_book.diagrams.embeddings import clocks, lookup, token_plus_position
-from transformer_book.diagrams.encoder import (
-    detour_diagram,
-    layer_diagram,
-    stack_diagram,
-)
-from transformer_book.diagrams.full_model import cost_bars, one_matrix, shape_flow
-from transformer_book.diagrams.generation import (
-    loop_diagram,
-    rows_diagram,
-    tree_diagram,
-)
-from transformer_book.diagrams.masks import shifted
+from transformer_book.diagrams.encoder import detour_diagram
+from transformer_book.diagrams.full_model import one_matrix, shape_flow
+from transformer_book.diagrams.generation import Candidate, beam_tree, rows_diagram
+from transformer_book.diagrams.masks import broadcast, three_masks
 from transformer_book.diagrams.model_map import draw_map, model_map
 from transformer_book.diagrams.multi_head import head_split, multi_head_layer
-from transformer_book.diagrams.other_code import (
-    carry_diagram,
-    conventions_diagram,
-    split_diagram,
-)
+from transformer_book.diagrams.other_code import carry_diagram
 from transformer_book.diagrams.quality import (
     clipping_diagram,
     comparison_diagram,
     pairing_diagram,
 )
-from transformer_book.diagrams.reading import (
-    links_diagram,
-    map_size_diagram,
-    two_names_diagram,
-)
+from transformer_book.diagrams.reading import links_diagram
 from transformer_book.diagrams.residual import (
     layer_and_batch_norm,
-    position_wise,
+    layer_diagram,
     residual_stream,
     two_orders,
 )
-from transformer_book.diagrams.training import (
-    smoothed_label,
-    teacher_forcing,
-    training_cycle,
-)
+from transformer_book.diagrams.training import training_cycle

@@ -98,36 +98,26 @@ def all_queries(words: Sequence[str], chosen: str, weights: Tensor) -> Canvas:
 
     def matrix(
         x: float, y: float, name: str, role: str, shape: tuple[int, int],
-        shades: float | list = 0.12,
+        sign: str = "", shades: float | list = 0.12,
     ) -> None:  # fmt: skip
+        width = 24 * shape[1]
         canvas.blank(x, y, *shape, role, shades=shades)
-        canvas.text(x + 12 * shape[1], y - 28, name, role, bold=True, size=15)
-        canvas.text(x + 12 * shape[1], y - 11, str(shape), size=13)
+        canvas.text(x + width / 2, y - 28, name, role, bold=True, size=15)
+        canvas.text(x + width / 2, y - 11, str(shape), size=13)
+        canvas.text(x + width + 24, y + 12 * shape[0], sign, size=20)
+        if name not in ("Kᵀ", "V"):
+            canvas.box(x - 1, y + row - 1, width + 2, 26, role="highlight", fill=0)
 
     for y in (upper, lower):
         for i, word in enumerate(words):
             bold = word == chosen
             canvas.text(70, y + 24 * i + 12, word, anchor="end", bold=bold)
-    for x, y, sign in (
-        (150, upper, "×"),
-        (322, upper, "="),
-        (228, lower, "×"),
-        (330, lower, "="),
-    ):
-        canvas.text(x, y + side / 2, sign, size=20)
-    matrix(82, upper, "Q", "query", (n, 2))
-    matrix(176, upper + 36, "Kᵀ", "key", (2, n))
+    matrix(82, upper, "Q", "query", (n, 2), "×")
+    matrix(176, upper + 36, "Kᵀ", "key", (2, n), "=")
     matrix(350, upper, "scores", "ink", (n, n))
-    matrix(82, lower, "weights", "query", (n, n), (0.9 * weights).tolist())
-    matrix(256, lower, "V", "value", (n, 2))
+    matrix(82, lower, "weights", "query", (n, n), "×", (0.9 * weights).tolist())
+    matrix(256, lower, "V", "value", (n, 2), "=")
     matrix(360, lower, "output", "value", (n, 2))
-    for x, y, width in (
-        (81, upper, 50),
-        (349, upper, side + 2),
-        (81, lower, side + 2),
-        (359, lower, 50),
-    ):
-        canvas.box(x, y + row - 1, width, 26, role="highlight", fill=0)
     turn = upper + side + 18
     canvas.arrow((410, turn - 14), (410, turn), (142, turn), (142, turn + 26))
     canvas.text(154, turn + 14, "÷ √2, then softmax along each row", anchor="start")

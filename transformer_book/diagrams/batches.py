@@ -30,25 +30,6 @@ def pipeline() -> Canvas:
     return canvas
 
 
-def joining(steps: Sequence[tuple[str, Sequence[str]]]) -> Canvas:
-    """Draw what byte-pair encoding makes of a word, one join below the other.
-
-    Args:
-        steps: what is joined, and the pieces of the word after that.
-    """
-    canvas = Canvas(520, 16 + 40 * len(steps))
-    before: Sequence[str] = steps[0][1]
-    for number, (join, pieces) in enumerate(steps):
-        y, x = 12 + 40 * number, 190
-        canvas.text(12, y + 14, join, anchor="start")
-        for piece in pieces:
-            role = "ink" if piece in before else "highlight"
-            canvas.box(x, y, 34 * len(piece) - 6, 28, piece, role)
-            x += 34 * len(piece)
-        before = pieces
-    return canvas
-
-
 def batch_tensors(tensors: dict[str, Sequence[Sequence[str]]]) -> Canvas:
     """Draw the tensors of a batch as rectangles of tokens; padding is empty.
 
@@ -70,27 +51,6 @@ def batch_tensors(tensors: dict[str, Sequence[Sequence[str]]]) -> Canvas:
         cell = (width, 27)
         canvas.grid(10, y + 26, words, roles, cell=cell, shades=shades, size=12)
         y += 44 + 27 * len(rows)
-    return canvas
-
-
-def shifted_rows(pairs: Sequence[tuple[str, str]], new: Sequence[bool]) -> Canvas:
-    """Draw what each position reads and, above it, what it must predict.
-
-    Args:
-        pairs: what a position reads and what it must predict.
-        new: which of them are highlighted.
-    """
-    canvas = Canvas(520, 128)
-    width = min(78, 410 / len(pairs))
-    for name, y in (("predicts", 32), ("reads", 98)):
-        canvas.text(94, y, name, anchor="end")
-    for number, ((read, answer), lit) in enumerate(zip(pairs, new, strict=True)):
-        x, role = 102 + width * number, "highlight" if lit else "target"
-        for y, word in ((17, answer), (83, read)):
-            canvas.box(x + 2, y, width - 4, 30, word, role, size=13.5,
-                       fill=0.4 if lit else 0.05)  # fmt: skip
-        ends = (x + width / 2, 83), (x + width / 2, 49)
-        canvas.arrow(*ends, role=role, width=2.4 if lit else 1.6)
     return canvas
 
 

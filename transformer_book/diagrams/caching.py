@@ -1,12 +1,11 @@
-"""Diagrams of decoding step by step: repeated work, one step, beams, two caches."""
+"""Diagrams of decoding step by step: repeated work, one step, two caches."""
 
 from transformer_book.diagrams.canvas import Canvas
-from transformer_book.diagrams.decoder import weigh
+from transformer_book.diagrams.decoder import keys_and_values
 
 READS = ["<bos>", "A", "dog", "is", "playing", "in", "the", "snow", "."]
 # How the step that reads "the" weighs what was read, in the pencil model's second head.
 PENCIL = {"<bos>": 0.06, "a": 0.01, "dog": 0.51, "plays": 0.41, "in": 0.01, "the": 0.0}
-BEFORE, AFTER = ["A dog", "The snow", "A snow", "There is"], (0, 1, 0, 0)
 
 
 def repeated_rows() -> Canvas:
@@ -30,40 +29,11 @@ def one_step() -> Canvas:
     canvas.text(232, 22, "output of the newest position", bold=True)
     canvas.box(474, 146, 40, 30, "q", "query")
     canvas.arrow((456, 294), (494, 294), (494, 178), role="query")
-    before = 8
-    for x, (word, weight) in zip(range(8, 464, 76), PENCIL.items(), strict=True):
-        new, fill = word == "the", 0.3 if word == "the" else 0.05
-        canvas.box(x, 280, 68, 28, word, "target", fill=fill)
-        weigh(canvas, x, weight, top=146, middle=16, value=52)
-        for middle, role in ((16, "key"), (52, "value")):
-            place = (x + middle - 16, 210, 32, 28)
-            canvas.box(*place, role[0], role, fill=fill, dashed=not new)
-            if new:
-                canvas.arrow((x + middle, 280), (x + middle, 240), role=role)
-        if x > 8:  # the query goes from the right to the left
-            canvas.arrow((x - 3, 161), (before + 37, 161), role="query")
-        before = x
+    keys_and_values(canvas, (8, 146), 76, PENCIL, "target", n_kept=5)
     canvas.arrow((474, 161), (425, 161), role="query")
     canvas.text(194, 328, "read earlier:", bold=True)
     canvas.text(194, 348, "keys and values come from the cache")
     canvas.text(428, 328, "new", bold=True)
-    return canvas
-
-
-def beams_move() -> Canvas:
-    """Draw which rows of a cache are copied where when beams change places."""
-    canvas = Canvas(520, 230)
-    canvas.titles(18, {140: "before reorder", 444: "after reorder"})
-    for i, (words, parent) in enumerate(zip(BEFORE, AFTER, strict=True)):
-        y = 40 + i * 46
-        canvas.text(62, y + 16, f"row {i}", anchor="end")
-        if i in AFTER:
-            canvas.box(72, y, 136, 32, words, "target", fill=0.15)
-        else:
-            canvas.box(72, y, 136, 32, words, dashed=True, fill=0)
-        canvas.box(376, y, 136, 32, BEFORE[parent], "target")
-        role = "target" if i == parent else "highlight"
-        canvas.arrow((208, 56 + parent * 46), (375, y + 16), role=role, width=2)
     return canvas
 
 

@@ -111,7 +111,6 @@ class Canvas:
         width: float = 0,
         height: float = 28,
         gap: float = 8,
-        size: float = 14,
         **style: float | bool,
     ) -> list[float]:
         """Draw a row of boxes, one for each word; return the middle of each.
@@ -124,13 +123,12 @@ class Canvas:
             width: of each box; 0 for as wide as its word.
             height: of each box.
             gap: between two boxes.
-            size: of the font.
             style: more settings of `box`.
         """
         middles = []
         for word in words:
-            wide = width or 0.59 * size * len(word) + 12
-            self.box(x, y, wide, height, word, role, size=size, **style)
+            wide = width or 8.26 * len(word) + 12
+            self.box(x, y, wide, height, word, role, size=14, **style)
             middles.append(x + wide / 2)
             x += wide + gap
         return middles
@@ -151,7 +149,8 @@ class Canvas:
         turn: float = 0,
     ) -> None:
         """Write one line of text, its middle at height y; turn it by degrees."""
-        style = f"fill:{color(role)};font-size:{_n(size)}px"
+        style = f"font-size:{_n(size)}px"
+        style += f";fill:{color(role)}" * (role != "ink")
         style += ";font-weight:bold" * bold + ";font-style:italic" * italic
         style += f";font-family:{MONO}" * mono
         foot = y + 0.36 * size * (not turn)
@@ -204,20 +203,17 @@ class Canvas:
             self._add(f'<polygon points="{corners}" style="{style}"/>', lit)
 
     def circle(
-        self, x: float, y: float, radius: float, label: str = "", role: str = "ink",
-        *, fill: float = 0.12, size: float = 14,
-    ) -> None:  # fmt: skip
-        """Draw a circle with a label in it."""
+        self, x: float, y: float, radius: float, role: str = "ink", fill: float = 0.12
+    ) -> None:
+        """Draw a circle."""
         place = f'cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}"'
-        style = f"{_ink(role, fill)};stroke-width:1.4"
-        self._add(f'<circle {place} style="{style}"/>')
-        if label:
-            self.text(x, y, label, size=size)
+        self._add(f'<circle {place} style="{_ink(role, fill)};stroke-width:1.4"/>')
 
     def plus(self, x: float, y: float) -> None:
         """Draw a plus sign in a circle that hides what is behind it."""
-        self.circle(x, y, 11, role="page", fill=1)
-        self.circle(x, y, 11, "+", "source", size=17)
+        self.circle(x, y, 11, "page", fill=1)
+        self.circle(x, y, 11, "source")
+        self.text(x, y, "+", size=17)
 
     def grid(
         self,
@@ -275,7 +271,7 @@ class Canvas:
     def svg(self, alt: str) -> str:
         """Return the drawing as an SVG element that can stand in a page."""
         width, height = _n(self.width), _n(self.height)
-        style = f"max-width:100%;height:auto;font-family:{FONT}"
+        style = f"max-width:100%;height:auto;font-family:{FONT};fill:{color('ink')}"
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
             f'width="{width}" height="{height}" role="img" '

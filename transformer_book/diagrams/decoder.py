@@ -1,10 +1,51 @@
 """Diagrams of the decoder: cross-attention, the layer, the stack."""
 
+from collections.abc import Collection, Mapping, Sequence
+
 from transformer_book.diagrams.canvas import Canvas
 
 SOURCE = ["im", "schnee", "spielt", "ein", "hund"]
 # How the step that predicts "dog" weighs SOURCE, in the pencil model's first head.
 DOG = (0.01, 0.00, 0.04, 0.09, 0.87)
+
+
+def shifted(
+    reads: Sequence[str], predicts: Sequence[str], marked: Collection[int] = ()
+) -> Canvas:
+    """Draw what the decoder reads at each position, and what it predicts there.
+
+    A dashed arrow leads from each prediction to the next position, which reads it.
+
+    Args:
+        reads: a token for each position.
+        predicts: likewise.
+        marked: numbers of the positions that are highlighted.
+    """
+    pairs = list(zip(reads, predicts, strict=True))
+    lengths = [max(*map(len, pair), 3) for pair in pairs]
+    letter = min(13, (512 - 17 * len(pairs)) / sum(lengths))  # pixels for each
+    size = min(14, 1.55 * letter)
+    canvas, total = Canvas(520, 214), letter * sum(lengths) + 17 * len(pairs) - 5
+    left = (520 - total) / 2
+    canvas.text(left, 12, "what the decoder predicts (tgt_out)", anchor="start")
+    canvas.text(left, 204, "what it reads (tgt_in)", anchor="start")
+    canvas.box(left, 82, total, 48, "", "target")
+    canvas.text(left + 8, 117, "decoder", "target", anchor="start", size=13)
+    x, before = left, 0.0
+    for i, pair in enumerate(pairs):
+        width = letter * lengths[i] + 12
+        middle, lit = x + width / 2, i in marked
+        style = {"role": "highlight" if lit else "target"}
+        for word, y, start, fill in ((pair[0], 158, 158, 0.1), (pair[1], 28, 82, 0.3)):
+            fill = 0.6 if lit else fill
+            canvas.box(x, y, width, 26, word, size=size, fill=fill, **style)
+            canvas.arrow(
+                (middle, start), (middle, start - 28), width=1.2 + lit, **style
+            )
+        if i:
+            canvas.arrow((before + 9, 58), (middle - 9, 153), dashed=True, width=1)
+        x, before = x + width + 5, middle
+    return canvas
 
 
 def look_across() -> Canvas:
@@ -18,37 +59,47 @@ def look_across() -> Canvas:
     canvas.text(309, 336, "memory", "memory", bold=True)
     canvas.box(20, 152, 52, 30, "q", "query")
     canvas.arrow((46, 286), (46, 184), role="query")
-    canvas.row(106, 286, SOURCE, "memory", width=75)
-    before = 72
-    for x, weight in zip(range(106, 520, 83), DOG, strict=True):
-        canvas.arrow((before, 167), (x - 3, 167), role="query")
-        before = x + 37
-        weigh(canvas, x, weight, top=152, middle=17, value=58)
-        for middle, role in ((17, "key"), (58, "value")):
-            canvas.box(x + middle - 17, 216, 34, 28, role[0], role, size=14)
-            canvas.arrow((x + middle, 286), (x + middle, 246), role=role)
+    canvas.arrow((72, 167), (103, 167), role="query")
+    keys_and_values(
+        canvas, (106, 152), 83, dict(zip(SOURCE, DOG, strict=True)), "memory"
+    )
     return canvas
 
 
-def weigh(
-    canvas: Canvas, x: float, weight: float, *, top: float, middle: float, value: float
-) -> None:
-    """Draw the weight above a key and a value, and how much of the value it takes.
+def keys_and_values(
+    canvas: Canvas, corner: tuple[float, float], step: float,
+    weights: Mapping[str, float], role: str, n_kept: int = 0,
+) -> None:  # fmt: skip
+    """Draw the words that a query meets: key, weight, and what is taken of the value.
 
     Args:
         canvas: to draw on.
-        x: left edge of the key and its value.
-        weight: from 0 to 1.
-        top: upper edge of the weight.
-        middle: of the key, from x.
-        value: middle of the value, from x.
+        corner: left edge of the first word, upper edge of the weights.
+        step: from one word to the next.
+        weights: word -> its weight, from 0 to 1.
+        role: of the words.
+        n_kept: words whose keys and values are kept from earlier; then the query comes
+            from the right, where the new word is.
     """
-    below = top + 64
-    canvas.arrow((x + middle, below), (x + middle, top + 32), role="key")
-    canvas.grid(x - 3, top, [[weight]], "highlight", cell=(40, 30), decimals=2,
-                shades=0.06 + 0.6 * weight, size=14)  # fmt: skip
-    ends = (x + value, below), (x + value, top - 48)
-    canvas.arrow(*ends, role="value", width=1 + 6 * weight)
+    left, top = corner
+    for i, (word, weight) in enumerate(weights.items()):
+        x, kept = left + i * step, i < n_kept
+        fill = 0.05 if kept else 0.2
+        canvas.box(x, top + 134, step - 8, 28, word, role, size=14, fill=fill)
+        key, value = x + 16, x + step - 24
+        for middle, part in ((key, "key"), (value, "value")):
+            place = (middle - 16, top + 64, 32, 28)
+            canvas.box(*place, part[0], part, size=14, fill=fill, dashed=kept)
+            if not kept:
+                canvas.arrow((middle, top + 134), (middle, top + 94), role=part)
+        if i:
+            ends = [(key + 20 - step, top + 15), (key - 20, top + 15)]
+            canvas.arrow(*(ends[::-1] if n_kept else ends), role="query")
+        canvas.arrow((key, top + 64), (key, top + 32), role="key")
+        canvas.grid(key - 20, top, [[weight]], "highlight", cell=(40, 30), decimals=2,
+                    shades=0.06 + 0.6 * weight, size=14)  # fmt: skip
+        ends = (value, top + 64), (value, top - 48)
+        canvas.arrow(*ends, role="value", width=1 + 6 * weight)
 
 
 def decoder_layer() -> Canvas:

@@ -1,7 +1,5 @@
 """Diagrams of the whole model: one matrix in three places, shapes, costs."""
 
-from collections.abc import Mapping
-
 from transformer_book.diagrams.canvas import Canvas
 
 # Rows of the pencil model's table, and their logits at the position that reads "dog".
@@ -11,7 +9,6 @@ ROWS = {
     "plays": ((0.3, -0.2, 0.6, -2.9), 5.44),
 }
 FEATURES = (0.88, 0.27, 0.54, -1.69)
-ROLES = {"encoder": "source", "decoder": "target"}  # of other parts: "ink"
 
 
 def one_matrix() -> Canvas:
@@ -74,24 +71,6 @@ def shape_flow() -> Canvas:
         canvas.box(286, y - 46, 212, 46, box, sub=where)
     _rise(canvas, 392, 90, 38, "target", "probabilities (1, 7, 17)", left=True)
     canvas.text(392, 20, "a dog plays in the snow <eos>", "target", bold=True)
-    return canvas
-
-
-def cost_bars(bars: Mapping[str, Mapping[str, float]]) -> Canvas:
-    """Draw what each part has of a total, one bar for each total.
-
-    Args:
-        bars: title of a bar -> name of a part -> its amount.
-    """
-    canvas = Canvas(520, 8 + 84 * len(bars))
-    for number, (title, parts) in enumerate(bars.items()):
-        y, x = 6 + 84 * number, 10
-        canvas.text(x, y + 8, title, bold=True, anchor="start")
-        for name, amount in parts.items():
-            share = amount / sum(parts.values())
-            role, told = ROLES.get(name, "ink"), f"{share:.0%}"
-            canvas.box(x, y + 22, 500 * share, 44, name, role, sub=told, fill=0.2)
-            x += 500 * share
     return canvas
 
 

@@ -1,48 +1,9 @@
-"""Diagrams of generation: the loop, the rows of a batch of beams, a tree of targets."""
+"""Diagrams of generation: the rows of a batch of beams, the tree of a beam search."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from transformer_book.diagrams.canvas import Canvas
-
-LOOP = (
-    ("<bos>", "A"),
-    ("<bos> A", "dog"),
-    ("<bos> A dog", "is"),
-    ("…", "…"),
-    ("<bos> A dog is playing in the snow .", "<eos>"),
-)
-# Probability of a target so far, its height, that of its parent, whether it is kept.
-FIRST = {
-    "a": (0.50, 74, 142, True),
-    "the": (0.40, 190, 142, True),
-    "dog": (0.10, 251, 142, False),
-}
-SECOND = {
-    "a dog": (0.20, 42, 74, True),
-    "a puppy": (0.175, 84, 74, False),
-    "a hound": (0.125, 126, 74, False),
-    "the dog": (0.36, 168, 190, True),
-    "the puppy": (0.04, 210, 190, False),
-}
-
-
-def loop_diagram() -> Canvas:
-    """Draw what the decoder reads in each step, and the token that it predicts."""
-    canvas = Canvas(520, 236)
-    canvas.text(8, 18, "the decoder reads", "target", bold=True, anchor="start")
-    canvas.text(452, 18, "predicts", bold=True)
-    widths = [20 + 8.6 * len(read) for read, _ in LOOP]
-    for number, (read, predicted) in enumerate(LOOP):
-        y, width = 36 + 40 * number, widths[number]
-        if read == "…":
-            canvas.text(150, y + 14, "…", size=18)
-            canvas.text(452, y + 14, "…", size=18)
-            continue
-        canvas.box(8, y, width, 28, read, "target", size=14)
-        canvas.arrow((8 + width, y + 14), (414, y + 14))
-        canvas.box(416, y, 72, 28, predicted, fill=0.04, size=14)
-        if number < 2:
-            ends = (430, y + 28), (widths[number + 1] - 6, y + 39)
-            canvas.arrow(*ends, role="target", dashed=True, width=1.2)
-    return canvas
 
 
 def rows_diagram() -> Canvas:
@@ -68,17 +29,40 @@ def rows_diagram() -> Canvas:
     return canvas
 
 
-def tree_diagram() -> Canvas:
-    """Draw the first two steps of a search with two beams through a small table."""
-    canvas = Canvas(520, 276)
-    canvas.box(8, 128, 64, 28, "<bos>", "target", size=14)
-    canvas.titles(16, {190: "step 1", 420: "step 2"})
-    for start, x, width, step in ((72, 140, 100, FIRST), (240, 338, 172, SECOND)):
-        for word, (p, y, parent, kept) in step.items():
-            canvas.arrow((start, parent), (x - 2, y), lit=kept)
-            role = "target" if kept else "ink"
-            canvas.box(x, y - 15, width, 30, role=role, lit=kept, dashed=not kept)
-            canvas.text(x + 10, y, word, anchor="start", lit=kept)
-            told = f"{p:.3f}".removesuffix("0")
-            canvas.text(x + width - 10, y, told, anchor="end", lit=kept, bold=kept)
+class Candidate(NamedTuple):
+    """A way to go on with a beam, as `beam_tree` draws it.
+
+    Attributes:
+        token: the new token.
+        told: how likely all tokens so far are, as it is written.
+        parent: row of the candidate of the step before that it continues.
+        kept: whether it stays in the beam.
+    """
+
+    token: str
+    told: str
+    parent: int
+    kept: bool
+
+
+def beam_tree(steps: Sequence[Sequence[Candidate]]) -> Canvas:
+    """Draw the first steps of a beam search: candidates, and which of them are kept.
+
+    Args:
+        steps: the candidates of each step, best first.
+    """
+    column = 520 / len(steps)
+    width = column - 30
+    canvas = Canvas(520, 36 + 46 * max(map(len, steps)))
+    for number, step in enumerate(steps):
+        left = column * number + 22
+        canvas.text(left + width / 2, 14, f"step {number + 1}")
+        for row, (token, told, parent, kept) in enumerate(step):
+            y = 30 + 46 * row
+            role, fill = ("target", 0.3) if kept else ("ink", 0.04)
+            if number:
+                ends = (left - 30, 49 + 46 * parent), (left, y + 19)
+                canvas.arrow(*ends, role=role, width=1.3, lit=kept)
+            canvas.box(left, y, width, 38, token, role, sub=told, size=14, fill=fill,
+                       lit=kept)  # fmt: skip
     return canvas

@@ -57,42 +57,6 @@ def broadcast() -> Canvas:
     return canvas
 
 
-def joined() -> Canvas:
-    """Draw a padding mask, a causal mask, and the two joined by &."""
-    canvas = Canvas(520, 226)
-    for x, y, title, shape, signs in (
-        (10, 141, "padding", "(batch, 1, 1, 7)", _signs(1, TARGET)),
-        (216, 90, "causal", "(7, 7)", _signs(7, range(7), causal=True)),
-        (376, 90, "both", "(batch, 1, 7, 7)", _signs(7, TARGET, causal=True)),
-    ):
-        canvas.text(x + 59.5, 14, title, bold=True)
-        canvas.text(x + 59.5, 33, shape, mono=True, size=12.5)
-        _mask(canvas, x, y, signs, "target", TARGET, step=17)
-    for i, word in enumerate(TARGET):
-        canvas.text(210, 98.5 + 17 * i, word, "target", size=13, anchor="end")
-    canvas.text(146, 149.5, "&", size=20, bold=True)
-    canvas.text(355, 149.5, "=", size=20, bold=True)
-    return canvas
-
-
-def shifted(reads: Sequence[str], predicts: Sequence[str]) -> Canvas:
-    """Draw what each position reads and predicts, and who reads its answer."""
-    canvas = Canvas(520, 196)
-    for name, y in (("must predict", 45), ("reads", 131), ("position", 176)):
-        canvas.text(89, y, name, size=13, anchor="end")
-    style = {"width": 54, "gap": 6, "height": 30, "size": 15}
-    canvas.row(100, 30, predicts, "target", fill=0.25, **style)
-    for i, x in enumerate(canvas.row(100, 116, reads, "target", **style)):
-        canvas.arrow((x, 116), (x, 60))
-        canvas.text(x, 176, str(i), size=13)
-        if i:  # its input is the answer of the position to its left
-            ends = (x - 52, 60), (x - 8, 116)
-            canvas.arrow(*ends, role="highlight", dashed=True)
-    note = "dashed: the answer is the next position's input"
-    canvas.text(97, 12, note, "highlight", anchor="start")
-    return canvas
-
-
 def _signs(n_rows: int, keys: Sequence, causal: bool = False) -> list[list[str]]:
     """Write p for a padding key and f for the future; nothing where one may attend."""
     return [
@@ -108,11 +72,10 @@ def _mask(
     signs: list[list[str]],
     role: str,
     keys: Sequence[str] = (),
-    step: float = 22,
 ) -> None:
     """Draw a mask, dark where one may attend, with its keys above it, slanted."""
     shades = [[0.0 if sign else 0.5 for sign in row] for row in signs]
-    canvas.grid(x, y, signs, role, cell=(step, step), shades=shades)
+    canvas.grid(x, y, signs, role, cell=(22, 22), shades=shades)
     for j, word in enumerate(keys):
-        place = (x + (j + 0.5) * step, y - 6)
+        place = (x + (j + 0.5) * 22, y - 6)
         canvas.text(*place, word, role, size=13, anchor="start", turn=-55)

@@ -3,32 +3,46 @@
 from transformer_book.diagrams.canvas import Canvas
 from transformer_book.diagrams.decoder import SOURCE as WORDS
 
+ORDINALS = ("first", "second", "third", "fourth")
 FIRST, SECOND = 0.5, 0.1  # how dark the numbers of the two heads are
 
 
-def multi_head_layer() -> Canvas:
-    """Draw the layer with two heads, from the words at the bottom to the output."""
-    canvas = Canvas(520, 500)
-    halves = {"cell": (32, 22), "shades": [[FIRST, SECOND]]}
-    canvas.text(260, 484, " ".join(WORDS), "source", size=15, bold=True)
-    canvas.box(190, 428, 140, 36, "x  (5, 4)", "source")
-    for shift, x, role in ((-48, 90, "query"), (0, 260, "key"), (48, 430, "value")):
-        canvas.arrow((260, 428), (x, 396), role="source")
-        canvas.box(x - 60, 360, 120, 36, f"{role[0]}_proj", role, size=16)
-        canvas.grid(x - 32, 310, [["", ""]], role, **halves)
-        canvas.arrow((x, 360), (x, 332), role=role)
-        canvas.text(x + 46, 321, role[0], role, size=16, bold=True)
-        canvas.arrow((x - 16, 310), (150 + shift, 205), role=role)
-        canvas.arrow((x + 16, 310), (370 + shift, 205), role=role)
-    for x, name, end in ((150, "first head", 244), (370, "second head", 276)):
-        canvas.box(x - 80, 159, 160, 46, "attention", sub=name, size=16.5)
-        canvas.arrow((x, 159), (end, 132), role="value")
-    canvas.grid(228, 110, [["", ""]], "value", **halves)
-    canvas.text(304, 121, "side by side: (5, 4)", anchor="start")
+def multi_head_layer(n_heads: int = 2, shape: str = "") -> Canvas:
+    """Draw the layer, from the input at the bottom to the output.
+
+    Args:
+        n_heads: at most four.
+        shape: of the input and of the output.
+    """
+    canvas = Canvas(520, 434)
+    fade = [0.6, 0.38, 0.2, 0.06] if n_heads > 2 else [FIRST, SECOND]
+    parts, cell, room = [[""] * n_heads], 64 / n_heads, 500 / n_heads
+    heads = [10 + room * (i + 0.5) for i in range(n_heads)]
+    style = {"cell": (cell, 22), "shades": [fade[:n_heads]]}
+    canvas.box(190, 388, 140, 36, f"x  {shape}", "source")
+    for number, role in enumerate(("query", "key", "value")):
+        x, shift = 90 + 170 * number, 0.2 * room * (number - 1)
+        canvas.arrow((260, 388), (x, 356), role="source")
+        canvas.box(x - 60, 320, 120, 36, f"{role[0]}_proj", role, size=16)
+        canvas.grid(x - 32, 270, parts, role, **style)
+        canvas.arrow((x, 320), (x, 292), role=role)
+        canvas.text(x + 46, 281, role[0], role, size=16, bold=True)
+        for i, head in enumerate(heads):
+            start = x - 32 + cell * (i + 0.5)
+            ends = (start, 270), (head + shift, 205)
+            canvas.arrow(*ends, role=role, width=1.3, head=n_heads < 4)
+    for i, (head, name) in enumerate(zip(heads, ORDINALS, strict=False)):
+        width = min(160, room - 16)
+        canvas.box(head - width / 2, 159, width, 46, "attention", sub=f"{name} head",
+                   size=15.5)  # fmt: skip
+        canvas.arrow((head, 159), (228 + cell * (i + 0.5), 132), role="value")
+    canvas.grid(228, 110, parts, "value", **style)
+    canvas.text(304, 121, f"side by side {shape}", anchor="start")
     canvas.arrow((260, 110), (260, 88))
     canvas.box(200, 52, 120, 36, "out_proj", size=16)
     canvas.arrow((260, 52), (260, 30))
-    canvas.text(260, 18, "output (5, 4), one row for each word", size=15, bold=True)
+    told = f"output {shape}, one row for each word".replace(" ,", ",")
+    canvas.text(260, 18, told, size=15, bold=True)
     return canvas
 
 

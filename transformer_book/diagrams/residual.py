@@ -52,32 +52,6 @@ def layer_and_batch_norm(
     return canvas
 
 
-def position_wise(words: Sequence[str]) -> Canvas:
-    """Attention connects every word with every word; the network connects none.
-
-    Args:
-        words: five of them, at most six letters long.
-    """
-    canvas = Canvas(520, 236)
-    for left, title, reason in (
-        (12, "attention", "every word with every word"),
-        (274, "feed-forward", "each word by itself"),
-    ):
-        xs = [left + x for x in (10, 58, 122, 172, 216)]
-        canvas.text(left + 117, 14, title, size=16, bold=True)
-        canvas.text(left + 117, 36, reason)
-        for x, word in zip(xs, words, strict=True):
-            canvas.text(x, 224, word, "source", bold=True)
-            canvas.arrow((x, 90), (x, 56), role="source")
-            if title == "attention":
-                for other in xs:
-                    canvas.arrow((x, 210), (other, 90), width=0.8, head=False)
-            else:
-                canvas.arrow((x, 210), (x, 90), role="source", head=False)
-                canvas.box(x - 19, 126, 38, 48, "net", size=14, solid=True)
-    return canvas
-
-
 def two_orders() -> Canvas:
     """Post-norm and pre-norm side by side, two sub-layers each."""
     canvas = Canvas(520, 420)
@@ -87,12 +61,31 @@ def two_orders() -> Canvas:
     ):
         canvas.text(x + 66, 16, title, size=16, bold=True)
         canvas.text(x + 66, 38, equation, mono=True)
-        canvas.arrow((x, 398), (x, 74), role="source", width=ROAD, head=False)
-        canvas.arrow((x, 76), (x, 62), role="source", width=3)
-        canvas.text(x, 408, "x", "source", size=16, bold=True)
-        for bottom, name in ((392, "self-attention"), (236, "feed-forward")):
-            _sublayer(canvas, x, bottom, name, norm_first)
+        _layer(canvas, x, norm_first)
     return canvas
+
+
+def layer_diagram() -> Canvas:
+    """One encoder layer, opened: two sub-layers on a stream that runs past them."""
+    canvas = Canvas(520, 420)
+    canvas.text(260, 24, "norm(x + f(x)), twice", mono=True)
+    canvas.box(14, 80, 492, 306, fill=0.03, dashed=True)
+    canvas.text(494, 98, "EncoderLayer", anchor="end", bold=True)
+    canvas.text(84, 64, "the same shape", "source", anchor="start")
+    canvas.text(84, 404, "one vector per token", "source", anchor="start")
+    canvas.text(244, 190, "thinks at each position", anchor="start")
+    canvas.text(244, 346, "gathers from all positions", anchor="start")
+    _layer(canvas, 66, norm_first=False)
+    return canvas
+
+
+def _layer(canvas: Canvas, x: float, norm_first: bool) -> None:
+    """Draw the stream at x, from the bottom up, and its two sub-layers."""
+    canvas.arrow((x, 398), (x, 74), role="source", width=ROAD, head=False)
+    canvas.arrow((x, 76), (x, 62), role="source", width=3)
+    canvas.text(x, 408, "x", "source", size=16, bold=True)
+    for bottom, name in ((392, "self-attention"), (236, "feed-forward")):
+        _sublayer(canvas, x, bottom, name, norm_first)
 
 
 def _sublayer(

@@ -1,15 +1,12 @@
 """What the choices of the paper are worth: every one undone in turn, and the record."""
 
-from transformer_book.experiments.ablation_runs import (
-    means,
-    plan_steps,
-    read_results,
-    train_variant,
-)
 from transformer_book.experiments.ablations import (
     PAPER,
     VARIANTS,
     Plan,
     build,
-    find_variant,
+    means,
+    plan_steps,
+    read_results,
+    train_variant,
 )

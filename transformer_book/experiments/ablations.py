@@ -5,19 +5,34 @@ sentences; only what its name says is different. `benchmarks/ablations.py` runs 
 them with several seeds and records what came out.
 """
 
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
 from torch import nn
 
+from transformer_lib.acceleration import for_training
+from transformer_lib.data.steps import Steps
+from transformer_lib.evaluation.scores import chrf, exact_match, nats_per_token
+from transformer_lib.files import write_text
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.transformer import Transformer
+from transformer_lib.model.transformer import Transformer, count_parameters
+from transformer_lib.pretrained.translator import Translator
+from transformer_lib.runs.translation import Data
+from transformer_lib.training.loop import Trainer
+from transformer_lib.training.loss import batch_loss
+from transformer_lib.training.schedule import learning_rate, make_optimizer
+from transformer_lib.weights import average_tensors
 
+RESULTS = Path(__file__).parent / "results" / "ablations.json"
 SIZES = {
     "d_model": 64,
     "n_heads": 4,
@@ -52,19 +67,20 @@ class Plan:
     n_test: int = 500
 
 
+PLAN = Plan()
+
+
 @dataclass(frozen=True)
 class Variant:
     """A model and its training, described by what differs from the paper's choices.
 
     Attributes:
-        name: what is different, in words.
         model: fields of TransformerConfig.
         smoothing: of the labels.
         warm_up: False starts with the highest learning rate.
         change: done to the model before training; None for nothing.
     """
 
-    name: str
     model: dict[str, Any] = field(default_factory=dict)
     smoothing: float = 0.1
     warm_up: bool = True
@@ -103,35 +119,28 @@ def without_positions(
 
 
 PAPER = "the paper's choices"
-VARIANTS = (
-    Variant(PAPER),
-    Variant("dot product not scaled", change=without_scale),
-    Variant("1 head, not scaled", {"n_heads": 1}, change=without_scale),
-    Variant("no warm-up", warm_up=False),
-    Variant("pre-norm", {"norm_first": True}),
-    Variant("pre-norm, no warm-up", {"norm_first": True}, warm_up=False),
-    Variant("nothing tied", {"tie_embeddings": "none"}),
-    Variant("only the decoder tied", {"tie_embeddings": "decoder"}),
-    Variant("embeddings not scaled, start at 1", {"scale_embeddings": False}),
-    Variant(
-        "embeddings not scaled, start small",
-        {"scale_embeddings": False},
-        change=with_small_embeddings,
+VARIANTS = {
+    PAPER: Variant(),
+    "dot product not scaled": Variant(change=without_scale),
+    "1 head, not scaled": Variant({"n_heads": 1}, change=without_scale),
+    "no warm-up": Variant(warm_up=False),
+    "pre-norm": Variant({"norm_first": True}),
+    "pre-norm, no warm-up": Variant({"norm_first": True}, warm_up=False),
+    "nothing tied": Variant({"tie_embeddings": "none"}),
+    "only the decoder tied": Variant({"tie_embeddings": "decoder"}),
+    "embeddings not scaled, start at 1": Variant({"scale_embeddings": False}),
+    "embeddings not scaled, start small": Variant(
+        {"scale_embeddings": False}, change=with_small_embeddings
     ),
-    Variant("no label smoothing", smoothing=0.0),
-    Variant("1 head", {"n_heads": 1}),
-    Variant("2 heads", {"n_heads": 2}),
-    Variant("8 heads", {"n_heads": 8}),
-    Variant("positions learned", {"learned_positions": True}),
-    Variant("no positions", change=without_positions),
-    Variant("no positions in the source", change=partial(without_positions, tgt=False)),
-    Variant("no positions in the target", change=partial(without_positions, src=False)),
-)
-
-
-def find_variant(name: str) -> Variant:
-    """Return the variant of this name."""
-    return {variant.name: variant for variant in VARIANTS}[name]
+    "no label smoothing": Variant(smoothing=0.0),
+    "1 head": Variant({"n_heads": 1}),
+    "2 heads": Variant({"n_heads": 2}),
+    "8 heads": Variant({"n_heads": 8}),
+    "positions learned": Variant({"learned_positions": True}),
+    "no positions": Variant(change=without_positions),
+    "no positions in the source": Variant(change=partial(without_positions, tgt=False)),
+    "no positions in the target": Variant(change=partial(without_positions, src=False)),
+}
 
 
 def build(variant: Variant, vocab_size: int, seed: int) -> Transformer:
@@ -149,3 +158,97 @@ def build(variant: Variant, vocab_size: int, seed: int) -> Transformer:
         if variant.change:
             variant.change(model)
     return model
+
+
+def plan_steps(data: Data, seed: int, plan: Plan = PLAN) -> Steps:
+    """Return the stream of batches: the same for all variants that share a seed.
+
+    Args:
+        data: what `runs.prepare` made of the recipe "grammar".
+        seed: of the order of sentences.
+        plan: what all variants have in common.
+    """
+    tokenizer = data.tokenizer
+    ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
+    return Steps(data.steps.pairs, plan.max_tokens, 1, seed, **ids)
+
+
+def train_variant(
+    model: Transformer, variant: Variant, steps: Steps, plan: Plan = PLAN
+) -> Iterator[float]:
+    """Train one variant, one step each time a loss is asked for.
+
+    Args:
+        model: what `build` made; its weights change in place.
+        variant: what differs.
+        steps: the batches of every step.
+        plan: what all variants have in common.
+
+    Yields:
+        The loss of each step, in nats per target token, smoothed as trained.
+    """
+
+    def rate(step: int) -> float:
+        number = step if variant.warm_up else max(step, plan.warmup)
+        return learning_rate(number, SIZES["d_model"], plan.warmup, plan.rate_scale)
+
+    model = for_training(model)
+    loss = partial(batch_loss, smoothing=variant.smoothing)
+    trainer = Trainer(model, make_optimizer(model), loss, rate, max_norm=1.0)
+    return trainer.run(islice(steps.starting_at(1), plan.steps))
+
+
+def run(variant: Variant, data: Data, seed: int, plan: Plan = PLAN) -> dict[str, Any]:
+    """Train one variant to the end and translate held-out sentences with it.
+
+    Args:
+        variant: what differs.
+        data: what `runs.prepare` made of the recipe "grammar".
+        seed: of the first weights and of the order of sentences.
+        plan: what all variants have in common.
+
+    Returns:
+        exact: share of translations that are right to the letter.
+        chrf: of the translations, from 0 to 100.
+        valid_nats: loss on the validation sentences, in nats per token, not smoothed.
+        n_parameters: of the model.
+        curve: loss of training, mean of every 25 steps; smoothed as trained.
+        wrong: numbers, from 0, of the test sentences that are not right.
+    """
+    model = build(variant, len(data.tokenizer), seed)
+    losses, kept = [], []
+    for loss in train_variant(model, variant, plan_steps(data, seed, plan), plan):
+        losses.append(loss)
+        left = plan.steps - len(losses)
+        if left % plan.every == 0 and left < plan.average * plan.every:
+            kept.append({k: v.detach().clone() for k, v in model.state_dict().items()})
+    model.load_state_dict(average_tensors(kept))
+    sources, references = zip(*data.corpus.test[: plan.n_test], strict=True)
+    said = Translator(model, data.tokenizer).translate(sources)
+    return {
+        "exact": exact_match(said, references),
+        "chrf": chrf(said, references, n_bootstrap=0).value,
+        "valid_nats": nats_per_token(model, data.valid),
+        "n_parameters": count_parameters(model),
+        "curve": means(losses),
+        "wrong": [i for i, text in enumerate(said) if text != references[i]],
+    }
+
+
+def means(losses: Sequence[float], width: int = 25) -> list[float]:
+    """Return the mean of every `width` losses, rounded to 4 digits after the point."""
+    starts = range(0, len(losses), width)
+    return [round(fmean(losses[start : start + width]), 4) for start in starts]
+
+
+def read_results(path: Path = RESULTS) -> dict[str, Any]:
+    """Return what `benchmarks/ablations.py` has recorded."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write_results(record: dict[str, Any], path: Path = RESULTS) -> None:
+    """Write the record, whole or not at all, one run a line."""
+    runs = ",\n".join("  " + json.dumps(entry) for entry in record["runs"])
+    rest = {name: value for name, value in record.items() if name != "runs"}
+    head = json.dumps(rest, indent=1).removesuffix("\n}")
+    write_text(path, f'{head},\n "runs": [\n{runs}\n ]\n}}\n')
