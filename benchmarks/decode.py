@@ -6,9 +6,9 @@ milliseconds for each token of a target, and how many times as long as the first
 contestant the others take. The lower bound is what reading the weights and multiplying
 by them cannot take less than, by what this machine was measured to reach.
 
-About ten minutes. `--only` chooses contestants, and stores nothing: `python
-benchmarks/decode.py --only "own modules" "Hugging Face Marian"` shows what the library
-reaches without its engine.
+About ten minutes; `--plain`, about ten more, is for what the library reaches without
+its engine: its own modules, as they are and compiled, with the time that compiling
+takes. `--only` chooses contestants, and stores nothing.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 from bounds import lower_bound, measure_machine
-from decoders import CONTESTANTS, SHOWN, Setting
+from decoders import CONTESTANTS, PLAIN, SHOWN, Setting
 from turns import Turn, ratio, store, take_turns, working
 
 from transformer_lib.model.config import TransformerConfig
@@ -47,23 +47,25 @@ def measure(
         n_rounds: times that each is measured, at most.
 
     Yields:
-        For each the medians of its times and of their ratios to those of the first.
+        For each the medians of its times and of their ratios to those of the first,
+        and what its first two searches took above that.
 
     Raises:
         RuntimeError: first tokens differ.
     """
     short = setting._replace(n_tokens=min(CHECKED, setting.n_tokens))
-    (first, expected), *others = ((who, turn(short)[1]) for who, turn in turns.items())
-    for name, written in others:
-        if written != expected:
-            raise RuntimeError(f"{name} writes {written}, but {first} {expected}")
+    begun = {name: turn(short) for name, turn in turns.items()}
+    first = next(iter(turns))
+    for name, (_, written) in begun.items():
+        if written != begun[first][1]:
+            raise RuntimeError(f"{name} writes {written}, not {begun[first][1]}")
     times = take_turns(turns, n_rounds, setting, seconds=SECONDS)
     for name, taken in times.items():
+        usual = statistics.median(taken)
         yield {
             "library": name,
-            "ms_per_token": round(
-                1000 * statistics.median(taken) / setting.n_tokens, 4
-            ),
+            "ms_per_token": round(1000 * usual / setting.n_tokens, 4),
+            "warm_up_s": round(begun[name][0] + taken[0] - usual, 1),
             "ours_is": ratio(taken, times[first]),
             "n_rounds": len(taken),
         }
@@ -75,15 +77,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15, help="at most")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tokens", type=int, nargs="+", default=[64, 256])
+    parser.add_argument("--plain", action="store_true", help="and of 64 tokens only")
     parser.add_argument("--only", nargs="+", choices=CONTESTANTS, metavar="NAME")
     options = parser.parse_args()
+    names = options.only or (PLAIN if options.plain else SHOWN)
+    lengths = [64] if options.plain else options.tokens
     torch.set_num_threads(options.threads)
     machine = {name: measure_machine(config) for name, config in CONFIGS.items()}
     rows = []
-    chosen = {name: CONTESTANTS[name] for name in options.only or SHOWN}
+    chosen = {name: CONTESTANTS[name] for name in names}
     with working(chosen, options.threads) as turns:
         for name, batch, n_tokens, n_beams in product(
-            CONFIGS, (1, 32), options.tokens, (1, 4)
+            CONFIGS, (1, 32), lengths, (1, 4)
         ):
             setting = Setting(CONFIGS[name], batch, n_beams, n_tokens)
             bound = round(lower_bound(setting, machine[name]), 4)
@@ -102,7 +107,8 @@ def main() -> None:
     if not options.only:
         configs = {name: asdict(config) for name, config in CONFIGS.items()}
         result = {"measured": machine, "configs": configs, "rows": rows}
-        store("decode_speed.json", options.threads, result)
+        name = "plain_speed.json" if options.plain else "decode_speed.json"
+        store(name, options.threads, result)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The contestants of the decoding benchmark: the same model in several libraries."""
 
+import copy
 import tempfile
 from collections.abc import Callable
 from functools import cache, partial
@@ -78,6 +79,14 @@ def decode_ours(
         return [each[0].ids for each in targets]
 
     return decode
+
+
+def compile_steps(model: Transformer) -> Decoding:
+    """Return a decoder on the model's own modules that compiles what a step calls."""
+    torch._dynamo.config.recompile_limit = 64  # a graph for each state of the cache
+    model = copy.deepcopy(model)
+    model.decode = torch.compile(model.decode, dynamic=True)
+    return IncrementalDecoder(model)
 
 
 @cache
@@ -161,5 +170,7 @@ CONTESTANTS: dict[str, Callable[[], Callable[[Setting], Any]]] = {
     PEER: decode_hugging_face,
     CTRANSLATE2: decode_ctranslate2,
     "own modules": partial(decode_ours, IncrementalDecoder),
+    "compiled modules": partial(decode_ours, compile_steps),
 }
 SHOWN = [OURS, PEER] + [CTRANSLATE2] * bool(find_spec("ctranslate2"))  # on the page
+PLAIN = [PEER, "own modules", "compiled modules", OURS]
