@@ -48,7 +48,7 @@ def measure(
 
     Yields:
         For each the medians of its times and of their ratios to those of the first,
-        and what its first two searches took above that.
+        and what the two searches before them took above that.
 
     Raises:
         RuntimeError: first tokens differ.
@@ -59,13 +59,14 @@ def measure(
     for name, (_, written) in begun.items():
         if written != begun[first][1]:
             raise RuntimeError(f"{name} writes {written}, not {begun[first][1]}")
+    longer = {name: turn(setting)[0] for name, turn in turns.items()}
     times = take_turns(turns, n_rounds, setting, seconds=SECONDS)
     for name, taken in times.items():
         usual = statistics.median(taken)
         yield {
             "library": name,
             "ms_per_token": round(1000 * usual / setting.n_tokens, 4),
-            "warm_up_s": round(begun[name][0] + taken[0] - usual, 1),
+            "warm_up_s": round(begun[name][0] + longer[name] - usual, 1),
             "ours_is": ratio(taken, times[first]),
             "n_rounds": len(taken),
         }
