@@ -227,6 +227,9 @@ def test_terms_that_are_not_open_are_told() -> None:
     assert "  home-assistant: Apache License 2.0; the notice is beside" in listed
     free = command("translate", "Das Licht ist an.")
     assert (free.stdout, free.stderr) == ("The light is on.\n", "")
+    unsure = command("translate", "Das Licht ist an.", "Ein Mann mit rotem Hut.").stderr
+    assert "home-assistant is unsure of 1 of 2 translations, first of 'Ein M" in unsure
+    assert "learned from sentences of the Home Assistant" in unsure
 
 
 def shell(line: str, given: bytes = b"") -> subprocess.CompletedProcess:

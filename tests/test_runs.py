@@ -214,6 +214,7 @@ def test_a_signal_between_two_steps_saves_the_state(
 
 
 def test_the_second_signal_is_not_only_noted() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background
     before = [signal.getsignal(each) for each in SIGNALS]
     with pytest.raises(KeyboardInterrupt), noted_signals() as noted:
         os.kill(os.getpid(), signal.SIGINT)

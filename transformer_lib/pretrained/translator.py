@@ -185,15 +185,16 @@ def load(name: str | Path) -> Translator:
     return Translator(model, Tokenizer.load(folder / TOKENIZER))
 
 
-def read_terms(name: str | Path) -> str | None:
+def read_terms(name: str | Path, what: str = "Terms") -> str | None:
     """Return under which terms a model may be used, as its card says; None without one.
 
     Args:
         name: as for `load`.
+        what: another line of the card; "Sentences" says from what the model learned.
     """
     card = find(name) / "README.md"
     lines = card.read_text(encoding="utf-8").splitlines() if card.is_file() else []
-    mark = "- Terms: "
+    mark = f"- {what}: "
     return next((x.removeprefix(mark) for x in lines if x.startswith(mark)), None)
 
 

@@ -4,6 +4,9 @@
 translator_part("type", (element, app) => {
   const { h, shown, percent } = translator_kit;
   const MANY = 1.9; // pieces a word: more than nearly every caption has
+  // Mean probability of the tokens: a tenth of the captions has less, and is translated
+  // much worse; so have nine tenths of the captions without capital letters.
+  const SURE = 0.55;
   const ENGLISH = /\b(the|is|are|and|of|with|this)\b/i; // no German words
   const EXAMPLES = [
     "Ein Hund spielt im Schnee.",
@@ -56,7 +59,7 @@ translator_part("type", (element, app) => {
     result.classList.toggle("tr-stale", !stale.hidden);
   }
 
-  function warn({ pieces, text }) {
+  function warn(text, pieces, sure = 1) {
     const why = ENGLISH.test(text)
       ? "This looks like English. The model reads German; it mistakes English words for " +
         "German ones that it hardly knows."
@@ -65,19 +68,23 @@ translator_part("type", (element, app) => {
           "hardly ever seen words like these: don’t trust what it writes."
         : /[.!?]\s+\S/.test(text)
           ? "There are several sentences here. The model has learned from single captions and " +
-            "may leave some of your sentences out." : "";
+            "may leave some of your sentences out."
+          : sure < SURE
+            ? `The model is unsure: on average, it gave the tokens it wrote ${percent(sure)}.` +
+              (/.\p{Lu}/u.test(text) ? "" : " German nouns begin with a capital letter, and " +
+                "it has learned them like that.") : "";
     warning.hidden = !why;
     warning.textContent = why;
   }
 
-  let reading = null;
+  let reading = { pieces: 0 };
   app.on("writing", ({ read, text, token, label, log_prob }) => {
     if (read !== reading) target.replaceChildren(); // the first token of a translation
     reading = read;
     target.append(chip(label, token, "target", percent(Math.exp(log_prob))));
     source.replaceChildren(...read.src.map((id, i) => chip(read.src_labels[i], id, "source")));
     words.textContent = text;
-    warn({ pieces: read.pieces, text: app.state.text });
+    warn(app.state.text, read.pieces);
   });
   // With which probability a token was written; tokens that were given have the other
   function written_with(i) {
@@ -94,5 +101,8 @@ translator_part("type", (element, app) => {
     source.replaceChildren(...src.map((id, i) => chip(src_labels[i], id, "source")));
     target.replaceChildren(...tgt.map((id, i) => chip(
       tgt_labels[i], id, "target", log_probs && percent(Math.exp(written_with(i))))));
+    if (!log_probs || !tgt.length) return;
+    const total = tgt.reduce((sum, _, i) => sum + written_with(i), 0);
+    warn(app.view.source, reading.pieces, Math.exp(total / tgt.length));
   });
 });
