@@ -123,6 +123,7 @@ def bits(value: Any) -> Any:
 
 def main(folder: Path) -> None:
     """Run once undisturbed, then once for each place and moment to be stopped at."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background
     rng, tries = random.Random(0), []
     for owner, name, call in PLACES:
         run = folder / f"{name}-{call}"
