@@ -26,8 +26,8 @@ INTRODUCTION = """\
 # The whole calculation on one page
 
 Five German words and the beginning of an English sentence go in, and a probability \
-for every possible next word comes out. Everything in between is on this page: all the \
-cells of chapters 1 to 8 that follow the pencil model, run one after the other. The \
+for every possible next word comes out. What happens in between is on this page, step \
+by step: the cells of chapters 1 to 8 that compute it, run one after the other. The \
 model has four features, two heads, and weights of one decimal, so a pencil and a \
 calculator are enough to check its numbers. (Weights that aren't printed here, you can \
 print yourself.)
