@@ -27,6 +27,8 @@ from book_tools.toc import chapter_of
 # --- the template ---------------------------------------------------------------------
 
 IDEAS = "(the chapter's own sections)"
+EXTRAS = "(its optional sections)"
+DONE = "What you can do now"  # ends the core path
 OPTIONAL = " *(optional)*"  # ends the heading of a section off the core path
 
 
@@ -54,8 +56,9 @@ PARTS = [
     Part(("Where we are",), r"By the end, you'll be able to(.*^(- |\d+\. )){3}"),
     Part((IDEAS,)),
     Part(CLASS, "import", range(1, 13)),
+    Part((DONE,), r"That was the core path\..*\]\("),
+    Part((EXTRAS,), "", range(0)),
     Part(("Common bugs",)),
-    Part(("What you can do now",), r"\]\("),
     Part(("Exercises",), "^### Exercise"),
     Part((FROM_THE_SOURCES,), "", range(1, 9)),
     Part(("Further reading",), r"\]\(http.*^Next: \[[^]]+\]\(\S+\)\.?\Z"),
@@ -86,24 +89,23 @@ def title(notebook: NotebookNode, path: Path) -> Iterator[str]:
 def template(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """All parts are there, once and in order, and hold what they must hold."""
     chapter, found = chapter_of(path), sections(notebook)[1:]
-    titles = {part.title for part in found}
-    parts = [
-        part
-        for part in PARTS
-        if chapter in part.needed or (chapter and not titles.isdisjoint(part.titles))
-    ]
-    names = {title: part for part in parts for title in part.titles}
+    known = {title: part for part in PARTS for title in part.titles}
     order: list[str] = []
     for here in found:
-        part = names.get(here.title)
-        name = part.titles[0] if part else IDEAS
-        if name != IDEAS or order[-1:] != [IDEAS]:
-            order.append(name)
-        if part and not re.search(part.holds, _text(here).strip(), re.M | re.S):
+        title = EXTRAS if here.title.endswith(OPTIONAL) else here.title
+        part = known.get(title, known[IDEAS])
+        if part.titles[0] not in (IDEAS, EXTRAS) or order[-1:] != [part.titles[0]]:
+            order.append(part.titles[0])
+        if not re.search(part.holds, _text(here).strip(), re.M | re.S):
             yield f"section '## {here.title}' must hold {part.holds!r}"
-        if "optional" in here.title.lower() and not here.title.endswith(OPTIONAL):
-            yield f"section '## {here.title}': a heading ends with '{OPTIONAL.strip()}'"
-    for line in difflib.ndiff([part.titles[0] for part in parts], order):
+        if "optional" in title.lower() and title != EXTRAS:
+            yield f"section '## {title}': a heading ends with '{OPTIONAL.strip()}'"
+    wanted = [
+        part.titles[0]
+        for part in PARTS
+        if chapter in part.needed or part.titles[0] in order
+    ]
+    for line in difflib.ndiff(wanted, order):
         if line[0] in "+-":
             yield f"section '## {line[2:]}' is missing, repeated or in another place"
 
@@ -132,17 +134,18 @@ def goal(notebook: NotebookNode, path: Path) -> Iterator[str]:
 
 def prompts(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """A question before a cell, its folded answer, and the folded reason."""
-    core = 0
+    core, on_the_path = 0, True
     folded = sum(
         cell.metadata.get("mystnb", {}).get("code_prompt_show") == ANSWER
         for cell in notebook.cells
     )
     for part in sections(notebook):
+        on_the_path &= part.title != DONE
         for index, cell in part.of_type("markdown"):
             if PROMPT.strip("> *") not in cell.source:
                 continue
             folded -= 1
-            core += part.title not in OFF_THE_PATH and not part.title.endswith(OPTIONAL)
+            core += on_the_path
             answer, reason = notebook.cells[index + 1 : index + 3]
             *_, block = cell.source.strip().split("\n\n")
             if not block.startswith(PROMPT) or "?" not in block:

@@ -127,6 +127,8 @@ PLANTED = [  # rule, mistake
     ("template", edit(WHERE, "## The start")),
     ("template", edit("By the end, you'll", "Then you'll")),
     ("template", add("## Common bugs")),
+    ("template", add("## Besides *(optional)*")),
+    ("template", edit("That was the core path.", "That was all.")),
     ("template", edit("## From the sources", "## In the sources")),
     ("template", edit("Next: [", "Then: [")),
     ("template", add("## Besides (optional)", after=WHY)),
