@@ -32,7 +32,7 @@ def check_period(pair, d_model, circle=2 * math.pi, exponent=2):
     ("pair i turns at speed 10000^(-2i / d_model).", {"exponent": -1}),
 )  # fmt: skip
 def check_position_shift(vectors, k, exponent=-2):
-    """Vectors (n_positions, d_model), k -> those k positions on (equation 1.3)."""
+    """Vectors (n_positions, d_model), k -> those k positions on (equation 1.4)."""
     pair, d_model = torch.arange(vectors.size(1) // 2), vectors.size(1)
     angle = k * 10_000.0 ** (exponent * pair / d_model)
     sin, cos = vectors[:, 0::2], vectors[:, 1::2]
