@@ -1,4 +1,4 @@
-"""The crosswalk: its names exist, its facts hold; masks and variants do as they say."""
+"""The crosswalk: its names exist, its facts hold; masks do as they say."""
 
 from dataclasses import replace
 
@@ -11,7 +11,6 @@ from torch import nn
 
 from transformer_book.documents import DOCUMENTS
 from transformer_book.other_code import (
-    apply_variant,
     convert_mask,
     find_parts,
     find_rows,
@@ -264,29 +263,3 @@ def test_a_finite_fill_value_counts_as_hidden_and_a_result_is_infinite() -> None
     half = convert_mask(attend, "attend", "additive", dtype=torch.float16)
     assert half.dtype == torch.float16
     assert half.isneginf().sum() == 2
-
-
-# Variants
-
-
-def test_variants_are_what_they_are_called() -> None:
-    model, positions = make_model(), torch.arange(4)
-    norm = model.encoder.layers[0].self_attn_connection.norm
-    attention, embed = model.encoder.layers[0].self_attn, model.src_embeddings
-    x = torch.randn(5, 12).double()
-    before = norm.gain.clone(), attention.q_proj.weight.clone()
-    mixed = embed.positions(positions)
-
-    apply_variant(model, "unbiased variance")
-    scaled = (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True) * before[0]
-    torch.testing.assert_close(norm(x), scaled + norm.bias, rtol=0, atol=1e-4)
-    apply_variant(model, "epsilon 1e-6")
-    assert norm.eps == 1e-6
-    apply_variant(model, "divisor d_model / 2")
-    torch.testing.assert_close(attention.q_proj.weight / 2, before[1] / 6)  # d_head 4
-    apply_variant(model, "unscaled embeddings")
-    expected = embed.tokens.weight[SRC[:, :4]] + mixed
-    torch.testing.assert_close(embed(SRC[:, :4]), expected)
-    apply_variant(model, "sines first")
-    halves = torch.cat([mixed[:, 0::2], mixed[:, 1::2]], dim=-1)
-    assert torch.equal(embed.positions(positions), halves)

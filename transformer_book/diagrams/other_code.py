@@ -16,7 +16,7 @@ def carry_diagram() -> Canvas:
         canvas.box(x - 90, 130, 180, 46, "forward", fill=0.05)
         canvas.arrow((260, 153), (x + side, 153), role="source")
         canvas.arrow((x, 176), (x, 218))
-        canvas.box(x - 90, 220, 180, 32, "logits, gradients", size=14)
+        canvas.box(x - 90, 220, 180, 32, "logits", size=14)
     canvas.arrow((200, 61), (318, 61), width=2.4)
     canvas.text(259, 44, "rename", bold=True)
     canvas.text(259, 80, "and split", bold=True)

@@ -9,9 +9,4 @@ from transformer_book.other_code.crosswalk import (
     to_markdown,
     weight_names,
 )
-from transformer_book.other_code.dialects import (
-    VARIANTS,
-    apply_variant,
-    as_convolution,
-    convert_mask,
-)
+from transformer_book.other_code.dialects import as_convolution, convert_mask

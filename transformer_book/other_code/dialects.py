@@ -1,20 +1,11 @@
-"""Habits of other implementations: masks, small changes to layers, convolutions."""
+"""Habits of other implementations: masks, and convolutions for a linear layer."""
 
-import math
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from transformer_lib import (
-    Embeddings,
-    FeedForward,
-    LayerNorm,
-    MultiHeadAttention,
-    SublayerConnection,
-)
+from transformer_lib import FeedForward
 
 MaskConvention = Literal["attend", "ignore", "additive", "attend_byte", "ignore_byte"]
 
@@ -80,57 +71,3 @@ def as_convolution(feed_forward: FeedForward) -> nn.Sequential:
         convolutions.append(conv)
     first, second = convolutions
     return nn.Sequential(first, feed_forward.activation, feed_forward.dropout, second)
-
-
-def _set(part: nn.Module, **attributes: Any) -> None:
-    for name, value in attributes.items():
-        setattr(part, name, value)
-
-
-def _share_scale(part: MultiHeadAttention) -> None:
-    for parameter in part.q_proj.parameters():
-        parameter.data *= 3
-    for parameter in part.k_proj.parameters():
-        parameter.data /= 3
-
-
-def _unbiased_variance(part: LayerNorm) -> None:
-    part.gain.data *= math.sqrt(1 - 1 / part.gain.numel())
-
-
-def _sines_first(part: Embeddings) -> None:
-    part.positions.register_forward_hook(
-        lambda _module, _inputs, waves: torch.cat(
-            [waves[..., 0::2], waves[..., 1::2]], dim=-1
-        )
-    )
-
-
-def _half_of_width(part: MultiHeadAttention) -> None:
-    part.q_proj.weight.data *= math.sqrt(part.d_head) / (part.d_model / 2)
-
-
-# What is changed -> the kind of part, and what happens to each part of that kind.
-VARIANTS: dict[str, tuple[type[nn.Module], Callable[[Any], None]]] = {
-    "queries x 3, keys / 3": (MultiHeadAttention, _share_scale),
-    "epsilon 1e-6": (LayerNorm, partial(_set, eps=1e-6)),
-    "unbiased variance": (LayerNorm, _unbiased_variance),
-    "divisor d_model / 2": (MultiHeadAttention, _half_of_width),
-    "GELU": (FeedForward, partial(_set, activation=nn.GELU())),
-    "sines first": (Embeddings, _sines_first),
-    "unscaled embeddings": (Embeddings, partial(_set, scale=1.0)),
-    "norm first": (SublayerConnection, partial(_set, norm_first=True)),
-}
-
-
-def apply_variant(model: nn.Module, variant: str) -> None:
-    """Change every part of the model that a variant is about, in place.
-
-    Args:
-        model: a model of the library.
-        variant: a key of VARIANTS.
-    """
-    kind, change = VARIANTS[variant]
-    for part in model.modules():
-        if isinstance(part, kind):
-            change(part)
