@@ -97,6 +97,10 @@ def test_a_typed_sentence_is_translated(
     assert type_and_wait(page, SENTENCE) == load(MODEL).translate([SENTENCE])[0]
     chips = part(page, "type").locator("ol").first.locator("li")
     assert chips.count() == 7
+    warning = part(page, "type").locator(".tr-warning")
+    expect(warning).to_be_hidden()
+    type_and_wait(page, SENTENCE.lower())
+    expect(warning).to_contain_text("nouns begin with a capital letter")
     wrong = "translator_app.engine.ask('tokens', {text: ' '}).catch((e) => e.message)"
     assert page.evaluate(wrong) == "a sentence needs at least 1 word"
     trouble[:] = [line for line in trouble if pages_server not in line]

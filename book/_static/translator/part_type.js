@@ -70,7 +70,8 @@ translator_part("type", (element, app) => {
           ? "There are several sentences here. The model has learned from single captions and " +
             "may leave some of your sentences out."
           : sure < SURE
-            ? `The model is unsure: on average, it gave the tokens it wrote ${percent(sure)}.` +
+            ? "The model is unsure: on average, it gave a token that it wrote a probability " +
+              `of ${percent(sure)}.` +
               (/.\p{Lu}/u.test(text) ? "" : " German nouns begin with a capital letter, and " +
                 "it has learned them like that.") : "";
     warning.hidden = !why;
