@@ -54,7 +54,7 @@ def head_split() -> Canvas:
     canvas.titles(
         14, {138: "q  (5, 4)", 407: "split  (2, 5, 2)"}, role="query", size=16
     )
-    heads = {104: "first", 172: "second", 352: "first head", 464: "second head"}
+    heads = {104: "head 0", 172: "head 1", 352: "head 0", 464: "head 1"}
     canvas.titles(38, heads, bold=False)
     canvas.arrow((214, 105), (252, 105), role="query")
     style = {"role": "query", "cell": (34, 22), "size": 14}
@@ -72,7 +72,7 @@ def head_split() -> Canvas:
     ):  # fmt: skip
         canvas.text(20, y - 17, title, anchor="start")
         canvas.grid(20, y, strip, "query", cell=(24, 24), shades=[shades])
-    pair = ("first head", "second head")
+    pair = ("head 0", "head 1")
     for names, y, width in ((WORDS, 256, 96), (pair, 366, 240)):
         for index, name in enumerate(names):
             left = 20 + width * index
