@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -27,7 +28,7 @@ from transformer_lib import (
     pad_batch,
 )
 from transformer_lib.data.corpora.multi30k import load_multi30k
-from transformer_lib.evaluation.scores import bleu
+from transformer_lib.evaluation import bleu, bleu_counts, interval, paired_bootstrap
 from transformer_lib.files import write_text
 from transformer_lib.generation import RecomputingDecoder
 from transformer_lib.interpret.interventions import edit_weights, without_head
@@ -123,7 +124,7 @@ def measure(translator: Translator, pairs: list[tuple[str, str]]) -> list[dict]:
     tokenizer = translator.tokenizer
     sources = [tokenizer.encode(src) for src, _ in pairs]
     references = [tokenizer.encode(tgt) for _, tgt in pairs]
-    rows, own, untouched = [], None, None
+    rows, own, untouched, whole = [], None, None, None
     for name, edits in CHANGES.items():
         written = [
             ids
@@ -132,6 +133,10 @@ def measure(translator: Translator, pairs: list[tuple[str, str]]) -> list[dict]:
         ]
         texts = [tokenizer.decode(ids) for ids in written]
         score = bleu(texts, [tgt for _, tgt in pairs])
+        counts = np.array(
+            [bleu_counts(a, b) for a, (_, b) in zip(texts, pairs, strict=True)]
+        )
+        whole = counts if whole is None else whole
         given = losses(translator, sources, references, edits)
         # The first is the model as it was trained.
         own, untouched = own or written, untouched or given
@@ -140,7 +145,10 @@ def measure(translator: Translator, pairs: list[tuple[str, str]]) -> list[dict]:
             {
                 "change": name,
                 "bleu": round(score.value, 1),
-                "interval": [round(score.low, 1), round(score.high, 1)],
+                "difference": [
+                    round(bound, 1)
+                    for bound in interval(paired_bootstrap(counts, whole))
+                ],
                 "other_words": sum(a != b for a, b in zip(written, own, strict=True)),
                 "loss_of_references": round(sum(given) / len(given), 2),
                 "loss_of_own": round(sum(mine) / len(mine), 2),
