@@ -142,7 +142,10 @@ def with_links(text: str) -> str:
 
 
 def list_questions(root: Path, cells: Sequence[Cell]) -> str:
-    """A heading for each topic, a card for each question."""
+    """A heading for each topic, a box for each question, which unfolds its answer.
+
+    A link to the answer opens the box, and so does finding a word in it.
+    """
     parts = []
     questions = cards.read(cards.QUESTIONS, root)
     for topic, group in groupby(questions, lambda each: each["topic"]):
@@ -151,8 +154,12 @@ def list_questions(root: Path, cells: Sequence[Cell]) -> str:
             shown = [cell for cell in cells if each["id"] in cell.ids]
             asked = ", ".join(f"[{site_name(url)}]({url})" for url in each["asked"])
             run = f"Run it: {cell_links(shown)}. Asked at {asked}."
-            text = f"**{each['question'].strip()}**", each["answer"].strip(), run
-            parts.append(card(f"question-{each['id']}", "question", *text))
+            answer = card(
+                f"question-{each['id']}", "answer", each["answer"].strip(), run
+            )
+            asks = f"<details><summary>{escape(each['question'].strip())}</summary>"
+            parts += [f"::::{{container}} question\n\n{asks}", answer]
+            parts.append("</details>\n\n::::")
     return "\n\n".join(parts)
 
 
