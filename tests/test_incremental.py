@@ -173,7 +173,7 @@ def test_keys_are_written_in_place_and_those_of_the_source_once() -> None:
     model, tgt = make_model(), draw_targets(len(SRC))
     decoder, (_, layer) = start(model), model.decoder.layers
     decoder.read(tgt[:, :1])
-    room = decoder.cache.rooms[layer.self_attn]
+    room = decoder.cache.buffers[layer.self_attn]
     source = decoder.cache.source[layer.cross_attn]
     projected = []
     layer.cross_attn.k_proj.register_forward_hook(
@@ -181,7 +181,7 @@ def test_keys_are_written_in_place_and_those_of_the_source_once() -> None:
     )
     for ids in tgt[:, 1:].split(1, dim=1):
         decoder.read(ids)
-    assert decoder.cache.rooms[layer.self_attn] is room
+    assert decoder.cache.buffers[layer.self_attn] is room
     assert decoder.cache.source[layer.cross_attn] is source
     assert projected == [0] * 8, "of the memory nothing is projected again"
     assert decoder.new_memory.untyped_storage().nbytes() == 0, "its copies are gone"

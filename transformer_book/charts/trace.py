@@ -138,8 +138,8 @@ def _search(
         log_probs = processor.log_probs(logits, position)
         candidates = _advance(search, log_probs, position, translator)
         parents, cache = search.parents(), decoder.cache
-        # Only what has been read counts, not the room that is not in use.
-        n_bytes = sum(cache[attention].nbytes for attention in cache.rooms)
+        # Only what has been read counts, not the space that is not in use.
+        n_bytes = sum(cache[attention].nbytes for attention in cache.buffers)
         source_bytes = sum(kept.nbytes for kept in cache.source.kept.values())
         counts = {"length": cache.length, "n_bytes": n_bytes}
         counts |= {"source_bytes": source_bytes, "copied": copied}

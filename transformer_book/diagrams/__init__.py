@@ -18,7 +18,7 @@ from transformer_book.diagrams.batches import (
 from transformer_book.diagrams.caching import (
     one_step,
     repeated_rows,
-    reserved_room,
+    reserved_buffer,
     two_caches,
 )
 from transformer_book.diagrams.canvas import Canvas

@@ -4,7 +4,7 @@ from transformer_book.diagrams.canvas import Canvas
 from transformer_book.diagrams.decoder import keys_and_values
 
 READS = ["<bos>", "A", "dog", "is", "playing", "in", "the", "snow", "."]
-# How the step that reads "the" weighs what was read, in the pencil model's second head.
+# How the step that reads "the" weighs what was read, in the pencil model's head 1.
 PENCIL = {"<bos>": 0.06, "a": 0.01, "dog": 0.51, "plays": 0.41, "in": 0.01, "the": 0.0}
 
 
@@ -38,22 +38,33 @@ def one_step() -> Canvas:
 
 
 def two_caches() -> Canvas:
-    """Draw the two caches of a decoder layer: one grows, the other doesn't."""
-    canvas = Canvas(520, 236)
-    canvas.titles(18, {168: "step 1", 306: "step 2", 444: "step 3"})
-    for y, name, role in ((66, "self-", "target"), (166, "cross-", "memory")):
-        canvas.text(4, y + 6, name, anchor="start", bold=True)
-        canvas.text(4, y + 24, "attention", anchor="start", bold=True)
-        for step, x in enumerate((112, 250, 388)):
-            kept, new = (step, 1) if role == "target" else (5, 0) if step else (0, 5)
-            shades = [[0.1] * kept + [0.6] * new]
-            canvas.grid(x, y, [[""] * (kept + new)], role, cell=(22, 30), shades=shades)
-            canvas.text(x, y + 48, f"{new} new, {kept} kept", role, anchor="start")
+    """Draw who stores keys and values in step 3 of a decoder layer, and where."""
+    canvas = Canvas(520, 296)
+    canvas.text(90, 280, "one new row", "target", bold=True)
+    canvas.arrow((90, 266), (90, 8), role="target")
+    for y, name, owner, role, kept, new in (
+        (212, "self-attention", "cache", "target", 2, 1),
+        (118, "cross-attention", "cache.source", "memory", 5, 0),
+        (34, "feed-forward", "", "", 0, 0),
+    ):
+        canvas.box(10, y, 160, 36, name, "target", solid=True)
+        if not owner:
+            canvas.text(196, y + 18, "no cache: each row by itself", anchor="start")
+            continue
+        canvas.arrow((170, y + 10), (314, y + 10), role="key")
+        canvas.arrow((314, y + 26), (170, y + 26), role="value")
+        canvas.text(242, y - 4, "update", mono=True)
+        canvas.text(242, y + 42, "all keys, values", size=13)
+        canvas.text(322, y - 14, owner, role, anchor="start", mono=True, bold=True)
+        shades = [[0.1] * kept + [0.6] * new]
+        canvas.grid(322, y, [[""] * (kept + new)], role, cell=(30, 36), shades=shades)
+        text = f"{kept} kept, {new} new"
+        canvas.text(322, y + 50, text, role, anchor="start")
     return canvas
 
 
-def reserved_room() -> Canvas:
-    """Draw the keys and values of one attention, with the room that is still free."""
+def reserved_buffer() -> Canvas:
+    """Draw the keys and values of one attention, with the space that is still free."""
     canvas = Canvas(522, 246)
     canvas.titles(18, {243: "kept", 393: "new", 468: "free"})
     shades = [[0.15] * 5 + [0.6, 0.0, 0.0]] * 2
@@ -64,5 +75,5 @@ def reserved_room() -> Canvas:
     canvas.arrow((393, 196), (393, 168), role="highlight")
     canvas.text(393, 210, "position = length")
     canvas.text(4, 210, "capacity 8; when it's full,", anchor="start")
-    canvas.text(4, 228, "the room is doubled", anchor="start")
+    canvas.text(4, 228, "the buffer is doubled", anchor="start")
     return canvas

@@ -48,14 +48,14 @@ class Encoding(nn.Module):
 
 
 class GrowingCache(KeyValueCache):
-    """A cache without room to spare: every step returns a longer tensor."""
+    """A cache without space to spare: every step returns a longer tensor."""
 
     def update(
         self, attention: MultiHeadAttention, key: Tensor, value: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return keys and values (batch, n_heads, length, d_head) of all tokens."""
-        both = torch.cat([self.rooms[attention], torch.stack([key, value])], dim=3)
-        self.rooms[attention] = both
+        both = torch.cat([self.buffers[attention], torch.stack([key, value])], dim=3)
+        self.buffers[attention] = both
         return both[0], both[1]
 
 
@@ -87,12 +87,14 @@ class DecodingStep(nn.Module):
         for layer, written, read in zip(
             self.model.decoder.layers, past, memory, strict=True
         ):
-            cache.rooms[layer.self_attn] = written
+            cache.buffers[layer.self_attn] = written
             cache.source.kept[layer.cross_attn] = read
         mask = padding_mask(src, self.model.config.pad_id)
         nothing_new = memory.new_zeros(src.size(0), 0, self.model.config.d_model)
         features = self.model.decode(ids, nothing_new, mask, cache=cache)
-        return self.model.lm_head(features[:, -1]), torch.stack([*cache.rooms.values()])
+        return self.model.lm_head(features[:, -1]), torch.stack(
+            [*cache.buffers.values()]
+        )
 
 
 def to_onnx(model: Transformer, folder: Path) -> None:

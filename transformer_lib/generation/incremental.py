@@ -66,35 +66,35 @@ class KeyValueCache:
 
     A new token asks with its query, and is asked by all later ones for its key and
     value. So keys and values are kept, and queries are not. They are written in place
-    into room that is doubled when it is full: n tokens cost n writes, not n copies of
-    all that came before.
+    into a buffer that is doubled when it is full: n tokens cost n writes, not n copies
+    of all that came before.
 
     Args:
         n_beams: targets for each sentence.
-        capacity: tokens there is room for at first.
+        capacity: tokens there is space for at first.
 
     Attributes:
         length: tokens read so far, which is the position of the next one.
         source: the same for the memory.
-        rooms: for each attention (2, n_rows, n_heads, capacity, d_head), the keys and
-            the values, with room that is not in use yet.
+        buffers: for each attention (2, n_rows, n_heads, capacity, d_head), the keys and
+            the values, with space that is not in use yet.
         asked: the attentions that have stored keys and values in this step.
     """
 
     def __init__(self, n_beams: int = 1, capacity: int = 32) -> None:
         self.capacity, self.length = capacity, 0
         self.source = SourceCache(n_beams)
-        self.rooms: dict[MultiHeadAttention, Tensor] = {}
+        self.buffers: dict[MultiHeadAttention, Tensor] = {}
         self.asked: set[MultiHeadAttention] = set()
 
     def __getitem__(self, attention: MultiHeadAttention) -> Tensor:
         """Return the keys and values kept: (2, n_rows, n_heads, length, d_head)."""
-        return self.rooms[attention][:, :, :, : self.length]
+        return self.buffers[attention][:, :, :, : self.length]
 
     @property
     def n_bytes(self) -> int:
-        """Size of all keys and values, with room that is not in use yet."""
-        tensors = [*self.rooms.values(), *self.source.kept.values()]
+        """Size of all keys and values, with space that is not in use yet."""
+        tensors = [*self.buffers.values(), *self.source.kept.values()]
         return sum(tensor.nbytes for tensor in tensors)
 
     def positions(self, ids: Tensor) -> Tensor:
@@ -121,15 +121,15 @@ class KeyValueCache:
         if attention in self.asked:
             raise ValueError("an attention was asked twice in one step")
         self.asked.add(attention)
-        room = self.rooms.get(attention)
-        if room is None:
-            room = key.new_empty(2, *key.shape[:2], self.capacity, key.size(3))
+        buffer = self.buffers.get(attention)
+        if buffer is None:
+            buffer = key.new_empty(2, *key.shape[:2], self.capacity, key.size(3))
         start, end = self.length, self.length + key.size(2)
-        while room.size(3) < end:  # full: double it
-            room = torch.cat([room, torch.empty_like(room)], dim=3)
-        room[0, :, :, start:end], room[1, :, :, start:end] = key, value
-        self.rooms[attention] = room
-        keys, values = room[:, :, :, :end]
+        while buffer.size(3) < end:  # full: double it
+            buffer = torch.cat([buffer, torch.empty_like(buffer)], dim=3)
+        buffer[0, :, :, start:end], buffer[1, :, :, start:end] = key, value
+        self.buffers[attention] = buffer
+        keys, values = buffer[:, :, :, :end]
         return keys, values
 
     def reorder(self, rows: Tensor) -> None:
@@ -139,14 +139,14 @@ class KeyValueCache:
         """
         numbers = torch.arange(len(rows), device=rows.device)
         moved = (rows != numbers).nonzero()[:, 0]
-        for attention in self.rooms:
+        for attention in self.buffers:
             kept = self[attention]
             kept[:, moved] = kept[:, rows[moved]]
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows only, in this order: (n_kept,), indices."""
-        for attention, room in self.rooms.items():
-            self.rooms[attention] = room.index_select(1, rows)
+        for attention, buffer in self.buffers.items():
+            self.buffers[attention] = buffer.index_select(1, rows)
 
     def truncate(self, length: int) -> None:
         """Forget all tokens but the first, so that another target can start with them.
@@ -217,7 +217,7 @@ class IncrementalDecoder:
 
     Args:
         model: in any state; hooks, adapters and subclasses of its modules count.
-        capacity: tokens that the cache has room for at first.
+        capacity: tokens that the cache has space for at first.
 
     Attributes:
         cache: keys and values of the targets; those of the memory in `cache.source`.
