@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from transformer_book.diagrams.canvas import Canvas
 
 SOURCE = ["im", "schnee", "spielt", "ein", "hund"]
-# How the step that predicts "dog" weighs SOURCE, in the pencil model's first head.
+# How the step that predicts "dog" weighs SOURCE, in the pencil model's head 0.
 DOG = (0.01, 0.00, 0.04, 0.09, 0.87)
 
 

@@ -3,7 +3,6 @@
 from transformer_book.diagrams.canvas import Canvas
 from transformer_book.diagrams.decoder import SOURCE as WORDS
 
-ORDINALS = ("first", "second", "third", "fourth")
 FIRST, SECOND = 0.5, 0.1  # how dark the numbers of the two heads are
 
 
@@ -31,9 +30,9 @@ def multi_head_layer(n_heads: int = 2, shape: str = "") -> Canvas:
             start = x - 32 + cell * (i + 0.5)
             ends = (start, 270), (head + shift, 205)
             canvas.arrow(*ends, role=role, width=1.3, head=n_heads < 4)
-    for i, (head, name) in enumerate(zip(heads, ORDINALS, strict=False)):
+    for i, head in enumerate(heads):
         width = min(160, room - 16)
-        canvas.box(head - width / 2, 159, width, 46, "attention", sub=f"{name} head",
+        canvas.box(head - width / 2, 159, width, 46, "attention", sub=f"head {i}",
                    size=15.5)  # fmt: skip
         canvas.arrow((head, 159), (228 + cell * (i + 0.5), 132), role="value")
     canvas.grid(228, 110, parts, "value", **style)
