@@ -32,8 +32,8 @@ def bleu_counts(hypothesis: str, reference: str) -> NDArray[np.int64]:
         (10,): clipped matches for n = 1 to 4, n-grams of the hypothesis likewise, and
         both lengths in words.
     """
-    split = Tokenizer13a()  # puts spaces around punctuation
-    ours, theirs = split(hypothesis).split(), split(reference).split()
+    spaced = Tokenizer13a()  # puts spaces around punctuation
+    ours, theirs = spaced(hypothesis).split(), spaced(reference).split()
     matches, totals = [], []
     for n in 1, 2, 3, 4:
         found = ngrams(ours, n)
