@@ -81,15 +81,9 @@ def complaints(page: Page, rules: Sequence[Rule] = RULES) -> list[str]:
 
 
 def visit(page: Page, address: str) -> None:
-    """Go to a page and wait until its mathematics and charts are drawn."""
+    """Go to a page and wait until its fonts and charts are there."""
     page.goto(address)
-    page.evaluate(
-        """async () => {
-          await document.fonts.ready;
-          if (document.querySelector(".math") && window.MathJax)
-            await MathJax.startup.promise;
-        }"""
-    )
+    page.evaluate("() => document.fonts.ready")
     undrawn = "div.vega-chart:not(.vega-drawn)"
     with suppress(TookTooLong):  # the rules of the page tell what is missing
         page.wait_for_function(

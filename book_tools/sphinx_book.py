@@ -1,10 +1,8 @@
 """Sphinx extension: what the pages of the book need and settings cannot give.
 
-- MathJax comes with the pages: only the files that they can ask for are copied.
 - The answer of a grader is marked as open, wrong or right, so that it can be seen.
 - Two small corrections of the HTML: a hidden cell is announced by its own words, and
   an `assert` stands out.
-- A numbered formula of several lines keeps its number.
 - The title of the first page is not written twice in the browser's tab.
 - The page with the whole calculation is printed in small type.
 - A change of these tools, or of scripts and styles, builds all pages again (Sphinx
@@ -14,20 +12,17 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
-from sphinx.util.fileutil import copy_asset
 
 from book_tools.toc import ROOT
 
 STAMP = "built"  # in the folder of the pages; newer than all that they were made from
 
 STATIC = ROOT / "book" / "_static"
-MATHJAX_FILES = ["tex-chtml.js", "input/tex/extensions", "output/chtml/fonts"]
 
 # first sign of a grader's answer: class of the output that holds it
 FEEDBACK = {"…": "feedback-open", "✗": "feedback-wrong", "✓": "feedback-right"}
@@ -46,32 +41,11 @@ def tools_digest() -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
-    """Copy MathJax and its fonts into the built pages."""
-    if error or app.builder.format != "html":
-        return
-    package = importlib.util.find_spec("sphinx-mathjax-offline")
-    source = Path(package.origin).parent / "static" / "mathjax"
-    target = Path(app.outdir) / "_static" / "mathjax"
-    for name in MATHJAX_FILES:
-        folder = name if (source / name).is_dir() else ""
-        copy_asset(source / name, target / folder)
-
-
 def mark_feedback(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Give the output of a grader a class that tells what it says."""
     for output in doctree.findall(nodes.literal_block):
         if kind := FEEDBACK.get(output.astext()[:1]):
             output["classes"].append(kind)
-
-
-def keep_tags(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    r"""Spare formulas with `\tag` the environment in which `\tag` is an error."""
-    for formula in doctree.findall(nodes.math_block):
-        text = formula.astext()
-        if r"\\" in text and r"\tag" in text:
-            formula["nowrap"] = True
-            formula[:] = [nodes.Text(rf"\[{text}\]")]
 
 
 def load_files(app: Sphinx, *names: str) -> None:
@@ -119,8 +93,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
     app.add_config_value("book_tools_digest", tools_digest(), "env", str)
     app.connect("doctree-resolved", mark_feedback)
-    app.connect("doctree-resolved", keep_tags)
     app.connect("html-page-context", correct_page)
-    app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", stamp, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

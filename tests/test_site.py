@@ -322,7 +322,7 @@ DIAGRAM = (
     "<svg class=diagram style='width: 9px'>"
     "<rect style='fill: var(--diagram-page)'></rect></svg>"
 )
-FIRST_FORMULA = "document.querySelector('mjx-container')"
+FIRST_FORMULA = "document.querySelector('.katex-html')"
 BROKEN = [  # rule, what is done to the page, what the rule says
     (accessibility, append("<button></button>"), "button-name"),
     (accessibility, append("<p style='color: #ccc'>pale</p>"), "color-contrast"),

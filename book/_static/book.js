@@ -7,17 +7,17 @@ document.addEventListener("DOMContentLoaded", () => {
 
   /* What is wider than its place scrolls sideways, with the keyboard too. */
   const parts = document.querySelectorAll(
-    "article pre, article .math, article .pst-scrollable-table-container, " +
+    "article pre, article .katex-display, article span.math, article .pst-scrollable-table-container, " +
       "article .output.text_html, article .vega-view"
   );
   const name = (part) =>
-    part.matches("pre") ? "Code" : part.matches(".math") ? "Equation" : "Table";
+    part.matches("pre") ? "Code" : part.closest(".math") ? "Equation" : "Table";
   const isWide = (part) => {
     if (!part.matches("span.math")) return part.scrollWidth > part.clientWidth;
-    /* A formula in a line is as wide as it likes: it gets a box when it must. */
+    /* A formula in a line breaks between its parts: it gets a box where one is wider. */
     const line = part.closest("p, li, td, th, dd, dt, h1, h2, h3, figcaption, summary");
-    const width = part.firstElementChild?.getBoundingClientRect().width ?? 0;
-    return line !== null && width > line.clientWidth;
+    const parts = [...part.querySelectorAll(".base")];
+    return line !== null && parts.some((each) => each.offsetWidth > line.clientWidth);
   };
   const update = (part) => {
     const scrolls = isWide(part);
@@ -44,7 +44,7 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const child of part.children) sizes.observe(child);
     update(part);
   };
-  /* MathJax and Vega fill a part later than it is found. */
+  /* Vega fills a part later than it is found. */
   const contents = new MutationObserver((changes) => {
     for (const { target } of changes) watch(target);
   });
