@@ -84,6 +84,7 @@ def visit(page: Page, address: str) -> None:
     """Go to a page and wait until its fonts and charts are there."""
     page.goto(address)
     page.evaluate("() => document.fonts.ready")
+    page.evaluate("() => document.querySelector('div.vega-chart')?.scrollIntoView()")
     undrawn = "div.vega-chart:not(.vega-drawn)"
     with suppress(TookTooLong):  # the rules of the page tell what is missing
         page.wait_for_function(

@@ -151,9 +151,9 @@ def write_vega(app: Sphinx) -> None:
     themes = {"light": theme_config(dark=False), "dark": theme_config(dark=True)}
     here = Path(__file__).parent
     script = (here / "vega_charts.js").read_text(encoding="utf-8")
-    (static / "vega_charts.js").write_text(
-        script.replace("BOOK_THEMES", json.dumps(themes)), encoding="utf-8"
-    )
+    for name, value in {"BOOK_THEMES": themes, "BOOK_VEGA": VEGA}.items():
+        script = script.replace(name, json.dumps(value))
+    (static / "vega_charts.js").write_text(script, encoding="utf-8")
     copy_asset(here / "vega_charts.css", static)
 
 
@@ -206,7 +206,7 @@ def add_scripts(app: Sphinx, *event: Any) -> None:
     found = [node["data"] for node in doctree.findall(live)] if doctree else []
     parts = dict.fromkeys(data["part"] for data in found if "part" in data)
     if len(found) > sum("part" in data for data in found):
-        load_files(app, "vega_charts.css", VEGA, "vega_charts.js")
+        load_files(app, "vega_charts.css", "vega_charts.js")
     if parts:
         names = ("translator", *(f"part_{part}" for part in parts))
         scripts = [f"translator/{name}.js" for name in names]

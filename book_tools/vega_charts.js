@@ -5,6 +5,7 @@
 (() => {
   const themes = BOOK_THEMES;
   const page = document.documentElement;
+  const address = document.currentScript.src;
 
   function themed(spec) {
     const dark = page.dataset.theme === "dark";
@@ -56,8 +57,24 @@
     for (const chart of document.querySelectorAll(".vega-chart")) await draw(chart);
   }
 
-  let drawing = drawAll();
-  new MutationObserver(() => {
+  let drawing = Promise.resolve();
+  const redraw = () => {
     drawing = drawing.then(drawAll);
-  }).observe(page, { attributeFilter: ["data-theme"] });
+  };
+
+  /* Vega is large: it comes when the reader is two screens away from a chart. */
+  const near = new IntersectionObserver(
+    (entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      near.disconnect();
+      const vega = document.createElement("script");
+      vega.src = new URL(BOOK_VEGA, address);
+      vega.onload = redraw;
+      document.head.append(vega);
+      const looks = new MutationObserver(redraw);
+      looks.observe(page, { attributeFilter: ["data-theme"] });
+    },
+    { rootMargin: "200% 0px" }
+  );
+  for (const chart of document.querySelectorAll(".vega-chart")) near.observe(chart);
 })();

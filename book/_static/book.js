@@ -21,6 +21,8 @@ document.addEventListener("DOMContentLoaded", () => {
   };
   const update = (part) => {
     const scrolls = isWide(part);
+    const hidden = part.scrollWidth - part.clientWidth - part.scrollLeft;
+    part.toggleAttribute("data-more", scrolls && hidden > 2);
     if (scrolls === part.hasAttribute("data-scrolls")) return;
     part.toggleAttribute("data-scrolls", scrolls);
     if (scrolls) part.tabIndex = 0;
@@ -52,6 +54,7 @@ document.addEventListener("DOMContentLoaded", () => {
     part.dataset.watched = "";
     if (!part.matches("span.math")) sizes.observe(part);
     contents.observe(part, { childList: true });
+    part.addEventListener("scroll", () => update(part), { passive: true });
     watch(part);
   }
   window.addEventListener("resize", () => parts.forEach(update));
