@@ -69,10 +69,12 @@
       near.disconnect();
       const vega = document.createElement("script");
       vega.src = new URL(BOOK_VEGA, address);
-      vega.onload = redraw;
+      vega.onload = () => {
+        redraw();
+        const looks = new MutationObserver(redraw);
+        looks.observe(page, { attributeFilter: ["data-theme"] });
+      };
       document.head.append(vega);
-      const looks = new MutationObserver(redraw);
-      looks.observe(page, { attributeFilter: ["data-theme"] });
     },
     { rootMargin: "200% 0px" }
   );

@@ -249,8 +249,9 @@ def test_a_link_opens_what_it_leads_to(place, opened, page):
 
 def test_a_chart_follows_its_inputs_there_and_back_in_the_dark_too(page):
     page.goto(address("book/04_masks"))
-    page.locator(".vega-drawn svg").first.wait_for()
     chart = page.locator(".vega-chart").first
+    chart.scroll_into_view_if_needed()  # Vega comes when a chart is near
+    page.locator(".vega-drawn svg").first.wait_for()
 
     def signs():
         chart.evaluate("chart => chart.drawn.view.runAsync().then(() => null)")
