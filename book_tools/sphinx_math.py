@@ -46,7 +46,7 @@ def typeset(formula: str, display: bool) -> str:
 def visit_math(self: HTML5Translator, node: nodes.math) -> None:
     """Write a formula in a line of text."""
     html = typeset(node.astext(), display=False)
-    self.body.append(f'{self.starttag(node, "span", "", CLASS="math")}{html}</span>')
+    self.body.append(f"{self.starttag(node, 'span', '', CLASS='math')}{html}</span>")
     raise nodes.SkipNode
 
 
@@ -58,7 +58,7 @@ def visit_math_block(self: HTML5Translator, node: nodes.math_block) -> None:
     if r"\\" in formula and r"\begin" not in formula:
         formula = LINES.format(formula)
     html = typeset(formula, display=True)
-    self.body.append(f'{self.starttag(node, "div", "", CLASS="math")}{html}')
+    self.body.append(f"{self.starttag(node, 'div', '', CLASS='math')}{html}")
     if number:
         self.body.append(f'<span class="eqno">({number[1]})</span>')
     self.body.append("</div>\n")

@@ -15,6 +15,7 @@ from typing import Any
 import lxml.html
 import pytest
 from built_site import SITE, stale
+from fontTools.ttLib import TTFont
 from playwright.sync_api import Page
 
 from book_tools import repository
@@ -190,6 +191,23 @@ def test_a_page_without_scripts_shows_its_pictures(name, page, trouble):
     page.locator("details.hide > summary").last.press("Enter")
     assert page.locator("details.hide").last.locator("pre").first.is_visible()
     trouble[:] = [line for line in trouble if ".js?" not in line]  # scripts, of course
+
+
+def test_every_icon_of_the_pages_is_in_the_two_small_fonts():
+    styles = (SITE / "_static/styles/pydata-sphinx-theme.css").read_text("utf-8")
+    rules = re.findall(r'([^{}]*:before)\{content:"\\([0-9a-f]+)"', styles)
+    codes = {
+        name: int(code, 16)
+        for names, code in rules
+        for name in re.findall(r"\.(fa-[\w-]+):before", names)
+    }
+    fonts = (ROOT / "book/_static/vendor").rglob("*.woff2")
+    held = {code for font in fonts for code in TTFont(font).getBestCmap()}
+    texts = [path.read_text("utf-8") for path in SITE.rglob("*.html")]
+    used = {name for text in texts for name in re.findall(r"\bfa-[\w-]+", text)}
+    icons = used & codes.keys()
+    assert len(icons) > 10
+    assert {name for name in icons if codes[name] not in held} == set()
 
 
 def cells_of_every_color() -> str:
