@@ -133,6 +133,7 @@ def test_the_address_holds_the_state(page, address) -> None:
     page.goto(shared)
     state = page.evaluate("translator_app.state.edits")
     assert state == {"hide": [1], "tgt_positions": False}
+    assert page.evaluate("translator_app.beside") == ""  # nothing was computed yet
     load_model(page)
     assert page.evaluate("translator_app.view.text") == text
     changes = part(page, "alive").locator(".tr-changes")

@@ -278,12 +278,14 @@ translator_part("operate", (element, app) => {
 
   function draw_results() {
     unchanged.textContent = app.n_edits ? "The changes take effect once the model is loaded."
-      : "Nothing has been changed yet.";
+      : "No part of the model is changed.";
     const { before, after, n, alike } = result;
+    const forced = app.state.forced.length && app.engine;
+    const untouched = `Untouched model${forced ? ", same forced tokens" : ""}`;
     const [gone, fresh] = after ? differing(before.ids, after.ids) : [[], []];
     const name = (places, labels) => quoted(places.map((i) => labels[i])) || "nothing";
     results.replaceChildren(
-      h("div", { class: "tr-pair" }, column("Untouched model", before, gone),
+      h("div", { class: "tr-pair" }, column(untouched, before, gone),
         after ? column(`With ${changes(n)}`, after, fresh)
           : h("section", {}, h("h3", {}, "With your changes"), unchanged)),
       !after ? "" : h("p", {}, gone.length + fresh.length

@@ -426,7 +426,7 @@
     // Beside a changed translation: what the untouched model wrote, where that is known
     get beside() {
       const { source, text } = this.untouched || {};
-      if (!this.changes || source !== this.view.source) return "";
+      if (!this.engine || !this.changes || source !== this.view.source) return "";
       return text === this.view.text ? "The same as without changes."
         : `Without changes: “${text}”`;
     }
