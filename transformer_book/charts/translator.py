@@ -64,7 +64,7 @@ def show_part(part: str, trace: Trace, **options: str) -> None:
         png = io.BytesIO()
         picture.savefig(png, format="png", bbox_inches="tight")
         plt.close(picture)
-        bundle["image/png"] = small_png(png.getvalue(), 32)
+        bundle["image/png"] = small_png(png.getvalue(), 128)
     display_bundle(bundle)
 
 
