@@ -65,7 +65,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
 document.addEventListener("DOMContentLoaded", () => {
   /* Opened from a folder, a page cannot read other pages: search without excerpts. */
-  if (window.DOCUMENTATION_OPTIONS && location.protocol === "file:")
+  if (typeof DOCUMENTATION_OPTIONS !== "undefined" && location.protocol === "file:")
     DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
   /* What is wider than its place scrolls sideways, with the keyboard too. */
