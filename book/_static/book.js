@@ -156,6 +156,7 @@ window.addEventListener("beforeprint", () => {
   const closed = [...document.querySelectorAll("details:not([open])")];
   page.dataset.theme = "light";
   for (const part of closed) part.open = true;
+  for (const picture of document.images) picture.loading = "eager";
   restore = () => {
     page.dataset.theme = theme;
     for (const part of closed) part.open = false;
