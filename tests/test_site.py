@@ -6,11 +6,13 @@ Input is `_build/html`, which `make book` writes. Another folder is tested with
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import lxml.html
 import pytest
@@ -185,6 +187,24 @@ def test_every_character_of_the_pages_is_in_the_fonts():
         html = lxml.html.parse(SITE / f"{name}.html")
         texts = html.xpath("//body//text()[not(ancestor::*[@class='katex'])]")
         assert set("".join(texts)) <= held, name
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_loads_at_most_350_kb_before_a_click(name, page):
+    loaded = set()
+    page.on("request", lambda request: loaded.add(request.url.split("?")[0]))
+    visit(page, address(name))
+    files = [Path(unquote(urlsplit(url).path)) for url in loaded if "vega-" not in url]
+    late = page.locator("img[loading=lazy]").evaluate_all(
+        "(pictures) => pictures.map((picture) => picture.src)"
+    )
+    sent = {
+        file.name: len(gzip.compress(file.read_bytes(), 6))
+        for file in files
+        if file.as_uri() not in late
+    }
+    assert "serif.woff2" in sent
+    assert sum(sent.values()) < 350_000, sent
 
 
 def cells_of_every_color() -> str:
