@@ -45,7 +45,7 @@ IMAGE = re.compile(r'<img (?=[^>]*src="[./]*_images/([^"]+)")')
 REWRITTEN = {
     '<span class="k">assert</span>': '<span class="k assert">assert</span>',
     r"<h1>(\d+)\. ": r'<h1><span class="number">Chapter \1</span> ',
-    r'drawing">(?=<svg[^>]* width="(?:[7-9]\d\d|\d{4})")': 'drawing wide">',
+    r'drawing">(?=<svg[^>]* width="(?:[7-9]\d\d|\d{4})")': 'drawing wide-figure">',
     r'(<table class="docutils.*?</table>)': r'<div class="table-box">\1</div>',
 }
 PART = re.compile(
@@ -110,7 +110,7 @@ def correct_body(app: Sphinx, source: str, body: str) -> str:
 
     def sized(found: re.Match[str]) -> str:
         width, height = Image.open(Path(app.srcdir, files[found[1]])).size
-        wide = 'class="wide" ' * (width > COLUMN)
+        wide = 'class="wide-figure" ' * (width > COLUMN)
         return f'<img {wide}loading="lazy" width="{width}" height="{height}" '
 
     for pattern, better in REWRITTEN.items():
