@@ -1,12 +1,14 @@
-"use strict";
 // The key/value cache during a beam search, step by step: what is kept, what is new,
 // which rows are copied when beams change parents, and what all that saves.
 
-translator_part("cache", (element, app) => {
-  const { h, shown, scroller } = translator_kit;
+import { h, shown } from "./draw.js";
+import { scroller } from "./kit.js";
+
+export function cache(app, say) {
+  const element = h("div", { class: "machine-cache" });
   const number = new Intl.NumberFormat("en-US");
   const millions = (n) => (n / 1e6).toFixed(1);
-  let at = Number(element.parentElement.dataset.step || 1) - 1; // the step shown
+  let at = app.options.search_step; // the step shown
   let of_source = "";
   let rows = []; // rows[i][beam]: tokens whose keys and values step i has in its cache
 
@@ -15,41 +17,39 @@ translator_part("cache", (element, app) => {
   const back = h("button", { type: "button", onclick: () => press(at - 1) }, "Back");
   const forward = h("button", { type: "button", onclick: () => press(at + 1) },
     "Forward");
-  const place = h("span", { class: "tr-number" });
+  const place = h("span", { class: "machine-number" });
   const slider = h("input", { type: "range", min: 1, max: 1, step: 1,
     oninput: () => go(slider.valueAsNumber - 1),
-    onchange: () => app.say(says.textContent) });
-  const says = h("p", { class: "tr-says" });
-  const source = h("table", { class: "tr-cache source" });
-  const own = h("table", { class: "tr-cache own",
+    onchange: () => say(says.textContent) });
+  const says = h("p", { class: "machine-says" });
+  const source = h("table", { class: "machine-cache source" });
+  const own = h("table", { class: "machine-cache own",
     "aria-label": "Self-attention: the target, one row for each beam" });
   const region = (label, table) =>
     scroller({ role: "region", "aria-label": label }, table);
   const own_region = region("Self-attention cache", own);
   const counters = h("div", {});
   const about_source = h("p", {});
-  const nothing = h("p", { class: "tr-warning", hidden: true },
+  const nothing = h("p", { class: "machine-warning", hidden: true },
     "The causal mask is switched off, so there’s no cache: each new token also " +
     "changes what deeper layers compute for the earlier tokens, so their old keys and " +
     "values can’t be reused. Each step of this search reads all target tokens again.");
   const body = h("div", {},
-    h("div", { class: "tr-row" }, back, forward,
-      h("label", { class: "tr-field" }, h("span", {}, "Step"), slider, place)),
+    h("div", { class: "machine-row" }, back, forward,
+      h("label", { class: "machine-field" }, h("span", {}, "Step"), slider, place)),
     says,
     h("h3", {}, "The cache of one decoder layer"),
-    h("p", { class: "tr-note" },
+    h("p", { class: "machine-note" },
       "Each cell is a key (what a query is compared with) and a value (what the position " +
       "then gives), labeled with its token. The tokens themselves aren’t stored."),
     about_source, region("Cross-attention cache", source),
     h("p", {}, "Self-attention: the target, one row for each beam"), own_region,
     h("h3", {}, "Bytes and multiplications"), counters,
-    h("p", { class: "tr-note" },
+    h("p", { class: "machine-note" },
       "All layers and beams together. Multiplications include those of the encoder and " +
       "the output layer. Without a cache, each step would run the encoder and read all " +
       "target tokens again."));
-  const words = h("p", { class: "tr-words", lang: "en" });
-  element.append(app.has("type") ? "" : words, nothing, body);
-  app.on("view", () => { words.textContent = app.view.text; });
+  element.append(nothing, body);
 
   // ---- Words
 
@@ -168,13 +168,13 @@ translator_part("cache", (element, app) => {
         ratio(after.without, after.multiplications)],
     ];
     counters.replaceChildren(h("table", {
-      class: "tr-counters", "aria-label": "Bytes and multiplications" },
+      class: "machine-counters", "aria-label": "Bytes and multiplications" },
       h("thead", {}, h("tr", {}, h("td"),
         h("th", { scope: "col" }, `step ${at + 1}`),
         h("th", { scope: "col" }, "so far"))),
       h("tbody", {}, lines.map(([label, ...numbers]) => h("tr", {},
         h("th", { scope: "row" }, label),
-        numbers.map((text) => h("td", { class: "tr-number" }, text)))))));
+        numbers.map((text) => h("td", { class: "machine-number" }, text)))))));
   }
 
   // ---- From step to step
@@ -209,14 +209,15 @@ translator_part("cache", (element, app) => {
   function press(to) {
     if (to < 0 || to >= app.view.search.steps.length) return;
     go(to);
-    app.say(says.textContent);
+    say(says.textContent);
   }
 
-  app.on("search", () => {
+  function refresh() {
     const { search, source } = app.view;
+    if (app.panel !== "cache") return;
     if (of_source && of_source !== source) at = 0; // a new sentence starts at step 1
     of_source = source;
-    element.hidden = !search;
+    body.hidden = !search;
     if (!search) return;
     const has_cache = search.steps[0].cache !== null;
     nothing.hidden = has_cache;
@@ -225,5 +226,9 @@ translator_part("cache", (element, app) => {
     rows = rows_of(search);
     at = Math.max(0, Math.min(at, search.steps.length - 1));
     draw();
-  });
-});
+  }
+  app.on("search", refresh);
+  app.on("place", refresh);
+
+  return { place: element };
+}

@@ -1,19 +1,20 @@
-"use strict";
 // Beam search, step by step, as a tree beside the path that greedy search takes; below,
 // the hypotheses that it found, ranked again under another length penalty.
 
-translator_part("search", (element, app) => {
-  const { h, shown, scroller } = translator_kit;
+import { h, shown } from "./draw.js";
+import { scroller } from "./kit.js";
+
+export function search(app, say) {
   const FATES = { beam: "kept", ended: "ended", dropped: "dropped" };
   const WIDE = 130, HIGH = 44, BOX = { width: 98, height: 34 }; // 16 units are 1rem
   const TOP = 26, TREE = TOP + HIGH + 14; // the lane of greedy search, then the beams
-  let columns = [], path = {}, at = Number(element.parentElement.dataset.step || 1) - 1;
+  let columns = [], path = {}, at = app.options.search_step;
   let known = {}, busy = false, of_source = "";
 
   const number = (x, digits = 2) => x.toFixed(digits).replace("-", "−");
   const of = (fate, nodes) => nodes.filter((each) => each.fate === fate);
   const field = (label, input, output = null) =>
-    h("label", { class: "tr-field" }, h("span", {}, label), input, output);
+    h("label", { class: "machine-field" }, h("span", {}, label), input, output);
 
   // ---- Controls: they stay, only what they show is drawn anew
 
@@ -24,32 +25,34 @@ translator_part("search", (element, app) => {
   const slider = h("input", { type: "range", min: 1, max: 1, step: 1,
     oninput: () => go(Number(slider.value) - 1) });
   const dropped = h("input", { type: "checkbox", onchange: () => draw_step() });
-  const about_step = h("p", {}), about_path = h("p", { class: "tr-path" });
+  const about_step = h("p", {}), about_path = h("p", { class: "machine-path" });
   const region = (label, inside) =>
     scroller({ role: "region", "aria-label": label }, inside);
   const drawing = h("div"), tree = region("Search tree", drawing);
-  const key = h("p", { class: "tr-note" });
+  const key = h("p", { class: "machine-note" });
   const candidates = h("table", {}), hypotheses = h("table", {});
   const searched = h("p", {});
   const alpha_number = h("output", {});
   const alpha = h("input", { type: "range", min: -1, max: 2, step: 0.05,
-    oninput: () => draw_hypotheses(), onchange: () => app.say(first_hypothesis()) });
+    oninput: () => draw_hypotheses(), onchange: () => say(first_hypothesis()) });
   const n_beams = h("select", { disabled: true }, Array.from({ length: 8 }, (_, i) =>
     h("option", { value: i + 1 }, String(i + 1))));
   const again = h("button", { type: "button", disabled: true, onclick: search_again },
     "Search again with these settings");
   const hint = h("small", {}, "Load the model first.");
-  element.append(h("div", { class: "tr-search" },
-    h("div", { class: "tr-row" }, back, forward, field("Step", slider, step_number),
-      h("label", { class: "tr-field" }, dropped, "Show what was dropped earlier")),
+  const body = h("div", {},
+    h("div", { class: "machine-row" }, back, forward, field("Step", slider, step_number),
+      h("label", { class: "machine-field" }, dropped, "Show what was dropped earlier")),
     about_step, tree, key, about_path, region("Candidates", candidates),
     h("h3", {}, "At the end of the search"), searched,
-    h("div", { class: "tr-row" }, field("Length penalty α", alpha, alpha_number)),
+    h("div", { class: "machine-row" }, field("Length penalty α", alpha, alpha_number)),
     region("Hypotheses", hypotheses),
-    h("p", { class: "tr-note" }, "Score: log-probability divided by length",
+    h("p", { class: "machine-note" }, "Score: log-probability divided by length",
       h("sup", {}, "α"), ". The slider only reranks the hypotheses of this search; " +
       "with a different α, the search itself might find or keep others."),
-    h("div", { class: "tr-row" }, field("Number of beams", n_beams), again, hint)));
+    h("div", { class: "machine-row" }, field("Number of beams", n_beams), again, hint));
+  const element = h("div", { class: "machine-search" }, body, h("p", { class: "machine-note machine-none" },
+    "The search comes with the model: load it with a sentence."));
 
   // ---- The tree: every candidate knows its parent, its row, and whether the
   // translation goes through it
@@ -129,7 +132,7 @@ translator_part("search", (element, app) => {
       word.setAttribute("textLength", width - 10);
       word.setAttribute("lengthAdjust", "spacingAndGlyphs");
     }
-    return svg("g", { class: `tr-node ${kind}` }, outline(0),
+    return svg("g", { class: `machine-node ${kind}` }, outline(0),
       kind === "ended" ? outline(3) : [], word,
       svg("text", { x: middle, y: y + 28, class: "small" }, note),
       mark ? [svg("circle", { cx: x + 5, cy: y + 4, r: 8 }),
@@ -139,7 +142,7 @@ translator_part("search", (element, app) => {
   function line({ t, row, parent, on_path, fate }) {
     const [x, y] = [left(parent.t) + BOX.width, top_of(parent.row) + BOX.height / 2];
     const [to, down] = [left(t), top_of(row) + BOX.height / 2], half = (x + to) / 2;
-    return svg("path", { class: `tr-edge ${fate} ${on_path ? "on-path" : ""}`,
+    return svg("path", { class: `machine-edge ${fate} ${on_path ? "on-path" : ""}`,
       d: `M${x},${y} C${half},${y} ${half},${down} ${to},${down}` });
   }
 
@@ -151,7 +154,7 @@ translator_part("search", (element, app) => {
     const steps = Array.from({ length: at + 1 }, (_, t) => t);
     const lane = path.mark === "G" ? "Greedy" : "Translation";
     drawing.replaceChildren(svg("svg", {
-      class: "tr-tree", viewBox: `0 0 ${width} ${height}`, role: "img",
+      class: "machine-tree", viewBox: `0 0 ${width} ${height}`, role: "img",
       style: `width: ${width / 16}rem; height: ${height / 16}rem`,
       "aria-label": `The tree up to step ${at + 1} of ${columns.length}. The table ` +
         "below lists the candidates at this step.",
@@ -189,13 +192,13 @@ translator_part("search", (element, app) => {
   }
 
   const cell = (...content) => h("td", {}, content);
-  const figure = (text) => h("td", { class: "tr-number" }, text);
+  const figure = (text) => h("td", { class: "machine-number" }, text);
   const row = (rank, on_path, ...cells) => h("tr", { class: on_path ? "chosen" : null },
     h("th", { scope: "row" }, String(rank)), cells);
   const head = (names) => h("thead", {}, h("tr", {}, ["#", ...names].map((name) =>
     h("th", { scope: "col" }, name))));
   const text_of = (text) =>
-    h("span", { lang: "en", class: "tr-text" }, text || "(nothing yet)");
+    h("span", { lang: "en", class: "machine-text" }, text || "(nothing yet)");
 
   const also = (on_path) => (on_path ? h("small", {}, ` ${path.name}`) : "");
 
@@ -206,7 +209,7 @@ translator_part("search", (element, app) => {
       h("tbody", {}, columns[at].map(({ rank, label, text, log_prob, fate, on_path }) =>
         row(rank + 1, on_path, cell(shown(label)), cell(text_of(text)),
           figure(number(log_prob)),
-          cell(h("span", { class: `tr-fate ${fate}` }, FATES[fate]), also(on_path))))));
+          cell(h("span", { class: `machine-fate ${fate}` }, FATES[fate]), also(on_path))))));
   }
 
   function draw_step() {
@@ -232,7 +235,7 @@ translator_part("search", (element, app) => {
     if (to < 0 || to >= columns.length) return;
     go(to);
     const kept = of("beam", columns[at]).map(({ text }) => text).join("; ");
-    app.say(`${summary()} Kept: ${kept || "none"}.`);
+    say(`${summary()} Kept: ${kept || "none"}.`);
   }
 
   // ---- Hypotheses
@@ -270,9 +273,9 @@ translator_part("search", (element, app) => {
     await app.set({
       n_beams: Number(n_beams.value), length_penalty: Number(alpha.value) });
     busy = false;
-    ready(hint.textContent === "Searching…" ? "" : hint.textContent);
+    ready("");
     if (app.view.search === before) return; // it failed, or something came in between
-    app.say(`${searched.textContent} ${first_hypothesis()}`);
+    say(`${searched.textContent} ${first_hypothesis()}`);
   }
 
   function ready(text) {
@@ -291,14 +294,9 @@ translator_part("search", (element, app) => {
     }
   }
 
-  app.on("status", (text) => ready(app.engine && /loaded/.test(text) ? "" : text));
-  app.on("state", () => {
-    if (!app.view.search) return;
-    follow();
-    draw_hypotheses();
-  });
-  app.on("search", () => {
-    element.firstChild.hidden = !app.view.search;
+  function draw() {
+    ready(app.engine ? "" : "Load the model first.");
+    body.hidden = !app.view.search;
     if (!app.view.search) return;
     const { search, source } = app.view;
     if (of_source && of_source !== source) at = 0; // a new sentence starts at step 1
@@ -319,5 +317,11 @@ translator_part("search", (element, app) => {
       `α = ${number(search.length_penalty)}.`;
     draw_step();
     draw_hypotheses();
-  });
-});
+  }
+
+  const refresh = () => { if (app.panel === "search") draw(); };
+  app.on("search", refresh);
+  app.on("place", refresh);
+
+  return { place: element };
+}
