@@ -198,7 +198,7 @@ def pictures(stored: dict[str, Any]) -> str:
     if not at:
         known = json.loads(text)
         path = ""
-        for step, deeper in zip(STEPS, clearest(known["trace"], options), strict=True):
+        for step, deeper in zip(STEPS, clearest(known["edited"] or known["trace"], options), strict=True):
             path += deeper
             below = draw(text, path, options)
             found.append(folded({**below, "table": below["svg"] + below["table"]}, step))

@@ -82,12 +82,19 @@ def draw(
         tall: upright, for a phone.
 
     Returns:
-        "svg", and "table" with the same numbers.
+        "svg"; "words" that lead to its rows, for the whole; and "table" with the same
+        numbers.
+
+    Raises:
+        ValueError: the trace does not hold this head.
     """
     trace = json.loads(stored)["trace"]
     sizes = json.dumps(_sizes(trace))
     how = {"at": at, "step": 0, "word": 0, "tall": tall, **options}
-    return json.loads(_engine().call("machine_still", stored, sizes, how))
+    try:
+        return json.loads(_engine().call("machine_still", stored, sizes, how))
+    except Exception as error:  # its message holds the whole script
+        raise ValueError(str(error).partition("\n")[0]) from None
 
 
 def _sizes(trace: Trace) -> dict[str, int]:
