@@ -10,8 +10,6 @@ its table. The captions are read from the folder that `load_multi30k` uses.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from transformer_book.charts.trace import intervene
 from transformer_lib import (
     GenerationConfig,
-    Transformer,
     Translator,
     greedy_decode,
     load,
@@ -31,7 +29,6 @@ from transformer_lib.data.corpora.multi30k import load_multi30k
 from transformer_lib.evaluation import bleu, bleu_counts, interval, paired_bootstrap
 from transformer_lib.files import write_text
 from transformer_lib.generation import RecomputingDecoder
-from transformer_lib.interpret.interventions import edit_weights, without_head
 from transformer_lib.pretrained.translator import DEFAULT
 
 RESULTS = (
@@ -52,34 +49,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "cross-attention cut in layer 2": {"without": {CROSS[2]: EVERY}},
     "cross-attention cut in all layers": {"without": dict.fromkeys(CROSS, EVERY)},
 }
-
-
-@contextmanager
-def intervene(model: Transformer, edits: dict[str, Any]) -> Iterator[None]:
-    """Change a model inside the block, as `intervene` of the pages' engine does.
-
-    Hidden tokens are not its business: the mask of the source is an argument.
-    """
-    heads = edits.get("without", {})
-    with ExitStack() as stack:
-        for embeddings, name in (
-            (model.src_embeddings, "src_positions"),
-            (model.tgt_embeddings, "tgt_positions"),
-        ):
-            if not edits.get(name, True):
-                hook = embeddings.positions.register_forward_hook(
-                    lambda *args: args[-1] * 0
-                )
-                stack.callback(hook.remove)
-        if not edits.get("causal", True):
-            hook = model.decoder.register_forward_pre_hook(
-                lambda _, inputs: (*inputs[:3], None)
-            )
-            stack.callback(hook.remove)
-        stack.enter_context(
-            edit_weights(model, {name: without_head(*h) for name, h in heads.items()})
-        )
-        yield
 
 
 def write(

@@ -1,12 +1,13 @@
-"""A shipped model as a script that a page loads: 8-bit weights and the tokenizer.
+"""A shipped model as scripts that a page loads: 8-bit weights and the tokenizer.
 
-    python -m book_tools.browser_model multi30k-de-en model.js
+    python -m book_tools.browser_model multi30k-de-en FOLDER
 
 Each row of a matrix is divided by a scale of its own, so that its largest number is
-127, and rounded. Biases and layer norms stay as they are. The script calls
-`transformer_model` with one object: sizes, tokens, the merges of the tokenizer, where
-each tensor lies, and all numbers in base64, since a page that is opened from a file may
-load scripts and nothing else.
+127, and rounded. Biases and layer norms stay as they are. Each script calls
+`machine_model`: the first one with an object of sizes, tokens, the merges of the
+tokenizer, and where each tensor lies; the others with a part of all numbers in base64,
+since a page that is opened from a file may load scripts and nothing else, and a reader
+wants to see how much has come.
 """
 
 import base64
@@ -24,6 +25,7 @@ from transformer_lib.model.transformer import Transformer
 from transformer_lib.pretrained.translator import Translator, load
 
 LARGEST = 127
+PART = 600_000  # letters of a script
 # What engine.js knows; anything else would be computed wrongly, so it is refused.
 KNOWN = {
     "norm_first": True,
@@ -109,11 +111,17 @@ def model_data(translator: Translator) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write_script(name: str, path: Path) -> None:
-    """Write a shipped model as a script, whole or not at all."""
-    data = json.dumps(model_data(load(name)), ensure_ascii=False, separators=(",", ":"))
-    write_text(path, f"transformer_model({data});\n")
+def write_scripts(name: str, folder: Path) -> list[Path]:
+    """Write a shipped model as scripts, each whole or not at all; return their paths."""
+    data = model_data(load(name))
+    numbers = data.pop("data")
+    parts = [numbers[i : i + PART] for i in range(0, len(numbers), PART)]
+    paths = [folder / f"{name}-{i:02}.js" for i in range(len(parts) + 1)]
+    for path, part in zip(paths, [data, *parts], strict=True):
+        text = json.dumps(part, ensure_ascii=False, separators=(",", ":"))
+        write_text(path, f"machine_model({text});\n")
+    return paths
 
 
 if __name__ == "__main__":
-    write_script(sys.argv[1], Path(sys.argv[2]))
+    write_scripts(sys.argv[1], Path(sys.argv[2]))

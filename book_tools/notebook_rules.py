@@ -20,7 +20,7 @@ from book_tools import chapter_rules
 from book_tools.notebook_parts import code_cells, tags
 from book_tools.notebooks import stored_text
 from book_tools.toc import chapter_of
-from transformer_book.charts.translator import MIME as TRANSLATOR
+from transformer_book.charts.machine import MIME as MACHINE
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
 
 MAX_BYTES = 500_000
@@ -86,11 +86,11 @@ def figure_alt(output: NotebookNode) -> str | None:
     """None where the output is no figure; else the alt text it carries, or "".
 
     A chart carries its own as the description of its specification, a drawing as its
-    label, and a part of the translator as one of its fields.
+    label, and the machine as one of its fields.
     """
     data = output.get("data", {})
-    if TRANSLATOR in data:
-        return data[TRANSLATOR].get("alt", "")
+    if MACHINE in data:
+        return data[MACHINE].get("alt", "")
     if DIAGRAM in data:
         drawn = BeautifulSoup(data[DIAGRAM], "html.parser").find(role=True)
         return drawn.get("aria-label", "") if drawn else ""

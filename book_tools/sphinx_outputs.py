@@ -1,12 +1,12 @@
-"""Sphinx extension: charts, drawings and the translator live in the page.
+"""Sphinx extension: charts, drawings and the machine live in the page.
 
 A notebook stores each of them in a type of its own, and as a picture for other
 frontends. Here a chart becomes live, drawn by a copy of Vega that comes with the pages,
-with its text as caption and its numbers as a table; a part of the translator becomes a
-place for book/_static/translator to fill; both keep the picture for readers without
-scripts and for print. A drawing stands in the HTML itself, where it takes the page's
-colors. The translator's weights are written beside the pages, as a script that is
-loaded when a reader asks for it.
+with its text as caption and its numbers as a table; it keeps the picture for readers
+without scripts and for print. The machine becomes a place for book/machine to fill;
+behind it stand its own drawings, made while the pages are built. A drawing stands in
+the HTML itself, where it takes the page's colors. The model's weights are written
+beside the pages, as scripts that are loaded when a reader types a sentence.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from sphinx.application import Sphinx
 from sphinx.util.fileutil import copy_asset
 from sphinx.writers.html5 import HTML5Translator
 
-from book_tools.browser_model import write_script
+from book_tools.browser_model import write_scripts
 from book_tools.sphinx_book import load_files
 from transformer_book.charts.theme import theme_config
-from transformer_book.charts.translator import MIME as TRANSLATOR
+from transformer_book.charts.machine import MIME as MACHINE
+from transformer_book.charts.machine import draw
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
 from transformer_lib.pretrained.translator import DEFAULT, WEIGHTS, find
 
 CHARTS = tuple(f"application/vnd.vegalite.v{version}+json" for version in (5, 6))
 VEGA = f"vega-{vl_convert.__version__}.js"
 MAX_ROWS = 40  # rows of a data table; the picture shows the rest better
-LATE = "engine", "tasks"  # scripts of the translator that come with the weights
 
 
 class live(nodes.General, nodes.Element):  # noqa: N801, named as docutils does
-    """A chart or a part of the translator: data and key; its child is the picture."""
+    """A chart or the machine: data and key; the child of a chart is its picture."""
 
 
 class Renderer:
     """Turns what is stored into nodes."""
 
     mime_priority_overrides = [
-        ("html", mime, 1) for mime in (*CHARTS, TRANSLATOR, DIAGRAM)
+        ("html", mime, 1) for mime in (*CHARTS, MACHINE, DIAGRAM)
     ]
 
     @staticmethod
@@ -57,19 +57,20 @@ class Renderer:
         if data.mime_type == DIAGRAM:
             html = f'<div class="output drawing">{data.string}</div>'
             return [nodes.raw("", html, format="html")]
-        if data.mime_type not in (*CHARTS, TRANSLATOR):
+        if data.mime_type not in (*CHARTS, MACHINE):
             return None
         stored = json.loads(json.dumps(data.content))  # plain dicts: can be pickled
         node = live(data=stored, key=f"chart-{data.cell_index}-{data.output_index}")
+        if data.mime_type == MACHINE:
+            return [node]
         _, outputs = renderer.renderer.nb_client.code_cell_outputs(data.cell_index)
         for output in outputs:
             bundle = output.get("data", {})
             if bundle.get(data.mime_type) == data.content and "image/png" in bundle:
                 png = MimeData("image/png", bundle["image/png"], line=data.line)
                 node += renderer.render_image(png)
-                node[0]["alt"] = stored.get("alt") or stored.get("description", "")
-                if data.mime_type in CHARTS:  # the theme leaves it as it is
-                    node[0]["classes"].append("dark-light")
+                node[0]["alt"] = stored.get("description", "")
+                node[0]["classes"].append("dark-light")  # the theme leaves it as it is
                 break
         return [node]
 
@@ -85,9 +86,9 @@ def depart(writer: HTML5Translator, node: live) -> None:
 
 
 def around(writer: HTML5Translator, node: live) -> tuple[str, str]:
-    """What stands before and after the picture of a chart or a part."""
+    """What stands before and after the picture of a chart, or all of the machine."""
     data = node["data"]
-    return part(writer, data) if "part" in data else chart(data, node["key"])
+    return machine(writer, data) if "stored" in data else chart(data, node["key"])
 
 
 def as_script(data: str) -> str:
@@ -157,44 +158,88 @@ def write_vega(app: Sphinx) -> None:
     copy_asset(here / "vega_charts.css", static)
 
 
-# --- the translator -------------------------------------------------------------------
+# --- the machine ----------------------------------------------------------------------
+
+STEPS = "a layer", "a head", "one weight"  # what is folded below the whole machine
 
 
-def part(writer: HTML5Translator, stored: dict[str, Any]) -> tuple[str, str]:
-    """The place of a part, with the addresses of what it loads; its trace."""
+def machine(writer: HTML5Translator, stored: dict[str, Any]) -> tuple[str, str]:
+    """The place of the machine, what it loads, its pictures, and its trace."""
     app = writer.builder.app
     root = "../" * writer.builder.current_docname.count("/")
-    late = {name: root + path for name, path in app.translator_late.items()}
-    settings = {"part": stored["part"], **late, "size": app.translator_size}
-    settings["config"] = app.translator_config
+    settings = {
+        "at": stored["at"],
+        "config": app.machine_config,
+        "model": json.dumps([root + path for path in app.machine_parts]),
+        "size": app.machine_size,
+        "options": json.dumps(stored["options"]),
+    }
     data = "".join(
-        f' data-{name}="{escape(str(value), quote=True)}"'
-        for name, value in {**settings, **stored["options"]}.items()
+        f' data-{name}="{escape(value, quote=True)}"'
+        for name, value in settings.items()
     )
     label = escape(stored["alt"], quote=True)
     return (
-        f'<div class="translator" role="group" aria-label="{label}"{data}>\n'
-        '<div class="translator-picture">',
-        f"</div>\n{as_script(stored['trace'])}",
+        f'<div class="machine" role="group" aria-label="{label}"{data}>\n'
+        f'<div class="machine-still">{pictures(stored)}',
+        f"</div>\n{as_script(stored['stored'])}",
+    )
+
+
+def pictures(stored: dict[str, Any]) -> str:
+    """Draw the machine where it is open; below the whole of it, what it opens to."""
+    text, at, options = stored["stored"], stored["at"], stored["options"]
+    at = "" if at in ("/search", "/cache", "/operate") else at
+    wide, tall = (draw(text, at, options, tall=tall) for tall in (False, True))
+    found = [f'<p class="machine-alt">{escape(stored["alt"])}</p>']
+    found += [f'<div class="wide">{wide["words"]}{wide["svg"]}</div>']
+    found += [f'<div class="upright">{tall["words"]}{tall["svg"]}</div>']
+    found += [folded(wide, "as a table")]
+    if not at:
+        known = json.loads(text)
+        path = ""
+        for step, deeper in zip(STEPS, clearest(known["edited"] or known["trace"], options), strict=True):
+            path += deeper
+            below = draw(text, path, options)
+            found.append(folded({**below, "table": below["svg"] + below["table"]}, step))
+    return "\n".join(found)
+
+
+def clearest(trace: dict[str, Any], options: dict[str, Any]) -> tuple[str, str, str]:
+    """The way down to one weight: middle layer, its stored head, where it looks."""
+    cross = [name for name in trace["heads"] if name.endswith("cross_attn")]
+    name = cross[len(cross) // 2]
+    head, n_src = trace["heads"][name]["head"], len(trace["src"])
+    start = options.get("step", 0) * n_src
+    weights = trace["maps"][name][head][start : start + n_src]
+    _, _, layer, kind = name.split(".")
+    return f"/decoder/{layer}", f"/{kind}/{head}", f"/{weights.index(max(weights))}"
+
+
+def folded(drawn: dict[str, str], title: str) -> str:
+    """A table of the same numbers, or a deeper level, behind a line."""
+    return (
+        f"<details><summary>The machine, {title}</summary>\n"
+        f'<div class="machine-scroll">{drawn["table"]}</div></details>'
     )
 
 
 def write_model(app: Sphinx) -> None:
     """Write the weights beside the pages, and note what a server sends of them."""
-    target = Path(app.outdir) / "_static" / "translator" / f"{DEFAULT}.js"
-    weights = find(DEFAULT) / WEIGHTS
-    app.translator_config = (find(DEFAULT) / "config.json").read_text(encoding="utf-8")
-    if not target.exists() or target.stat().st_mtime < weights.stat().st_mtime:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_script(DEFAULT, target)
-    n_bytes = len(gzip.compress(target.read_bytes(), 6))  # what a web server sends
-    app.translator_size = f"{n_bytes / 1e6:.1f} MB"
-    static = Path(app.confdir) / "book" / "_static" / "translator"
-    files = {name: static / f"{name}.js" for name in LATE} | {"model": target}
-    app.translator_late = {
-        name: f"_static/translator/{path.name}?v={crc32(path.read_bytes()):08x}"
-        for name, path in files.items()
-    }
+    static, weights = Path(app.outdir) / "_static", find(DEFAULT) / WEIGHTS
+    app.machine_config = (find(DEFAULT) / "config.json").read_text(encoding="utf-8")
+    folder = static / "machine"
+    parts = sorted(folder.glob(f"{DEFAULT}-*.js"))
+    if not parts or parts[0].stat().st_mtime < weights.stat().st_mtime:
+        folder.mkdir(parents=True, exist_ok=True)
+        parts = write_scripts(DEFAULT, folder)
+    contents = [part.read_bytes() for part in parts]
+    n_bytes = sum(len(gzip.compress(each, 6)) for each in contents)  # what is sent
+    app.machine_size = f"{n_bytes / 1e6:.1f} MB"
+    app.machine_parts = [
+        f"_static/machine/{part.name}?v={crc32(each):08x}"
+        for part, each in zip(parts, contents, strict=True)
+    ]
 
 
 # --- Sphinx ---------------------------------------------------------------------------
@@ -204,13 +249,11 @@ def add_scripts(app: Sphinx, *event: Any) -> None:
     """Load the scripts of what a page has, and none on other pages."""
     doctree = event[-1]
     found = [node["data"] for node in doctree.findall(live)] if doctree else []
-    parts = dict.fromkeys(data["part"] for data in found if "part" in data)
-    if len(found) > sum("part" in data for data in found):
+    machines = ["stored" in data for data in found]
+    if not all(machines):
         load_files(app, "vega_charts.css", "vega_charts.js")
-    if parts:
-        names = ("translator", *(f"part_{part}" for part in parts))
-        scripts = [f"translator/{name}.js" for name in names]
-        load_files(app, "translator.css", *scripts)
+    if any(machines):
+        load_files(app, "machine.css", "machine/machine.js")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -6,6 +6,8 @@ import json
 import math
 import os
 import random
+import struct
+from base64 import b64decode
 from dataclasses import replace
 
 import pytest
@@ -13,15 +15,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from benchmarks.interventions import intervene, write
+from benchmarks.interventions import write
 from book_tools.browser_model import (
     dequantize_in_place,
     model_data,
     quantize,
-    write_script,
+    write_scripts,
 )
 from book_tools.toc import ROOT
 from transformer_book.charts.trace import (
+    intervene,
     multiplications,
     step_multiplications,
     trace_translation,
@@ -44,7 +47,7 @@ if os.environ.get("BOOK_SKIP_BROWSER") == "1":
     pytest.skip("BOOK_SKIP_BROWSER is set", allow_module_level=True)
 
 NAME = "multi30k-de-en"
-STATIC = ROOT / "book" / "_static" / "translator"
+SOURCE = ROOT / "book" / "machine"
 CAPTIONS = [
     "Ein Hund spielt im Schnee.",
     "Zwei Kinder laufen am Strand.",
@@ -81,14 +84,18 @@ def translator():
 @pytest.fixture(scope="module")
 def engine(browser, tmp_path_factory):
     """Run a body of JavaScript with an argument x; it has E, model, tokenizer, run."""
-    script = tmp_path_factory.mktemp("engine") / "model.js"
-    write_script(NAME, script)
     page = browser.new_page()
-    page.evaluate("window.transformer_model = (data) => { window.data = data; }")
-    for path in STATIC / "engine.js", STATIC / "tasks.js", script:
+    page.evaluate("() => { window.parts = [];"
+                  "window.machine_model = (x) => parts.push(x); }")
+    for name in "engine.js", "tasks.js":  # modules, whose functions become global here
+        text = (SOURCE / name).read_text(encoding="utf-8")
+        page.add_script_tag(content=text.replace("export function", "function"))
+    for path in write_scripts(NAME, tmp_path_factory.mktemp("engine")):
         page.add_script_tag(path=path)
     page.evaluate(
         """() => { window.E = transformer_engine();
+        const [first, ...rest] = parts;
+        window.data = { ...first, data: rest.join("") };
         Object.assign(window, E.finish(E.load(data)), translator_tasks(E));
         window.run = (task, question) => E.finish(tasks[task](question));
         run("load", data); }"""
@@ -314,24 +321,43 @@ def rounded(value):
     return value
 
 
-@pytest.mark.parametrize("sentence", CAPTIONS[:3])
+@pytest.mark.parametrize(
+    ("sentence", "edits"), [*((text, {}) for text in CAPTIONS[:3]),
+                            (CAPTIONS[1], EDITS[4]), (CAPTIONS[2], EDITS[8])]
+)  # fmt: skip
 def test_the_trace_of_a_page_is_what_its_engine_says(
-    engine, translator, sentence
+    engine, translator, sentence, edits
 ) -> None:
-    trace = trace_translation(translator, sentence)
+    trace = trace_translation(translator, sentence, edits=edits, n_beams=4)
     there = engine(
-        """const { src, src_labels } = run("tokens", { text: x });
-        const written = run("write", { src, edits: {} });
-        const seen = run("look", { src, tgt: written.ids, edits: {} });
-        for (const name in seen.maps)
+        """const { src, src_labels } = run("tokens", { text: x.sentence });
+        const written = run("write", { src, edits: x.edits });
+        const asked = { src, tgt: written.ids, edits: x.edits };
+        const seen = run("look", asked), heads = {};
+        for (const name in seen.maps) {
           seen.maps[name] = seen.maps[name].map((head) => Array.from(head));
-        const search = run("search", { src, edits: {} });
-        return { ...seen, written, src_labels, search };
+          const { q, k, v } = run("head", { ...asked, name, head: x.heads[name] });
+          heads[name] = [q, k, v].map((part) => Array.from(part));
+        }
+        const search = x.edits.causal === false ? null
+          : run("search", { src, edits: x.edits });
+        return { ...seen, heads, written, src_labels, search };
         """,
-        sentence,
+        {
+            "sentence": sentence,
+            "edits": edits,
+            "heads": {name: kept["head"] for name, kept in trace["heads"].items()},
+        },
     )
     for name in "src", "tgt", "src_labels", "tgt_labels", "text", "maps", "log_probs":
         assert there[name] == rounded(trace[name]), name
+    for name, kept in trace["heads"].items():
+        numbers = (b64decode(kept[part]) for part in "qkv")
+        exact = [list(struct.unpack(f"<{len(x) // 4}f", x)) for x in numbers]
+        assert there["heads"][name] == rounded(exact), name
+    for stack, lengths in trace["norms"].items():
+        for ours, theirs in zip(lengths, there["norms"][stack], strict=True):
+            assert theirs == pytest.approx(ours, rel=1e-4)
     for ours, theirs in zip(
         [*trace["layers"], trace["next"]],
         [*there["layers"], there["next"]],
@@ -341,7 +367,8 @@ def test_the_trace_of_a_page_is_what_its_engine_says(
             # close ones may change places
             assert [each["p"] for each in other] == rounded([e["p"] for e in one])
             assert one[0]["p"] - one[1]["p"] < 2e-3 or one[0]["id"] == other[0]["id"]
-    assert there["search"] == rounded(trace["search"])
+    if there["search"]:
+        assert there["search"] == rounded(trace["search"])
 
 
 def test_multiplications_are_those_that_are_counted(engine, translator) -> None:

@@ -28,7 +28,7 @@ from PIL import Image
 
 from transformer_book import charts
 from transformer_book.charts.theme import theme_config
-from transformer_book.charts.translator import MIME, PARTS
+from transformer_book.charts.machine import MIME
 from transformer_lib import load
 from transformer_lib.plots.palette import DARK, LIGHT
 
@@ -42,7 +42,7 @@ every_chart = pytest.mark.parametrize("name", CHARTS)
 def shown(monkeypatch: pytest.MonkeyPatch) -> list:
     calls = []
     monkeypatch.setattr(
-        "transformer_book.charts.translator.display_bundle", calls.append
+        "transformer_book.charts.machine.display_bundle", calls.append
     )
     return calls
 
@@ -138,16 +138,15 @@ def test_every_picture_is_shown_without_a_converter(
     assert "image/png" not in charts.mime_bundle(charts.mask_explorer(EN, DE), ALT)
     translator = load("grammar")
     trace = charts.trace_translation(translator, "der Hund schläft")
-    for part in PARTS:
-        options = {"block": next(iter(trace["maps"]))} if part == "heads" else {}
-        charts.show_part(part, trace, **options)
-        assert shown[-1]["text/plain"] == PARTS[part].alt
-        assert json.loads(shown[-1][MIME]["trace"])["source"] == "der Hund schläft"
-        drawing = part == "search"  # a figure needs no converter
-        assert ("image/png" in shown[-1]) == (not drawing)
-        assert ("text/html" in shown[-1]) == (drawing and in_colab)
-    with pytest.raises(ValueError, match="options are block, .* not 'blocks'"):
-        charts.show_part("heads", trace, blocks="x")
+    for at in "", "/decoder/0", "/encoder/0/self_attn/0":
+        charts.show_machine(trace, at=at)
+        assert trace["text"] in shown[-1]["text/plain"]
+        stored = json.loads(shown[-1][MIME]["stored"])
+        assert stored["trace"]["source"] == "der Hund schläft"
+        assert "image/png" not in shown[-1]
+        assert ("text/html" in shown[-1]) == in_colab
+    with pytest.raises(ValueError, match="options are step, .* not 'steps'"):
+        charts.show_machine(trace, steps=1)
 
 
 EVIL = ["</script><script>alert(1)</script>", "<!--<script>", "<eos>"]

@@ -10,7 +10,6 @@ import torch
 from PIL import Image
 
 from transformer_book.diagrams import Canvas, model_map
-from transformer_book.diagrams.alignment import Aligned, alignment_page
 from transformer_book.diagrams.canvas import COLORS, mime_bundle
 from transformer_book.diagrams.model_map import PARTS
 from transformer_lib.plots.palette import LIGHT
@@ -67,16 +66,3 @@ def test_lighting_a_part_lights_that_part_and_not_all(part: str) -> None:
     assert whole.count("opacity=") < one.count('<g opacity="0.38">')
     nothing = model_map([]).svg("x")
     assert one.count('<g opacity="0.38">') < nothing.count('<g opacity="0.38">')
-
-
-def test_each_target_word_says_where_it_looked() -> None:
-    weights = torch.tensor([[0.9, 0.1], [0.25, 0.75]])
-    pairs = [Aligned(["im", "<x>"], ["in", ""], [*words], weights)
-             for words in ("ab", "cd")]  # fmt: skip
-    page = alignment_page(pairs, "two pairs")
-    labels = re.findall(r'aria-label="(\w looks at [^"]*)"', page)
-    assert labels[0] == "a looks at im 90%, &lt;x&gt; 10%"
-    assert [label[0] for label in labels] == list("abcd")
-    assert page.count('type="radio"') == page.count("<label") == 2
-    assert page.count(" checked>") == 1
-    assert "<x>" not in page

@@ -20,4 +20,4 @@ from transformer_book.charts.model import model_explorer
 from transformer_book.charts.parts import mime_bundle, show
 from transformer_book.charts.positions import position_explorer
 from transformer_book.charts.trace import trace_translation
-from transformer_book.charts.translator import show_part
+from transformer_book.charts.machine import show_machine

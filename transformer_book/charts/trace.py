@@ -1,12 +1,16 @@
-"""What the library computes for the translator in the page, before its model is there.
+"""What the library computes for the machine in a page, before its model is there.
 
 trace = trace_translation(load("multi30k-de-en"), "Im Schnee spielt ein Hund.")
 """
 
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from transformer_lib import (
     GenerationConfig,
@@ -20,6 +24,7 @@ from transformer_lib import (
 from transformer_lib.generation import (
     IncrementalDecoder,
     LogitsProcessor,
+    RecomputingDecoder,
     without_dropout,
 )
 from transformer_lib.generation.beam_search import (
@@ -29,94 +34,177 @@ from transformer_lib.generation.beam_search import (
     best_candidates,
 )
 from transformer_lib.interpret.interventions import edit_weights, without_head
+from transformer_lib.interpret.kernels import named_attentions
 
 N_NEXT, N_ANSWERS = 10, 3  # likeliest tokens that are listed: at the end, in a layer
 
 
+@contextmanager
+def intervene(model: Transformer, edits: dict[str, Any]) -> Iterator[None]:
+    """Change a model inside the block, as `intervene` of the pages' engine does.
+
+    Hidden tokens are not its business: the mask of the source is an argument.
+
+    Args:
+        model: any.
+        edits: "without", heads to remove by the name of their attention; and
+            "src_positions", "tgt_positions", "causal": False for off.
+    """
+    heads = edits.get("without", {})
+    with ExitStack() as stack:
+        for embeddings, name in (
+            (model.src_embeddings, "src_positions"),
+            (model.tgt_embeddings, "tgt_positions"),
+        ):
+            if not edits.get(name, True):
+                hook = embeddings.positions.register_forward_hook(
+                    lambda *args: args[-1] * 0
+                )
+                stack.callback(hook.remove)
+        if not edits.get("causal", True):
+            hook = model.decoder.register_forward_pre_hook(
+                lambda _, inputs: (*inputs[:3], None)
+            )
+            stack.callback(hook.remove)
+        stack.enter_context(
+            edit_weights(model, {name: without_head(*h) for name, h in heads.items()})
+        )
+        yield
+
+
 @torch.inference_mode()
 def trace_translation(
-    translator: Translator, sentence: str, n_beams: int = 4
+    translator: Translator,
+    sentence: str,
+    *,
+    heads: dict[str, int] | None = None,
+    edits: dict[str, Any] | None = None,
+    n_beams: int = 0,
 ) -> dict[str, Any]:
-    """Translate a sentence and keep all that the parts of the page show.
+    """Translate a sentence and keep all that the machine in a page shows.
 
     Args:
         translator: model and tokenizer.
         sentence: in the source language.
-        n_beams: of the beam search that is kept step by step.
+        heads: for the names of attentions, the head whose queries, keys and values are
+            kept; of every other attention, those of its most decided head are.
+        edits: see `intervene`; the translation is that of the changed model.
+        n_beams: of a beam search that is kept step by step; 0 for none.
 
     Returns:
         Plain data: ids and their labels, weights of every head rounded to thousandths,
+        the vectors of one head of each attention, the length of the residual streams,
         what each layer would answer, the likeliest next tokens, and the search.
     """
-    model, tokenizer = translator.model, translator.tokenizer
+    model, tokenizer, edits = translator.model, translator.tokenizer, edits or {}
     src = tokenizer.encode(sentence.strip())
     config = GenerationConfig(
         bos_id=tokenizer.bos_id,
         eos_id=tokenizer.eos_id,
         max_len=min(len(src) + 50, model.config.max_len),
     )
+
+    def write() -> list[int]:
+        decoder = RecomputingDecoder(model)  # exact without a causal mask, too
+        return greedy_decode(model, torch.tensor([src]), config, decoder)[0].ids
+
     with without_dropout(model):
-        written = greedy_decode(model, torch.tensor([src]), config)[0]
-        sides = src, [tokenizer.bos_id, *written.ids[:-1]], written.ids
-        return {
+        own = write() if edits else []  # of the model as it was trained
+    with without_dropout(model), intervene(model, edits):
+        written = write()
+        trace = {
             "source": sentence,
-            "read": {"src": src, "src_labels": tokenizer.tokens(src)},
+            "sizes": {name: getattr(model.config, name) for name in ("d_model", "d_ff")},
+            "edits": edits,
             "src": src,
-            "tgt": written.ids,
+            "tgt": written,
             "src_labels": tokenizer.tokens(src),
-            "tgt_labels": tokenizer.tokens(written.ids),
-            "text": tokenizer.decode(written.ids),
-            "cuts": _cuts(model, *map(torch.tensor, sides)),
-            "written": {"ids": written.ids, "log_prob": _short(written.log_prob)},
-            **_look(translator, *map(torch.tensor, sides)),
-            "search": _search(translator, src, config, n_beams),
+            "tgt_labels": tokenizer.tokens(written),
+            "text": tokenizer.decode(written),
+            **_look(translator, torch.tensor(src), torch.tensor(written), heads or {}),
         }
+        if edits:  # what the model's own translation costs the changed model
+            ids = torch.tensor([tokenizer.bos_id, *own])
+            logits = model(torch.tensor([src]), ids[None, :-1])[0]
+            nats = cross_entropy(logits, ids[1:], reduction="none")
+            trace["nats"] = _numbers(nats)
+        if n_beams:
+            trace["search"] = _search(translator, src, config, n_beams)
+    return trace
 
 
 def _look(
-    translator: Translator, src: Tensor, tgt_in: Tensor, tgt: Tensor
+    translator: Translator, src: Tensor, tgt: Tensor, heads: dict[str, int]
 ) -> dict[str, Any]:
-    """Read the translation once, and keep weights, layers' answers, probabilities."""
+    """Read the translation once, and keep weights, vectors, answers, probabilities."""
     model = translator.model
-    with record_attention(model) as maps, record_hidden_states(model.decoder) as states:
+    tgt_in = torch.cat([torch.tensor([translator.tokenizer.bos_id]), tgt[:-1]])
+    vectors: dict[str, list[Tensor]] = {}
+    with (
+        record_attention(model) as maps,
+        record_hidden_states(model) as states,
+        _projections(model, vectors),
+    ):
         logits = model(src[None], tgt_in[None])[0]
     log_probs = logits.log_softmax(dim=-1)  # (tgt_len, vocab_size)
     norm = model.decoder.norm or torch.nn.Identity()
-    stages = [model.tgt_embeddings(tgt_in[None]), *states.values()]
-    cross = maps[f"decoder.layers.{len(model.decoder.layers) // 2}.cross_attn"]
+    streams = {
+        "encoder": [model.src_embeddings(src[None])],
+        "decoder": [model.tgt_embeddings(tgt_in[None])],
+    }  # before and after each layer: (1, length, d_model)
+    for name, state in states.items():
+        streams[name.split(".")[0]].append(state)
     return {
         "maps": {
             name: [_numbers(head.flatten()) for head in weights[0]]
             for name, weights in maps.items()
         },
-        "alignment": _numbers(cross[0].mean(dim=0).flatten()),
+        "heads": {
+            name: _one_head(weights[0], vectors[name], heads.get(name))
+            for name, weights in maps.items()
+        },
+        "norms": {
+            stack: [_numbers(x[0].norm(dim=-1)) for x in stream]
+            for stack, stream in streams.items()
+        },
         "log_probs": _numbers(log_probs.gather(1, tgt[:, None])[:, 0]),
         "next": _likeliest(log_probs, translator, N_NEXT),
         "layers": [
             _likeliest(model.lm_head(norm(x))[0].log_softmax(-1), translator, N_ANSWERS)
-            for x in stages  # (1, tgt_len, d_model) each
+            for x in streams["decoder"]
         ],
     }
 
 
-def _cuts(
-    model: Transformer, src: Tensor, tgt_in: Tensor, tgt: Tensor
-) -> dict[str, float]:
-    """Return the loss of the translation with less and less cross-attention."""
-    last = len(model.decoder.layers) - 1
-    cross = [f"decoder.layers.{i}.cross_attn" for i in range(last + 1)]
-    every = without_head(*range(model.config.n_heads))
-    losses = {}
-    for name, edits in {
-        "as trained": {},
-        "without one head": {cross[last // 2]: without_head(0)},
-        f"layer {last} cut": {cross[last]: every},
-        "all cut": dict.fromkeys(cross, every),
-    }.items():
-        with edit_weights(model, edits):
-            logits = model(src[None], tgt_in[None])[0]
-        losses[name] = _short(torch.nn.functional.cross_entropy(logits, tgt).item())
-    return losses
+@contextmanager
+def _projections(model: Transformer, kept: dict[str, list[Tensor]]) -> Iterator[None]:
+    """Keep queries, keys and values of all heads: (length, d_model) each."""
+    with ExitStack() as stack:
+        for name, attention in named_attentions(model):
+            kept[name] = []
+            for projection in attention.q_proj, attention.k_proj, attention.v_proj:
+                hook = projection.register_forward_hook(
+                    lambda *args, to=kept[name]: to.append(args[-1][0])
+                )
+                stack.callback(hook.remove)
+        yield
+
+
+def _one_head(
+    weights: Tensor, vectors: list[Tensor], head: int | None
+) -> dict[str, Any]:
+    """Return q, k and v of one head, as base64 of 32-bit numbers, row after row.
+
+    Args:
+        weights: (n_heads, q_len, k_len)
+        vectors: q, k and v of all heads: (length, d_model) each.
+        head: None for the one whose queries are most decided.
+    """
+    if head is None:
+        head = int(weights.amax(dim=-1).mean(dim=-1).argmax())
+    parts = [x.unflatten(-1, (len(weights), -1))[:, head] for x in vectors]
+    text = [b64encode(x.contiguous().numpy().tobytes()).decode() for x in parts]
+    return {"head": head, **dict(zip("qkv", text, strict=True))}
 
 
 def _search(

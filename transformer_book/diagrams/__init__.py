@@ -7,7 +7,6 @@
 Source, target, memory, query, key and value have the same colors everywhere.
 """
 
-from transformer_book.diagrams.alignment import Aligned, show_alignments
 from transformer_book.diagrams.attention import all_queries, lookups, one_query
 from transformer_book.diagrams.batches import (
     batch_tensors,

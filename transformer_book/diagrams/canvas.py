@@ -332,7 +332,8 @@ def still(svg: str, live: str = "") -> dict[str, str]:
         return {"text/html": live or svg}
     if not (vega := converter()):
         return {}
-    plain = re.sub(r"var\(--[\w-]+,([^)]*)\)", r"\1", svg).replace("100%", "9999")
+    plain = re.sub(r"var\(--[\w-]+,([^)]*)\)", r"\1", svg)
+    plain = re.sub(r"(?<=[\":])100%", "9999", plain)
     return {"image/png": small_png(vega.svg_to_png(plain, scale=1.5), 64)}
 
 

@@ -1,9 +1,8 @@
-"use strict";
 // What a page asks of the engine, by name: a question of plain data, an answer of plain
 // data. Tasks are generators: what they yield while they run is passed on to the page.
 // They run in a worker made of the text of this function and of engine.js.
 
-function translator_tasks(E) {
+export function translator_tasks(E) {
   let model, tokenizer;
   const N_NEXT = 10; // likeliest tokens that are listed
   const labels = (ids) => ids.map((id) => tokenizer.label(id));
@@ -11,6 +10,8 @@ function translator_tasks(E) {
     bos_id: tokenizer.bos_id, eos_id: tokenizer.eos_id,
     max_len: Math.min(src.length + 50, model.config.max_len), ...more,
   });
+  const lengths = ({ data, width }) => Array.from({ length: data.length / width },
+    (_, row) => Math.hypot(...data.subarray(row * width, (row + 1) * width)));
   const likeliest = (p, n) => E.top_tokens(p, n).map(([share, id]) =>
     ({ id, label: tokenizer.label(id), p: share }));
 
@@ -74,22 +75,25 @@ function translator_tasks(E) {
       return { ...found, steps, log_probs, labels: labels(found.ids), text: tokenizer.decode(found.ids) };
     },
 
-    // Everything to be seen in one pass over a translation: weights of all heads, what
-    // each layer would answer at each position, and the likeliest next tokens.
-    *look({ src, tgt, edits }) {
+    // Everything to be seen in one pass over a translation: weights of all heads, length
+    // of the residual stream, what each layer would answer at each position, and the
+    // likeliest next tokens, as temperature and top_p leave them.
+    *look({ src, tgt, edits, temperature = 1, top_p = 1 }) {
       E.intervene(model, edits);
-      const maps = {}, stream = [];
+      const maps = {}, streams = { encoder: [], decoder: [] };
       for (const [name, attention] of model.named_attentions()) {
         maps[name] = [];
         attention.watch = (head, row, weights) => maps[name].push(weights);
       }
-      model.decoder.watch = (x) => stream.push(x);
+      for (const stack of ["encoder", "decoder"]) {
+        model[stack].watch = (x) => streams[stack].push(x);
+      }
       let logits;
       try {
         logits = yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
       } finally {
         for (const [, attention] of model.named_attentions()) attention.watch = null;
-        model.decoder.watch = null;
+        model.encoder.watch = model.decoder.watch = null;
       }
       const n = model.lm_head.n_out;
       const row = (x, i) => E.log_softmax(x.data.subarray(i * n, (i + 1) * n));
@@ -97,11 +101,11 @@ function translator_tasks(E) {
       for (const [i, token] of tgt.entries()) {
         const scores = row(logits, i);
         log_probs.push(scores[token]);
-        next.push(likeliest(scores.map(Math.exp), N_NEXT));
+        next.push(likeliest(E.probabilities(scores, { temperature, top_p }), N_NEXT));
         yield;
       }
       const layers = [];
-      for (const x of stream) {
+      for (const x of streams.decoder) {
         const answers = yield* model.score(model.decoder.norm.forward(x));
         const stage = [];
         for (const i of tgt.keys()) {
@@ -110,18 +114,31 @@ function translator_tasks(E) {
         }
         layers.push(stage);
       }
-      return { src, tgt, src_labels: labels(src), tgt_labels: labels(tgt), maps, log_probs,
-        next, layers, text: tokenizer.decode(tgt) };
+      const norms = { encoder: streams.encoder.map(lengths),
+        decoder: streams.decoder.map(lengths) };
+      return { src, tgt, src_labels: labels(src), tgt_labels: labels(tgt), maps, norms,
+        log_probs, next, layers, text: tokenizer.decode(tgt) };
     },
 
-    // The likeliest tokens after some, sharpened or thinned out
-    *next({ src, tgt = [], edits, temperature = 1, top_p = 1 }) {
+    // Queries, keys and values of one head: (length, d_head) each, row after row
+    *head({ src, tgt, edits, name, head }) {
       E.intervene(model, edits);
-      const logits = yield* model.forward(src, [tokenizer.bos_id, ...tgt]);
-      const last = E.next_log_probs(
-        model, logits.data.subarray(tgt.length * model.lm_head.n_out));
-      const p = E.probabilities(last, { temperature, top_p });
-      return { next: likeliest(p, N_NEXT), n_left: p.filter((share) => share > 0).length };
+      const attention = new Map(model.named_attentions()).get(name);
+      const { d_head } = attention, found = {};
+      attention.spy = (...all) => ["q", "k", "v"].forEach((which, i) => {
+        const { data, length, width } = all[i];
+        found[which] = new Float32Array(length * d_head);
+        for (let row = 0; row < length; row++) {
+          const start = row * width + head * d_head;
+          found[which].set(data.subarray(start, start + d_head), row * d_head);
+        }
+      });
+      try {
+        yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
+      } finally {
+        attention.spy = null;
+      }
+      return { head, ...found };
     },
 
     // Beam search, step by step, with what its cache holds after each
@@ -169,8 +186,7 @@ function translator_tasks(E) {
 }
 
 // The inside of the worker: {id, task, question} in, {id, event | answer | error} out.
-function translator_worker() {
-  const E = transformer_engine(), { tasks } = translator_tasks(E);
+export function translator_worker(tasks) {
   self.onmessage = ({ data: { id, task, question } }) => {
     try {
       const run = tasks[task](question);

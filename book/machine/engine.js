@@ -1,4 +1,3 @@
-"use strict";
 // The book's Transformer in plain JavaScript: no framework, nothing to build. Classes,
 // methods and weights have the names of transformer_lib, so whoever knows chapter 8
 // knows this file. It reads one sentence at a time, in evaluation mode.
@@ -7,7 +6,7 @@
 // through (`finish`); on the main thread others get their turn in between. Everything
 // stands in one function, whose text is also the text of the worker.
 
-function transformer_engine() {
+export function transformer_engine() {
   // ---- Tensors: (batch, length, width) in a flat array, row after row
 
   class Tensor {
@@ -139,18 +138,20 @@ function transformer_engine() {
       this.d_head = this.q_proj.n_out / n_heads;
       this.without = new Set(); // heads that are removed
       this.watch = null; // gets the weights: (head, row, weights)
+      this.spy = null; // gets queries, keys and values of all heads
     }
 
     forward(query, key, value, mask = null, cache = null) {
       const q = this.q_proj.forward(query);
       let k = this.k_proj.forward(key), v = this.v_proj.forward(value);
       if (cache) [k, v] = cache.update(this, k, v);
+      if (this.spy) this.spy(q, k, v);
       const output = new Tensor(q.batch, q.length, q.width);
       for (let row = 0; row < q.batch; row++) {
         for (let head = 0; head < this.n_heads; head++) {
-          let to = output, weights;
+          let to = output;
           if (this.without.has(head)) to = new Tensor(q.batch, q.length, q.width);
-          weights = scaled_dot_product_attention(
+          const weights = scaled_dot_product_attention(
             q, k, v, mask, head, this.d_head, row, to);
           if (this.without.has(head)) weights.fill(0);
           if (this.watch) this.watch(head, row, weights);
@@ -267,11 +268,14 @@ function transformer_engine() {
   class Encoder {
     constructor(layers, norm) {
       Object.assign(this, { layers, norm });
+      this.watch = null; // gets the residual stream before and after each layer
     }
 
     *forward(x, src_mask) {
+      if (this.watch) this.watch(x);
       for (const layer of this.layers) {
         x = yield* layer.forward(x, src_mask);
+        if (this.watch) this.watch(x);
         yield;
       }
       return this.norm.forward(x);
@@ -281,7 +285,7 @@ function transformer_engine() {
   class Decoder {
     constructor(layers, norm) {
       Object.assign(this, { layers, norm });
-      this.watch = null; // gets the residual stream before and after each layer
+      this.watch = null; // likewise
     }
 
     *forward(x, memory, src_mask, tgt_mask, cache) {
@@ -760,7 +764,7 @@ function transformer_engine() {
       const raw = Uint8Array.from(this.tokens[id], (c) => this.bytes.get(c));
       try {
         return utf8(raw, true).replace(/^ /, space);
-      } catch (error) { // a part of a character
+      } catch { // a part of a character
         const hex = (byte) => byte.toString(16).toUpperCase().padStart(2, "0");
         return Array.from(raw, (byte) => `<${hex(byte)}>`).join("");
       }

@@ -1,0 +1,173 @@
+// @ts-check
+// The key/value cache during a beam search, step by step: what is kept, what is new,
+// which rows are copied when beams change parents, and what all that saves.
+
+import { decimal, e, element, h, shown, table_of } from "./draw.js";
+import { scroller } from "./kit.js";
+
+/** A view of the search, step by step: buttons, a slider, a sentence, and what is inside.
+ *  @param {any} app @param {(words: string) => void} say @param {string} name of the panel
+ *  @param {(at: number) => string} draw draws a step and returns its sentence */
+export function stepped(app, say, name, draw, ...inside) {
+  let at = app.options.search_step, of_source = app.view.source;
+  const button = (words, by) => h("button", { type: "button", onclick: () => press(by) }, words);
+  const back = button("Back", -1), forward = button("Forward", 1);
+  const slider = h("input", { type: "range", min: 1, max: 1,
+    oninput: () => go(slider.valueAsNumber - 1) });
+  const number = h("span", { class: "machine-number" }), says = h("p", { class: "machine-says" });
+  const body = h("div", {}, h("div", { class: "machine-row" }, back, forward,
+    h("label", { class: "machine-switch" }, "Step", slider, number)), says, inside);
+  const none = h("p", { class: "machine-note" },
+    "The search comes with the model: load it with a sentence.");
+  const place = h("div", { onkeydown: keys }, body, none);
+
+  function go(to) {
+    const n = app.view.search.steps.length;
+    at = Math.max(0, Math.min(to, n - 1));
+    says.textContent = draw(at);
+    slider.max = n;
+    slider.value = at + 1;
+    slider.setAttribute("aria-valuetext", says.textContent);
+    number.textContent = `${at + 1} of ${n}`;
+    back.setAttribute("aria-disabled", String(at === 0)); // not disabled: keeps the focus
+    forward.setAttribute("aria-disabled", String(at === n - 1));
+  }
+
+  function press(by) {
+    if (!app.view.search.steps[at + by]) return;
+    go(at + by);
+    say(says.textContent);
+  }
+
+  function keys(event) { // here they are steps of the search, not of the translation
+    event.stopPropagation();
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (by && [back, forward].includes(event.target)) press(by);
+  }
+
+  function refresh() {
+    const { search, source } = app.view;
+    if (app.panel !== name) return;
+    body.hidden = !search;
+    none.hidden = Boolean(search);
+    if (of_source !== source) at = 0; // a new sentence starts at step 1
+    of_source = source;
+    if (search) go(at);
+  }
+
+  app.on("search", refresh);
+  app.on("place", refresh);
+  queueMicrotask(refresh); // when the view has its place in the page
+  return place;
+}
+
+/** New contents for a table that stays; each row can have a class.
+ *  @param {any} table @param {any} found @param {(string|false)[]} classes */
+export function fill(table, found, classes) {
+  table.replaceChildren(...element(table_of(found)).children);
+  [...table.tBodies[0].rows].forEach((row, i) => { row.className = classes[i] || ""; });
+}
+
+export function cache(app, say) {
+  const source = h("table", { class: "machine-cells source" });
+  const own = h("table", { class: "machine-cells" });
+  const counters = h("table", { class: "machine-counters" });
+  const region = (label, table) => scroller({ role: "region", "aria-label": label }, table);
+  const own_region = region("Self-attention cache", own);
+  const contents = h("div", {},
+    h("h3", {}, "The cache of one decoder layer"),
+    h("p", { class: "machine-note" }, "Each cell is a key and a value, labeled with the token " +
+      "that they were computed from. The tokens themselves aren’t stored."),
+    region("Cross-attention cache", source), own_region, region("Counters", counters),
+    h("p", { class: "machine-note" }, "Multiplications include those of the encoder and of the " +
+      "output layer. Without a cache, each step runs the encoder and reads all tokens again."));
+  const place = stepped(app, say, "cache", draw, contents);
+
+  function draw(at) {
+    const { steps } = app.view.search, is_last = at === steps.length - 1;
+    contents.hidden = !steps[at].cache;
+    if (!steps[at].cache) {
+      return `Step ${at + 1} reads all ${at + 1} tokens of each beam again. With the causal mask ` +
+        "off there’s no cache: a new token changes what deeper layers compute for earlier ones, " +
+        "so their old keys and values are of no use.";
+    }
+    draw_source(at);
+    draw_own(at, is_last);
+    draw_counters(at);
+    return sentence(at, is_last);
+  }
+
+  function sentence(at, is_last) {
+    const copies = app.view.search.steps[at].parents.map((parent, beam) =>
+      parent !== beam && `beam ${parent} to beam ${beam}`).filter(Boolean);
+    return (at === 0
+      ? "Step 1 fills the source’s block, once for all beams, and each beam’s first column."
+      : `Step ${at + 1} adds one column to each beam; the source’s block stays.`) +
+      (is_last ? " Then the search ends." : copies.length
+        ? ` Then rows are copied: ${copies.join(", ")}.`
+        : " Then each beam goes on from its own row: nothing is copied.");
+  }
+
+  // ---- Tables whose columns are positions
+
+  const head = (tokens) => ["position", ...tokens.map((_, i) => String(i))];
+  const named = (beam, note) => [`beam ${beam}`, e("small", {}, note)];
+
+  function draw_source(at) {
+    const tokens = app.view.src_labels.map(shown);
+    fill(source, { caption: "Cross-attention: the source, one block for all beams",
+      head: head(tokens), rows: [["all beams", ...tokens]] }, [at === 0 && "new"]);
+  }
+
+  // A beam's row in a step: what it has read. The engine says which beam has which row:
+  // it isn't the order of the candidates.
+  function draw_own(at, is_last) {
+    const { steps, n_beams } = app.view.search, { parents } = steps[at];
+    const rows = Array.from({ length: n_beams }, (_, beam) =>
+      ["<bos>", ...(at ? steps[at - 1].beams[beam].labels : [])].map(shown));
+    const copied = (parent, beam) => parent !== beam;
+    const after = parents.map((parent, beam) =>
+      [named(beam, copied(parent, beam) ? `copy of beam ${parent}` : "stays"), ...rows[parent]]);
+    fill(own, { caption: "Self-attention: the target, one row for each beam",
+      head: head(rows[0]), rows: [...rows.map((row, beam) => [named(beam, ""), ...row]),
+        ...(is_last ? [] : [[e("b", {}, `Before step ${at + 2}`)], ...after])] },
+    [...rows.map(() => "grown"), "", ...parents.map((parent, beam) =>
+      copied(parent, beam) && "copied")]);
+    own_region.scrollLeft = own_region.scrollWidth; // the new column is the last one
+  }
+
+  // ---- Numbers
+
+  // The totals after a step and the copies that follow it: those are counted in what the
+  // next step reports.
+  function totals(i) {
+    const { steps } = app.view.search;
+    if (i < 0) {
+      return { n_bytes: 0, source_bytes: 0, copied: 0, multiplications: 0, without: 0 };
+    }
+    const { copied } = (steps[i + 1] || steps[i]).cache;
+    const without = steps.slice(0, i + 1).reduce((sum, { recomputed }) =>
+      sum + recomputed.encoder + recomputed.decoder + recomputed.head, 0);
+    return { ...steps[i].cache, copied, without };
+  }
+
+  function draw_counters(at) {
+    const before = totals(at - 1), after = totals(at);
+    const now = Object.fromEntries(Object.keys(before).map((name) =>
+      [name, after[name] - before[name]]));
+    const row = (label, write) => [label, write(now), write(after)];
+    const bytes = (n) => n.toLocaleString("en-US"), millions = (n) => decimal(n / 1e6, 1);
+    fill(counters, { caption: "All layers and beams together",
+      head: ["", `Step ${at + 1}`, "So far"],
+      rows: [
+        row("Bytes for the target", (of) => bytes(of.n_bytes)),
+        row("Bytes for the source", (of) => bytes(of.source_bytes)),
+        row("Bytes copied", (of) => bytes(of.copied)),
+        row("Million multiplications", (of) => millions(of.multiplications)),
+        row("The same without a cache", (of) => millions(of.without)),
+        row("Times as many", (of) => decimal(of.without / of.multiplications, 1)),
+      ] }, []);
+  }
+
+  return { place };
+}

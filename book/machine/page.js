@@ -1,0 +1,31 @@
+// @ts-check
+// A page with a machine in it: the entry of the script that pages load.
+
+import { App } from "./app.js";
+import { show } from "./machine.js";
+
+const ONCE = "machine-played";
+
+function first_time() { // in this tab
+  try {
+    if (sessionStorage.getItem(ONCE)) return false;
+    sessionStorage.setItem(ONCE, "yes");
+  } catch { /* a browser that keeps nothing: it plays again */ }
+  return true;
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  const root = /** @type {HTMLElement|null} */ (document.querySelector(".machine"));
+  if (!root) return;
+  const { config, model, size, at = "", options } = root.dataset;
+  const stored = JSON.parse(root.querySelector("script[type='application/json']").textContent);
+  const app = new App(JSON.parse(config), { ...stored, addresses: JSON.parse(model), size, at,
+    options: { step: 0, word: 0, search_step: 0, ...JSON.parse(options || "{}") } });
+  window.machine = app;
+  const linked = app.restore(location.hash), loaded = !linked && app.recall();
+  const { play } = show(root, app);
+  root.classList.add("machine-alive");
+  if (linked) root.scrollIntoView({ block: "nearest" });
+  if (loaded) app.load().catch(() => {}); // it was here a page ago
+  else if (app.options.play && !linked && first_time()) play(800, 0);
+});

@@ -1,0 +1,31 @@
+// @ts-check
+// When a sentence is one that the model can't be trusted with.
+
+import { percent } from "./draw.js";
+
+const MANY = 1.9; // pieces a word: more than nearly every caption has
+// Mean probability of the tokens: a tenth of the captions has less, and is translated
+// much worse; so have nine tenths of the captions without capital letters.
+const SURE = 0.55;
+const ENGLISH = /\b(the|is|are|and|of|with|this)\b/i; // no German words
+
+/** What to tell about a sentence, or "". @param {string} text @param {number} pieces a word
+ *  @param {number} sure mean probability of a token that was written */
+export function worry(text, pieces, sure) {
+  if (ENGLISH.test(text)) {
+    return "This looks like English. The model reads German; it mistakes English words for " +
+      "German ones that it hardly knows.";
+  }
+  if (pieces > MANY) {
+    return `This sentence splits into ${pieces.toFixed(1)} pieces per word. The model has ` +
+      "hardly ever seen words like these: don’t trust what it writes.";
+  }
+  if (/[.!?]\s+\S/.test(text)) {
+    return "There are several sentences here. The model has learned from single captions and " +
+      "may leave some of your sentences out.";
+  }
+  if (sure >= SURE) return "";
+  return "The model is unsure: on average, it gave a token that it wrote a probability of " +
+    `${percent(sure)}.` + (/.\p{Lu}/u.test(text) ? "" : " German nouns begin with a capital " +
+    "letter, and it has learned them like that.");
+}
