@@ -80,9 +80,10 @@ export function show(root, app) {
       button("Save as PNG", () => save(stage.querySelector("svg"), app.address, "png")),
       button("Copy link", copy_link), button("Full screen", full_screen), note));
   const body = h("div", { class: "machine-live" },
-    form, bar, status, warning, words, changed,
-    h("div", { class: "machine-row machine-controls" }, play_button, slider,
+    form, bar, status, warning, h("div", { class: "machine-head" }, words,
+      h("div", { class: "machine-row machine-controls" }, play_button, slider),
       h("nav", { class: "machine-views", "aria-label": "Views of the machine" }, views)),
+    changed,
     crumbs, source_words, stage, beneath, caption,
     h("div", { class: "machine-row" }, predict, button("Guide", () => lead(guide < 0 ? 0 : -1)), more),
     ...Object.values(panels).map(({ place }) => place), numbers, live);
