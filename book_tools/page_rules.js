@@ -102,11 +102,11 @@
     return wrong;
   }),
 
-  /* Drawn diagrams lie on the page's own color, and fit into their column. */
+  /* Drawn diagrams lie on the page's own color, and fit into their place. */
   diagrams: () => [...document.querySelectorAll("svg.diagram")].flatMap((svg) => {
     if (!svg.checkVisibility()) return [];
     const paper = getComputedStyle(document.body).backgroundColor;
-    const column = svg.closest("article").getBoundingClientRect();
+    const column = svg.closest(".drawing, article").getBoundingClientRect();
     const seen = new Set([getComputedStyle(svg.querySelector("rect")).fill]);
     for (let part = svg; !part.matches("article"); part = part.parentElement)
       seen.add(getComputedStyle(part).backgroundColor);

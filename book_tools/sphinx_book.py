@@ -1,8 +1,9 @@
 """Sphinx extension: what the pages of the book need and settings cannot give.
 
 - The answer of a grader is marked as open, wrong or right, so that it can be seen.
-- Two small corrections of the HTML: a hidden cell is announced by its own words, and
-  an `assert` stands out.
+- Folds get one short label, pictures their size, wide tables a box to scroll in, the
+  head of a chapter its parts, and what the reader has written a label.
+- The list of contents is folded by the parts of the book.
 - The title of the first page is not written twice in the browser's tab.
 - The page with the whole calculation is printed in small type.
 - A change of these tools, or of scripts and styles, builds all pages again (Sphinx
@@ -12,12 +13,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from PIL import Image
 from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 
+from book_tools import repository
 from book_tools.toc import ROOT
 
 STAMP = "built"  # in the folder of the pages; newer than all that they were made from
@@ -27,17 +31,33 @@ STATIC = ROOT / "book" / "_static"
 # first sign of a grader's answer: class of the output that holds it
 FEEDBACK = {"…": "feedback-open", "✗": "feedback-wrong", "✓": "feedback-right"}
 
+COLUMN = 660  # pixels; a wider picture reaches into the margin
+WIDE_PAGES = ("book/index", "book/translator")
+IN_MARGIN = ("checks", "code")  # folds that the text doesn't speak of
+
+FOLD = re.compile(
+    r'<details class="admonition hide above-input">\n<summary[^>]*>\n'
+    r'<p class="collapsed[^>]*>Show (?:the )?(.*?)</p>\n.*?</summary>',
+    re.DOTALL,
+)
+HEAD = re.compile(r"</h1>\n<p><em>(.*?)</em></p>\n<p>(.*?)</p>", re.DOTALL)
+IMAGE = re.compile(r'<img (?=[^>]*src="[./]*_images/([^"]+)")')
 REWRITTEN = {
-    '<summary aria-label="Toggle hidden content">': "<summary>",
     '<span class="k">assert</span>': '<span class="k assert">assert</span>',
+    r"<h1>(\d+)\. ": r'<h1><span class="number">Chapter \1</span> ',
+    r'drawing">(?=<svg[^>]* width="(?:[7-9]\d\d|\d{4})")': 'drawing wide-figure">',
+    r'(<table class="docutils.*?</table>)': r'<div class="table-box">\1</div>',
 }
+PART = re.compile(
+    r'<p class="caption".*?>([^<]+)</span></p>\n(<ul.*?</ul>)\n?(?=<p|\Z)', re.DOTALL
+)
 
 
 def tools_digest() -> str:
     """A fingerprint of the modules that make the pages and of the static files."""
-    modules = sorted(Path(__file__).parent.glob("*.py"))
-    static = sorted(path for path in STATIC.rglob("*") if path.is_file())
-    content = b"".join(path.read_bytes() for path in (*modules, *static))
+    here = Path(__file__).parent
+    files = sorted([*here.glob("*.py"), *here.glob("theme/*"), *STATIC.rglob("*")])
+    content = b"".join(path.read_bytes() for path in files if path.is_file())
     return hashlib.sha256(content).hexdigest()
 
 
@@ -46,6 +66,14 @@ def mark_feedback(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for output in doctree.findall(nodes.literal_block):
         if kind := FEEDBACK.get(output.astext()[:1]):
             output["classes"].append(kind)
+
+
+def mark_own_code(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Mark the cells whose code the reader owns from there on."""
+    for cell in doctree.findall(nodes.container):
+        if "defines" in cell.get("cell_metadata", ()):
+            code = cell.astext().lstrip()
+            cell["classes"].append("own-class" if "class " in code else "own-function")
 
 
 def load_files(app: Sphinx, *names: str) -> None:
@@ -57,6 +85,42 @@ def load_files(app: Sphinx, *names: str) -> None:
             app.add_js_file(name, loading_method="defer")
 
 
+def fold(found: re.Match[str]) -> str:
+    """A fold with one label, which holds whether it is open or not."""
+    label = found[1]
+    kind = "hide in-margin" if label in IN_MARGIN else "hide"
+    summary = label[0].upper() + label[1:]
+    return f'<details class="{kind}">\n<summary>{summary}</summary>'
+
+
+def contents(toctree: str, sections: str) -> str:
+    """The pages of the book, folded by part but for the part that is being read."""
+    everywhere = "current" not in toctree
+    toctree = re.sub(r'href="#">.*?</a>', lambda found: found[0] + sections, toctree)
+    return "\n".join(
+        f"<details{' open' * (everywhere or 'current' in pages)}>"
+        f"<summary>{part}</summary>\n{pages}</details>"
+        for part, pages in PART.findall(toctree)
+    )
+
+
+def correct_body(app: Sphinx, source: str, body: str) -> str:
+    """Rewrite what Sphinx made of the text of a page."""
+    files = {name: path for path, name in app.builder.images.items()}
+
+    def sized(found: re.Match[str]) -> str:
+        width, height = Image.open(Path(app.srcdir, files[found[1]])).size
+        wide = 'class="wide-figure" ' * (width > COLUMN)
+        return f'<img {wide}loading="lazy" width="{width}" height="{height}" '
+
+    for pattern, better in REWRITTEN.items():
+        body = re.sub(pattern, better, body, flags=re.DOTALL)
+    body = IMAGE.sub(sized, FOLD.sub(fold, body))
+    notebook = f'<a href="../_sources/{source}" download>Download it</a>'
+    head = rf'</h1>\n<p class="question">\1</p>\n<p class="meta">\2 · {notebook}</p>'
+    return HEAD.sub(head, body, count=1)
+
+
 def correct_page(
     app: Sphinx,
     page: str,
@@ -64,9 +128,14 @@ def correct_page(
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """Correct the HTML of one page."""
-    for found, better in REWRITTEN.items():
-        context["body"] = context.get("body", "").replace(found, better)
+    """Correct the HTML of one page, and give the template what it needs."""
+    source = context.get("sourcename", "")
+    context["body"] = correct_body(app, source, context.get("body", ""))
+    sections = context.get("toc", "").partition("</a>")[2].rpartition("</li>")[0]
+    context["sections"] = sections
+    context["contents"] = contents(context["toctree"](includehidden=True), sections)
+    context["repository"] = repository.address()
+    context["wide"] = page in WIDE_PAGES
     if page == app.config.root_doc:
         context["title"] = "Start here"
     if page == "book/pencil":
@@ -93,6 +162,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
     app.add_config_value("book_tools_digest", tools_digest(), "env", str)
     app.connect("doctree-resolved", mark_feedback)
+    app.connect("doctree-resolved", mark_own_code)
     app.connect("html-page-context", correct_page)
     app.connect("build-finished", stamp, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

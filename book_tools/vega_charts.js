@@ -9,7 +9,7 @@
 
   function themed(spec) {
     const dark = page.dataset.theme === "dark";
-    const font = getComputedStyle(document.body).fontFamily;
+    const font = getComputedStyle(document.querySelector(".vega-chart")).fontFamily;
     const config = { ...themes[dark ? "dark" : "light"], font, aria: false };
     return { ...spec, background: "transparent", config };
   }

@@ -10,33 +10,23 @@ from file_server import serving_folder
 
 from book_tools.browser import find_browser
 
-# The fonts that a page meets: those of Matplotlib, the same on every machine.
+# The fonts that a page meets beside its own: Matplotlib's, the same on every machine.
 FONTS = """<fontconfig><dir>{folder}</dir><cachedir>{cache}</cachedir><selectfont>
-<rejectfont><glob>*</glob></rejectfont><acceptfont><glob>*/{kind}*</glob></acceptfont>
+<rejectfont><glob>*</glob></rejectfont><acceptfont><glob>*/DejaVu*</glob></acceptfont>
 </selectfont></fontconfig>"""
 
 
 @pytest.fixture(scope="session")
-def launch(browser_type, tmp_path_factory):
-    """Start the browser of this machine with one kind of fonts: DejaVu, STIX, cm."""
-
-    def start(kind="DejaVu"):
-        cache = tmp_path_factory.mktemp("fonts")
-        folder = Path(matplotlib.get_data_path(), "fonts", "ttf")
-        settings = cache / "fonts.conf"
-        settings.write_text(FONTS.format(folder=folder, cache=cache, kind=kind))
-        return browser_type.launch(
-            executable_path=find_browser(),
-            args=["--no-sandbox", "--disable-gpu"],
-            env={**os.environ, "FONTCONFIG_FILE": str(settings)},
-        )
-
-    return start
-
-
-@pytest.fixture(scope="session")
-def browser(launch):
-    with launch() as browser:
+def browser(browser_type, tmp_path_factory):
+    cache = tmp_path_factory.mktemp("fonts")
+    folder = Path(matplotlib.get_data_path(), "fonts", "ttf")
+    settings = cache / "fonts.conf"
+    settings.write_text(FONTS.format(folder=folder, cache=cache))
+    with browser_type.launch(
+        executable_path=find_browser(),
+        args=["--no-sandbox", "--disable-gpu"],
+        env={**os.environ, "FONTCONFIG_FILE": str(settings)},
+    ) as browser:
         yield browser
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from base64 import b64encode
-from hashlib import sha256
 from pathlib import Path
 
 import lxml.html
@@ -57,10 +55,9 @@ def rules(page: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("path", HTML, ids=lambda path: path.stem)
 def test_every_page_allows_the_book_alone(path):
-    found = rules(path)
-    scripts = found.pop("script-src")
-    assert found == {
+    assert rules(path) == {
         "default-src": ["'self'"],
+        "script-src": ["'self'"],
         "style-src": ["'self'", "'unsafe-inline'"],
         "img-src": ["'self'", "data:"],
         "worker-src": ["blob:"],
@@ -69,19 +66,12 @@ def test_every_page_allows_the_book_alone(path):
         "form-action": ["'self'", "file:"],
     }
     html = lxml.html.parse(path)
-    texts = html.xpath("//script[not(@src) and not(@type='application/json')]/text()")
-    hashes = (b64encode(sha256(text.encode()).digest()).decode() for text in texts)
-    assert set(scripts) == {"'self'", *(f"'sha256-{digest}'" for digest in hashes)}
+    assert html.xpath("//script[not(@src) and not(@type='application/json')]") == []
     assert html.xpath("//@*[starts-with(name(), 'on')]") == []
-    assert (
-        len(html.xpath("//meta[@http-equiv='Content-Security-Policy']")) == 1
-    )  # also in a second build
     data = html.xpath("//script[@type='application/json']/text()")
     assert not any("<" in text for text in data)  # no text in it can end its element
     vega = html.xpath("//script[contains(@src, 'vega_charts.js')]")
     assert bool(vega) == bool(html.xpath("//div[@class='vega-chart']"))
-    words = (SITE / "_static/book.js").read_text(encoding="utf-8")
-    assert all(f'"{act}": () =>' in words for act in html.xpath("//@data-onclick"))
 
 
 # --- what a browser makes of it ---------------------------------------------------
@@ -141,14 +131,9 @@ def test_the_machine_translates_in_its_worker(site, page: Page):
     assert page.evaluate("machine.view.text") == "A dog."
 
 
-def test_search_and_the_buttons_of_the_theme_answer(site, page: Page):
+def test_search_answers(site, page: Page):
     page.goto(f"{site}/{CHAPTER}")
-    page.evaluate("window.print = () => { window.printed = true }")
-    page.evaluate("window.toggleFullScreen = () => { window.filled = true }")
-    for act, mark in ("window.print()", "printed"), ("toggleFullScreen()", "filled"):
-        page.locator(f'[data-onclick="{act}"]').first.dispatch_event("click")
-        assert page.evaluate(mark)
-    field = page.locator("form.bd-search input[type=search]").first
+    field = page.locator("form.search input")
     field.evaluate("(field) => { field.value = 'softmax'; field.form.submit() }")
     page.wait_for_url("**/search.html?q=softmax")
     expect(page.locator("#search-results li").first).to_be_attached()

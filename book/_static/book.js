@@ -1,13 +1,76 @@
-/* What a page of the book does beyond the theme. */
+/* What the pages of the book do. */
+
+/* Light or dark, as the reader chose or the system is: before anything is painted. */
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const showTheme = () => {
+  const chosen = localStorage.getItem("theme");
+  document.documentElement.dataset.theme = chosen ?? (dark.matches ? "dark" : "light");
+};
+showTheme();
+dark.addEventListener("change", showTheme);
+
+document.addEventListener("DOMContentLoaded", () => {
+  const button = document.querySelector(".theme-switch");
+  const themes = [null, ...(dark.matches ? ["light", "dark"] : ["dark", "light"])];
+  const names = { null: "as the system", light: "light", dark: "dark" };
+  const name = () => {
+    button.ariaLabel = `Colors: ${names[localStorage.getItem("theme")]}`;
+  };
+  button.addEventListener("click", () => {
+    const next = themes[(themes.indexOf(localStorage.getItem("theme")) + 1) % 3];
+    if (next) localStorage.setItem("theme", next);
+    else localStorage.removeItem("theme");
+    showTheme();
+    name();
+  });
+  name();
+  button.hidden = false;
+});
+
+/* The contents in the margin scroll away; those of the book then name the sections. */
+document.addEventListener("DOMContentLoaded", () => {
+  const sections = document.querySelector(".sections");
+  if (!sections) return;
+  const page = document.documentElement;
+  new IntersectionObserver(([{ isIntersecting, boundingClientRect }]) =>
+    page.toggleAttribute("data-below-sections", !isIntersecting && boundingClientRect.top < 0)
+  ).observe(sections);
+  const links = new Map(
+    [...document.querySelectorAll("#contents ul ul a")].map((link) => [
+      document.getElementById(decodeURIComponent(link.hash.slice(1))), link])
+  );
+  const read = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries)
+      if (isIntersecting) links.get(target).setAttribute("aria-current", "true");
+      else links.get(target).removeAttribute("aria-current");
+  }, { rootMargin: "-20% 0px -79%" });
+  for (const section of links.keys()) if (section) read.observe(section);
+});
+
+/* Code can be copied. */
+document.addEventListener("DOMContentLoaded", () => {
+  for (const code of document.querySelectorAll("article [class*=highlight-]:not(.output)")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(code.querySelector("pre").innerText);
+      button.textContent = "Copied";
+      setTimeout(() => (button.textContent = "Copy"), 2000);
+    });
+    code.append(button);
+  }
+});
 
 document.addEventListener("DOMContentLoaded", () => {
   /* Opened from a folder, a page cannot read other pages: search without excerpts. */
-  if (location.protocol === "file:")
+  if (typeof DOCUMENTATION_OPTIONS !== "undefined" && location.protocol === "file:")
     DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
   /* What is wider than its place scrolls sideways, with the keyboard too. */
   const parts = document.querySelectorAll(
-    "article pre, article .katex-display, article span.math, article .pst-scrollable-table-container, " +
+    "article pre, article .katex-display, article span.math, article .table-box, " +
       "article .output.text_html, article .vega-view"
   );
   const name = (part) =>
@@ -85,16 +148,6 @@ const followHash = () => {
 document.addEventListener("DOMContentLoaded", followHash);
 window.addEventListener("hashchange", followHash);
 
-/* The theme's buttons say what they do in words, which the pages' policy does not run. */
-const actions = {
-  "toggleFullScreen()": () => window.toggleFullScreen(),
-  "window.print()": () => window.print(),
-};
-document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-onclick]");
-  if (button) actions[button.dataset.onclick]();
-});
-
 /* Paper is white and cannot be opened: print in light colors what is hidden too. */
 let restore = () => {};
 window.addEventListener("beforeprint", () => {
@@ -103,6 +156,7 @@ window.addEventListener("beforeprint", () => {
   const closed = [...document.querySelectorAll("details:not([open])")];
   page.dataset.theme = "light";
   for (const part of closed) part.open = true;
+  for (const picture of document.images) picture.loading = "eager";
   restore = () => {
     page.dataset.theme = theme;
     for (const part of closed) part.open = false;

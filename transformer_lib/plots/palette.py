@@ -47,8 +47,8 @@ class Palette:
 
 
 LIGHT = Palette(
-    page="#FFFFFF",
-    ink="#1F2933",
+    page="#FDFCF8",
+    ink="#22252B",
     line="#CBD2D9",
     band="#E4E7EB",
     series=SERIES,
@@ -62,7 +62,7 @@ LIGHT = Palette(
     ),
     roles={
         "source": "#1D55C3",  # blue
-        "target": "#B45A00",  # brown
+        "target": "#B4570F",  # brown
         "memory": "#1B8270",  # teal
         "query": "#862E7D",  # purple
         "key": "#4F4A00",  # olive
@@ -70,8 +70,8 @@ LIGHT = Palette(
     },
 )
 DARK = Palette(
-    page="#14181E",
-    ink="#CED6DD",
+    page="#14161A",
+    ink="#E6E3DA",
     line="#48566A",
     band="#2A323D",
     series=("#5AAEE6", "#F0803C", "#3CC29A", "#DD96BF", "#E6B94F", "#CED6DD"),
@@ -85,7 +85,7 @@ DARK = Palette(
     ),
     roles={
         "source": "#6CB4E4",
-        "target": "#EE9A3A",
+        "target": "#F0A25C",
         "memory": "#45E5C8",
         "query": "#EE6390",
         "key": "#F5E663",
