@@ -196,19 +196,20 @@ def pictures(stored: dict[str, Any]) -> str:
     found += [f'<div class="upright">{tall["words"]}{tall["svg"]}</div>']
     found += [folded(wide, "as a table")]
     if not at:
-        known = json.loads(text)
-        path = ""
-        for step, deeper in zip(STEPS, clearest(known["edited"] or known["trace"], options), strict=True):
+        known, path = json.loads(text), ""
+        for step, deeper in zip(STEPS, clearest(known["edited"] or known["trace"], options)):
             path += deeper
             below = draw(text, path, options)
             found.append(folded({**below, "table": below["svg"] + below["table"]}, step))
     return "\n".join(found)
 
 
-def clearest(trace: dict[str, Any], options: dict[str, Any]) -> tuple[str, str, str]:
+def clearest(trace: dict[str, Any], options: dict[str, Any]) -> tuple[str, ...]:
     """The way down to one weight: middle layer, its stored head, where it looks."""
-    cross = [name for name in trace["heads"] if name.endswith("cross_attn")]
+    cross = [name for name in trace["maps"] if name.endswith("cross_attn")]
     name = cross[len(cross) // 2]
+    if name not in trace["heads"]:
+        return (f"/decoder/{len(cross) // 2}",)
     head, n_src = trace["heads"][name]["head"], len(trace["src"])
     start = options.get("step", 0) * n_src
     weights = trace["maps"][name][head][start : start + n_src]

@@ -4,7 +4,7 @@
 // "operate" show the same sentence and the same changes.
 
 import { cache } from "./cache.js";
-import { e, element, h, percent, shown, table_of } from "./draw.js";
+import { e, h, markup, percent, shown, table_of } from "./draw.js";
 import { GUIDE } from "./guide.js";
 import * as levels from "./levels.js";
 import { operate } from "./operate.js";
@@ -263,13 +263,19 @@ export function show(root, app) {
       const tree = [() => levels.whole(view, { step: row, tall, before }), () => levels.layer(view, place, how),
         () => levels.head(view, place, app.found, { ...how, before: old }),
         () => levels.weight(view, place, app.found, { ...how, before: old })][level]();
-      exchange(element(tree), level);
+      exchange(drawing(tree), level);
       drawn = { view, tall, before, level: level };
       if (level) drawn.view = null; // other levels are drawn for each row
     }
     for (const answer of stage.querySelectorAll(".choice")) make_choice(answer);
     draw_beneath(level);
     draw_table();
+  }
+
+  function drawing(tree) { // as text: faster than node by node
+    const holder = h("div");
+    holder.innerHTML = markup(tree);
+    return holder.firstElementChild;
   }
 
   function step_to(step) { // level 0: only what is written, being written, to come

@@ -49,7 +49,9 @@ def show_machine(
     )
     picture, alt = draw(text, at, options), describe(edited or trace, at)
     bundle = {MIME: {"at": at, "alt": alt, "options": options, "stored": text}}
-    display_bundle(bundle | {"text/plain": alt} | (still(framed(picture["svg"]))))
+    display_bundle(
+        bundle | {"text/plain": alt} | still(framed(picture["svg"]), scale=1)
+    )
 
 
 def describe(trace: Trace, at: str) -> str:
