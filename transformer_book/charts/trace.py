@@ -114,7 +114,9 @@ def trace_translation(
         written = write()
         trace = {
             "source": sentence,
-            "sizes": {name: getattr(model.config, name) for name in ("d_model", "d_ff")},
+            "sizes": {
+                name: getattr(model.config, name) for name in ("d_model", "d_ff")
+            },
             "edits": edits,
             "src": src,
             "tgt": written,
