@@ -112,7 +112,7 @@ def model_data(translator: Translator) -> dict[str, Any]:
 
 
 def write_scripts(name: str, folder: Path) -> list[Path]:
-    """Write a shipped model as scripts, each whole or not at all; return their paths."""
+    """Write a shipped model as scripts, each whole or not at all."""
     data = model_data(load(name))
     numbers = data.pop("data")
     parts = [numbers[i : i + PART] for i in range(0, len(numbers), PART)]

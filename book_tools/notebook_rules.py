@@ -26,7 +26,10 @@ from transformer_book.diagrams.canvas import MIME as DIAGRAM
 MAX_BYTES = 500_000
 CELL_METADATA = {"tags", "mystnb", "cellView", "jupyter", "source_digest"}
 CELL_METADATA |= {"covers", "defines", "pencil"}  # what the book makes of a cell
-TAGS = {"remove-cell", "hide-input", "hide-cell", "nbval-ignore-output"}
+TAGS = {
+    *("remove-cell", "remove-input", "hide-input", "hide-cell"),
+    "nbval-ignore-output",
+}
 VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
 UNFIT = {  # by type of cell: what is found, and what is wrong with it
     "markdown": {
@@ -119,7 +122,7 @@ def figures(notebook: NotebookNode, path: Path) -> Iterator[str]:
                 yield f"cell {index}: drawing without a picture of it (image/png)"
             if alt and figure_alt(output) != alt:
                 yield f"cell {index}: the drawing's words are not its alt text"
-            if {"hide-cell", "hide-input"}.isdisjoint(tags(cell)):
+            if {"hide-cell", "hide-input", "remove-input"}.isdisjoint(tags(cell)):
                 yield f"cell {index}: the code of a drawing needs the tag 'hide-input'"
 
 

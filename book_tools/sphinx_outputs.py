@@ -27,9 +27,9 @@ from sphinx.writers.html5 import HTML5Translator
 
 from book_tools.browser_model import write_scripts
 from book_tools.sphinx_book import load_files
-from transformer_book.charts.theme import theme_config
 from transformer_book.charts.machine import MIME as MACHINE
 from transformer_book.charts.machine import draw
+from transformer_book.charts.theme import theme_config
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
 from transformer_lib.pretrained.translator import DEFAULT, WEIGHTS, find
 
@@ -160,8 +160,6 @@ def write_vega(app: Sphinx) -> None:
 
 # --- the machine ----------------------------------------------------------------------
 
-STEPS = "a layer", "a head", "one weight"  # what is folded below the whole machine
-
 
 def machine(writer: HTML5Translator, stored: dict[str, Any]) -> tuple[str, str]:
     """The place of the machine, what it loads, its pictures, and its trace."""
@@ -197,23 +195,25 @@ def pictures(stored: dict[str, Any]) -> str:
     found += [folded(wide, "as a table")]
     if not at:
         known = json.loads(text)
-        path = ""
-        for step, deeper in zip(STEPS, clearest(known["edited"] or known["trace"], options), strict=True):
-            path += deeper
+        for step, path in clearest(known["edited"] or known["trace"], options).items():
             below = draw(text, path, options)
-            found.append(folded({**below, "table": below["svg"] + below["table"]}, step))
+            found.append(folded({"table": below["svg"] + below["table"]}, step))
     return "\n".join(found)
 
 
-def clearest(trace: dict[str, Any], options: dict[str, Any]) -> tuple[str, str, str]:
-    """The way down to one weight: middle layer, its stored head, where it looks."""
-    cross = [name for name in trace["heads"] if name.endswith("cross_attn")]
-    name = cross[len(cross) // 2]
-    head, n_src = trace["heads"][name]["head"], len(trace["src"])
-    start = options.get("step", 0) * n_src
-    weights = trace["maps"][name][head][start : start + n_src]
+def clearest(trace: dict[str, Any], options: dict[str, Any]) -> dict[str, str]:
+    """The ways down to one weight: middle layer, its stored head, where it looks."""
+    cross = [name for name in trace["maps"] if name.endswith("cross_attn")]
+    name, n_src = cross[len(cross) // 2], len(trace["src"])
     _, _, layer, kind = name.split(".")
-    return f"/decoder/{layer}", f"/{kind}/{head}", f"/{weights.index(max(weights))}"
+    paths = {"a layer": f"/decoder/{layer}"}
+    if name in trace["heads"]:
+        head = trace["heads"][name]["head"]
+        start = options.get("step", 0) * n_src
+        weights = trace["maps"][name][head][start : start + n_src]
+        paths["a head"] = f"/decoder/{layer}/{kind}/{head}"
+        paths["one weight"] = f"{paths['a head']}/{weights.index(max(weights))}"
+    return paths
 
 
 def folded(drawn: dict[str, str], title: str) -> str:

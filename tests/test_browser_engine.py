@@ -85,8 +85,9 @@ def translator():
 def engine(browser, tmp_path_factory):
     """Run a body of JavaScript with an argument x; it has E, model, tokenizer, run."""
     page = browser.new_page()
-    page.evaluate("() => { window.parts = [];"
-                  "window.machine_model = (x) => parts.push(x); }")
+    page.evaluate(
+        "() => { window.parts = [];window.machine_model = (x) => parts.push(x); }"
+    )
     for name in "engine.js", "tasks.js":  # modules, whose functions become global here
         text = (SOURCE / name).read_text(encoding="utf-8")
         page.add_script_tag(content=text.replace("export function", "function"))

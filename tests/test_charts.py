@@ -27,8 +27,8 @@ from drawn_charts import (
 from PIL import Image
 
 from transformer_book import charts
-from transformer_book.charts.theme import theme_config
 from transformer_book.charts.machine import MIME
+from transformer_book.charts.theme import theme_config
 from transformer_lib import load
 from transformer_lib.plots.palette import DARK, LIGHT
 
@@ -41,9 +41,7 @@ every_chart = pytest.mark.parametrize("name", CHARTS)
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list:
     calls = []
-    monkeypatch.setattr(
-        "transformer_book.charts.machine.display_bundle", calls.append
-    )
+    monkeypatch.setattr("transformer_book.charts.machine.display_bundle", calls.append)
     return calls
 
 

@@ -6,7 +6,6 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-import torch
 from PIL import Image
 
 from transformer_book.diagrams import Canvas, model_map

@@ -68,10 +68,13 @@ export function fill(table, found, classes) {
   [...table.tBodies[0].rows].forEach((row, i) => { row.className = classes[i] || ""; });
 }
 
+const NOTHING = { n_bytes: 0, source_bytes: 0, copied: 0, multiplications: 0, without: 0 };
+const head = (tokens) => ["position", ...tokens.map((_, i) => i)]; // columns are positions
+
 export function cache(app, say) {
   const source = h("table", { class: "machine-cells source" });
   const own = h("table", { class: "machine-cells" });
-  const counters = h("table", { class: "machine-counters" });
+  const counters = h("table", { class: "machine-figures" });
   const region = (label, table) => scroller({ role: "region", "aria-label": label }, table);
   const own_region = region("Self-attention cache", own);
   const contents = h("div", {},
@@ -84,76 +87,56 @@ export function cache(app, say) {
   const place = stepped(app, say, "cache", draw, contents);
 
   function draw(at) {
-    const { steps } = app.view.search, is_last = at === steps.length - 1;
-    contents.hidden = !steps[at].cache;
-    if (!steps[at].cache) {
-      return `Step ${at + 1} reads all ${at + 1} tokens of each beam again. With the causal mask ` +
-        "off there’s no cache: a new token changes what deeper layers compute for earlier ones, " +
-        "so their old keys and values are of no use.";
+    const { steps } = app.view.search, step = steps[at], n = at + 1;
+    const is_last = n === steps.length;
+    contents.hidden = !step.cache;
+    if (!step.cache) {
+      return `Step ${n} reads all tokens of each beam again. With the causal mask off, there’s ` +
+        "no cache: a new token changes what deeper layers compute for earlier ones, so their " +
+        "old keys and values are of no use.";
     }
-    draw_source(at);
+    const tokens = app.view.src_labels.map(shown);
+    fill(source, { caption: "Cross-attention: the source",
+      head: head(tokens), rows: [["all beams", ...tokens]] }, [at === 0 && "new"]);
     draw_own(at, is_last);
     draw_counters(at);
-    return sentence(at, is_last);
-  }
-
-  function sentence(at, is_last) {
-    const copies = app.view.search.steps[at].parents.map((parent, beam) =>
+    const copies = step.parents.map((parent, beam) =>
       parent !== beam && `beam ${parent} to beam ${beam}`).filter(Boolean);
-    return (at === 0
-      ? "Step 1 fills the source’s block, once for all beams, and each beam’s first column."
-      : `Step ${at + 1} adds one column to each beam; the source’s block stays.`) +
-      (is_last ? " Then the search ends." : copies.length
-        ? ` Then rows are copied: ${copies.join(", ")}.`
-        : " Then each beam goes on from its own row: nothing is copied.");
+    const made = at ? `Step ${n} adds one column to each beam; the source’s block stays.`
+      : "Step 1 fills the source’s block, once for all beams, and each beam’s first column.";
+    if (is_last) return `${made} Then the search ends.`;
+    return `${made} Then ` + (copies.length ? `rows are copied: ${copies.join(", ")}.`
+      : "each beam goes on from its own row: nothing is copied.");
   }
 
-  // ---- Tables whose columns are positions
-
-  const head = (tokens) => ["position", ...tokens.map((_, i) => String(i))];
-  const named = (beam, note) => [`beam ${beam}`, e("small", {}, note)];
-
-  function draw_source(at) {
-    const tokens = app.view.src_labels.map(shown);
-    fill(source, { caption: "Cross-attention: the source, one block for all beams",
-      head: head(tokens), rows: [["all beams", ...tokens]] }, [at === 0 && "new"]);
-  }
-
-  // A beam's row in a step: what it has read. The engine says which beam has which row:
-  // it isn't the order of the candidates.
+  // What each beam has read, and its rows after the copies. The engine says which beam has
+  // which row: it isn't the order of the candidates.
   function draw_own(at, is_last) {
     const { steps, n_beams } = app.view.search, { parents } = steps[at];
     const rows = Array.from({ length: n_beams }, (_, beam) =>
       ["<bos>", ...(at ? steps[at - 1].beams[beam].labels : [])].map(shown));
-    const copied = (parent, beam) => parent !== beam;
-    const after = parents.map((parent, beam) =>
-      [named(beam, copied(parent, beam) ? `copy of beam ${parent}` : "stays"), ...rows[parent]]);
-    fill(own, { caption: "Self-attention: the target, one row for each beam",
-      head: head(rows[0]), rows: [...rows.map((row, beam) => [named(beam, ""), ...row]),
-        ...(is_last ? [] : [[e("b", {}, `Before step ${at + 2}`)], ...after])] },
-    [...rows.map(() => "grown"), "", ...parents.map((parent, beam) =>
-      copied(parent, beam) && "copied")]);
+    const after = is_last ? [] : parents.map((parent, beam) =>
+      [`beam ${beam}${parent === beam ? "" : `, from ${parent}`}`, ...rows[parent]]);
+    fill(own, { caption: "Self-attention: the target", head: head(rows[0]),
+      rows: [...rows.map((row, beam) => [`beam ${beam}`, ...row]),
+        ...(is_last ? [] : [[e("b", {}, `For step ${at + 2}`)]]), ...after] },
+    [...rows.map(() => "grown"), "",
+      ...parents.map((parent, beam) => parent !== beam && "copied")]);
     own_region.scrollLeft = own_region.scrollWidth; // the new column is the last one
   }
 
-  // ---- Numbers
-
-  // The totals after a step and the copies that follow it: those are counted in what the
-  // next step reports.
+  // After a step and the copies that follow it: those are counted in what the next reports
   function totals(i) {
     const { steps } = app.view.search;
-    if (i < 0) {
-      return { n_bytes: 0, source_bytes: 0, copied: 0, multiplications: 0, without: 0 };
-    }
-    const { copied } = (steps[i + 1] || steps[i]).cache;
+    if (i < 0) return NOTHING;
     const without = steps.slice(0, i + 1).reduce((sum, { recomputed }) =>
       sum + recomputed.encoder + recomputed.decoder + recomputed.head, 0);
-    return { ...steps[i].cache, copied, without };
+    return { ...steps[i].cache, copied: (steps[i + 1] || steps[i]).cache.copied, without };
   }
 
   function draw_counters(at) {
     const before = totals(at - 1), after = totals(at);
-    const now = Object.fromEntries(Object.keys(before).map((name) =>
+    const now = Object.fromEntries(Object.keys(NOTHING).map((name) =>
       [name, after[name] - before[name]]));
     const row = (label, write) => [label, write(now), write(after)];
     const bytes = (n) => n.toLocaleString("en-US"), millions = (n) => decimal(n / 1e6, 1);

@@ -57,7 +57,7 @@ export const most = (weights, row, n_keys, n = 3) => range(n_keys)
 // Where in a layer something happens: it looks at its own sentence, at the other, thinks
 const SELF = { encoder: 0.7, decoder: 0.38 }, CROSS = 0.62, FFN = 0.86;
 const WIDE = { e: [150, 246, 342, 438], m: 486, d: [660, 764, 868, 972], out: 1006,
-  top: 34, size: [1200, 0], lane: [17, 38] };
+  top: 34, size: [1200, 0], lane: [17, 34] };
 const TALL = { e: [66, 104, 142, 180], m: 202, d: [272, 312, 352, 392], out: 412,
   top: 26, size: [400, 0], lane: [17, 60] };
 

@@ -4,7 +4,7 @@
 // "operate" show the same sentence and the same changes.
 
 import { cache } from "./cache.js";
-import { e, element, h, percent, shown, table_of } from "./draw.js";
+import { e, h, markup, percent, shown, table_of } from "./draw.js";
 import { GUIDE } from "./guide.js";
 import * as levels from "./levels.js";
 import { operate } from "./operate.js";
@@ -80,9 +80,10 @@ export function show(root, app) {
       button("Save as PNG", () => save(stage.querySelector("svg"), app.address, "png")),
       button("Copy link", copy_link), button("Full screen", full_screen), note));
   const body = h("div", { class: "machine-live" },
-    form, bar, status, warning, words, changed,
-    h("div", { class: "machine-row machine-controls" }, play_button, slider,
+    form, bar, status, warning, h("div", { class: "machine-head" }, words,
+      h("div", { class: "machine-row machine-controls" }, play_button, slider),
       h("nav", { class: "machine-views", "aria-label": "Views of the machine" }, views)),
+    changed,
     crumbs, source_words, stage, beneath, caption,
     h("div", { class: "machine-row" }, predict, button("Guide", () => lead(guide < 0 ? 0 : -1)), more),
     ...Object.values(panels).map(({ place }) => place), numbers, live);
@@ -262,13 +263,19 @@ export function show(root, app) {
       const tree = [() => levels.whole(view, { step: row, tall, before }), () => levels.layer(view, place, how),
         () => levels.head(view, place, app.found, { ...how, before: old }),
         () => levels.weight(view, place, app.found, { ...how, before: old })][level]();
-      exchange(element(tree), level);
+      exchange(drawing(tree), level);
       drawn = { view, tall, before, level: level };
       if (level) drawn.view = null; // other levels are drawn for each row
     }
     for (const answer of stage.querySelectorAll(".choice")) make_choice(answer);
     draw_beneath(level);
     draw_table();
+  }
+
+  function drawing(tree) { // as text: faster than node by node
+    const holder = h("div");
+    holder.innerHTML = markup(tree);
+    return holder.firstElementChild;
   }
 
   function step_to(step) { // level 0: only what is written, being written, to come

@@ -20,7 +20,7 @@ const top_of = (row) => TREE + row * HIGH;
 const middle = (t) => left(t) + BOX.width / 2;
 
 function draw_box(t, y, label, note, outline, fill = "ink") {
-  const centered = { anchor: "middle", fill };
+  const centered = { anchor: "middle", fill, stroke: "none" };
   const squeezed = label.length < 12 ? {}
     : { textLength: BOX.width - 10, lengthAdjust: "spacingAndGlyphs" };
   return [box(left(t), y, BOX.width, BOX.height, "page", 1, outline),
@@ -60,7 +60,7 @@ function grow({ search, tgt }) {
 export function search(app, say) {
   let columns = [], name = "", drawn = null;
   const drawing = h("div"), key = h("p", { class: "machine-note" });
-  const candidates = h("table"), hypotheses = h("table");
+  const candidates = h("table"), hypotheses = h("table", { class: "machine-figures" });
   const region = (label, content) => scroller({ role: "region", "aria-label": label }, content);
   const tree = region("Search tree", drawing);
   const alpha_number = h("span");
@@ -138,12 +138,12 @@ export function search(app, say) {
     draw_tree(at);
     key.textContent = "Each box: a token, and ln p, the log-probability of the text up to it, " +
       "in nats. The likeliest continuation of a text stays in its row. " +
-      `Thick lines: the path of ${name}. A text that ends among the first ${n} candidates is a ` +
-      `hypothesis if it’s one of the best ${n} so far.`;
+      `Thick lines: the path of ${name}. With n beams, a text that ends among the first n ` +
+      "candidates is a hypothesis if it’s one of the best n so far.";
     fill(candidates, { caption: `Candidates at step ${at + 1}, likeliest first`,
-      head: ["#", "Token", "Text so far", "Fate", "ln p"],
+      head: ["Token", "Text so far", "Fate", "ln p"],
       rows: columns[at].map(({ i, label, text: words, fate, log_prob, on_path }) =>
-        [i + 1, shown(label), words, [WORDS[fate], marked(on_path)], decimal(log_prob)]) },
+        [`${i + 1}. ${shown(label)}`, words, [WORDS[fate], marked(on_path)], decimal(log_prob)]) },
     columns[at].map(({ on_path }) => on_path && "chosen"));
     draw_hypotheses();
     return sentence(at);
@@ -161,10 +161,10 @@ export function search(app, say) {
   function draw_hypotheses() {
     const found = ranked(), { n_beams: n, length_penalty } = app.view.search;
     alpha_number.textContent = decimal(alpha.valueAsNumber);
-    const caption = `Found with ${n} beams and α = ${decimal(length_penalty)}, best score first`;
+    const caption = `Found with α = ${decimal(length_penalty)} and ${n} beam${n === 1 ? "" : "s"}, best score first`;
     fill(hypotheses, { caption,
-      head: ["#", "Translation", "Length", "ln p", "Score"],
-      rows: found.map((each, i) => [i + 1, [each.text, marked(is_target(each)),
+      head: ["Translation", "Length", "ln p", "Score"],
+      rows: found.map((each, i) => [[`${i + 1}. ${each.text}`, marked(is_target(each)),
         each.finished === false && e("small", {}, " cut at the maximum length")],
       each.ids.length, decimal(each.log_prob), decimal(each.score, 3)]) },
     found.map((each) => is_target(each) && "chosen"));

@@ -4,7 +4,7 @@
 
 export function translator_tasks(E) {
   let model, tokenizer;
-  const N_NEXT = 10; // likeliest tokens that are listed
+  const N_NEXT = 5; // likeliest tokens that are listed
   const labels = (ids) => ids.map((id) => tokenizer.label(id));
   const config = (src, more) => ({
     bos_id: tokenizer.bos_id, eos_id: tokenizer.eos_id,

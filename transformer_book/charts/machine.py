@@ -49,12 +49,16 @@ def show_machine(
     )
     picture, alt = draw(text, at, options), describe(edited or trace, at)
     bundle = {MIME: {"at": at, "alt": alt, "options": options, "stored": text}}
-    display_bundle(bundle | {"text/plain": alt} | (still(framed(picture["svg"]))))
+    display_bundle(
+        bundle | {"text/plain": alt} | still(framed(picture["svg"]), scale=1)
+    )
 
 
 def describe(trace: Trace, at: str) -> str:
     """Say in a sentence what is shown."""
-    what = at.strip("/").replace("/", ", ").replace("_attn", "-attention") or "the whole"
+    what = (
+        at.strip("/").replace("/", ", ").replace("_attn", "-attention") or "the whole"
+    )
     return (
         f"The machine ({what}) translates “{trace['source']}” into “{trace['text']}”."
     )
@@ -108,15 +112,14 @@ def _sizes(trace: Trace) -> dict[str, int]:
 
 
 # What the page's style sheet does with rows of the target
-ROWS = (
-    ".to-come,.past .asks,.now .written,.door-ground{display:none}"
-    ".past{opacity:0.4}"
-)
+ROWS = ".to-come,.past .asks,.now .written,.door-ground{display:none}.past{opacity:0.4}"
 
 
 def framed(svg: str) -> str:
     """Put the color of the page behind a picture, and hide what is not there yet."""
     start = svg.index(">") + 1
-    ground = f'<style>{ROWS}</style><rect width="100%" height="100%" fill="{LIGHT.page}"/>'
+    ground = (
+        f'<style>{ROWS}</style><rect width="100%" height="100%" fill="{LIGHT.page}"/>'
+    )
     opened = svg[:start].replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
     return opened + ground + svg[start:]

@@ -36,7 +36,7 @@ from transformer_lib.generation.beam_search import (
 from transformer_lib.interpret.interventions import edit_weights, without_head
 from transformer_lib.interpret.kernels import named_attentions
 
-N_NEXT, N_ANSWERS = 10, 3  # likeliest tokens that are listed: at the end, in a layer
+N_NEXT, N_ANSWERS = 5, 3  # likeliest tokens that are listed: at the end, in a layer
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def trace_translation(
         translator: model and tokenizer.
         sentence: in the source language.
         heads: for the names of attentions, the head whose queries, keys and values are
-            kept; of every other attention, those of its most decided head are.
+            kept; None for the most decided head of every attention.
         edits: see `intervene`; the translation is that of the changed model.
         n_beams: of a beam search that is kept step by step; 0 for none.
 
@@ -114,14 +114,16 @@ def trace_translation(
         written = write()
         trace = {
             "source": sentence,
-            "sizes": {name: getattr(model.config, name) for name in ("d_model", "d_ff")},
+            "sizes": {
+                name: getattr(model.config, name) for name in ("d_model", "d_ff")
+            },
             "edits": edits,
             "src": src,
             "tgt": written,
             "src_labels": tokenizer.tokens(src),
             "tgt_labels": tokenizer.tokens(written),
             "text": tokenizer.decode(written),
-            **_look(translator, torch.tensor(src), torch.tensor(written), heads or {}),
+            **_look(translator, torch.tensor(src), torch.tensor(written), heads),
         }
         if edits:  # what the model's own translation costs the changed model
             ids = torch.tensor([tokenizer.bos_id, *own])
@@ -134,7 +136,7 @@ def trace_translation(
 
 
 def _look(
-    translator: Translator, src: Tensor, tgt: Tensor, heads: dict[str, int]
+    translator: Translator, src: Tensor, tgt: Tensor, heads: dict[str, int] | None
 ) -> dict[str, Any]:
     """Read the translation once, and keep weights, vectors, answers, probabilities."""
     model = translator.model
@@ -160,8 +162,9 @@ def _look(
             for name, weights in maps.items()
         },
         "heads": {
-            name: _one_head(weights[0], vectors[name], heads.get(name))
+            name: _one_head(weights[0], vectors[name], (heads or {}).get(name))
             for name, weights in maps.items()
+            if heads is None or name in heads
         },
         "norms": {
             stack: [_numbers(x[0].norm(dim=-1)) for x in stream]

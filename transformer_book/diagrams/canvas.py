@@ -321,12 +321,13 @@ def mime_bundle(svg: str, alt: str, page: str = "") -> dict[str, str]:
     return {MIME: live, "text/plain": alt, **still(svg, live)}
 
 
-def still(svg: str, live: str = "") -> dict[str, str]:
+def still(svg: str, live: str = "", scale: float = 1.5) -> dict[str, str]:
     """Return a PNG of an SVG where one can be made; in Colab, which shows any HTML, it.
 
     Args:
         svg: the drawing.
         live: what Colab shows in its place.
+        scale: pixels of the PNG for one of the drawing.
     """
     if "google.colab" in sys.modules:
         return {"text/html": live or svg}
@@ -334,7 +335,7 @@ def still(svg: str, live: str = "") -> dict[str, str]:
         return {}
     plain = re.sub(r"var\(--[\w-]+,([^)]*)\)", r"\1", svg)
     plain = re.sub(r"(?<=[\":])100%", "9999", plain)
-    return {"image/png": small_png(vega.svg_to_png(plain, scale=1.5), 64)}
+    return {"image/png": small_png(vega.svg_to_png(plain, scale=scale), 64)}
 
 
 def _ink(role: str, fill: float) -> str:
