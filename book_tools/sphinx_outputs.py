@@ -4,8 +4,8 @@ A notebook stores each of them in a type of its own, and as a picture for other
 frontends. Here a chart becomes live, drawn by a copy of Vega that comes with the pages,
 with its text as caption and its numbers as a table; a part of the translator becomes a
 place for book/_static/translator to fill; both keep the picture for readers without
-scripts and for print. A drawing stands in the HTML itself, where it takes the page's
-colors. The translator's weights are written beside the pages, as a script that is
+scripts and for print. Drawings and plots stand in the HTML itself, where they take the
+page's colors. The translator's weights are written beside the pages, as a script that is
 loaded when a reader asks for it.
 """
 
@@ -26,10 +26,12 @@ from sphinx.util.fileutil import copy_asset
 from sphinx.writers.html5 import HTML5Translator
 
 from book_tools.browser_model import write_script
+from book_tools.figures import in_page, style_sheet
 from book_tools.sphinx_book import load_files
 from transformer_book.charts.theme import theme_config
 from transformer_book.charts.translator import MIME as TRANSLATOR
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
+from transformer_lib.plots.stored import MIME as PLOT
 from transformer_lib.pretrained.translator import DEFAULT, WEIGHTS, find
 
 CHARTS = tuple(f"application/vnd.vegalite.v{version}+json" for version in (5, 6))
@@ -46,7 +48,7 @@ class Renderer:
     """Turns what is stored into nodes."""
 
     mime_priority_overrides = [
-        ("html", mime, 1) for mime in (*CHARTS, TRANSLATOR, DIAGRAM)
+        ("html", mime, 1) for mime in (*CHARTS, TRANSLATOR, DIAGRAM, PLOT)
     ]
 
     @staticmethod
@@ -54,13 +56,19 @@ class Renderer:
         renderer: NbElementRenderer, data: MimeData, inline: bool
     ) -> list[nodes.Element] | None:
         """Return the output's node, or None for any other kind of output."""
-        if data.mime_type == DIAGRAM:
-            html = f'<div class="output drawing">{data.string}</div>'
+        place = f"{data.cell_index}-{data.output_index}"
+        if data.mime_type in (DIAGRAM, PLOT):
+            svg = data.string
+            if data.mime_type == PLOT:
+                settings = data.cell_metadata.get("mystnb", {})
+                alt = settings.get("image", {}).get("alt", "")
+                svg = in_page(svg, alt, f"plot-{place}")
+            html = f'<div class="output drawing">{svg}</div>'
             return [nodes.raw("", html, format="html")]
         if data.mime_type not in (*CHARTS, TRANSLATOR):
             return None
         stored = json.loads(json.dumps(data.content))  # plain dicts: can be pickled
-        node = live(data=stored, key=f"chart-{data.cell_index}-{data.output_index}")
+        node = live(data=stored, key=f"chart-{place}")
         _, outputs = renderer.renderer.nb_client.code_cell_outputs(data.cell_index)
         for output in outputs:
             bundle = output.get("data", {})
@@ -140,8 +148,8 @@ def cell(value: Any) -> str:
     return escape(str(value))
 
 
-def write_vega(app: Sphinx) -> None:
-    """Put Vega, the book's own script and its style beside the pages."""
+def write_files(app: Sphinx) -> None:
+    """Put Vega, the book's own script and the styles of figures beside the pages."""
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
     if not (static / VEGA).exists():  # bundling takes seconds
@@ -155,6 +163,7 @@ def write_vega(app: Sphinx) -> None:
         script = script.replace(name, json.dumps(value))
     (static / "vega_charts.js").write_text(script, encoding="utf-8")
     copy_asset(here / "vega_charts.css", static)
+    (static / "figures.css").write_text(style_sheet(), encoding="utf-8")
 
 
 # --- the translator -------------------------------------------------------------------
@@ -221,7 +230,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     has loaded, and the end of the build takes it out again.
     """
     app.add_node(live, html=(visit, depart))
-    app.connect("builder-inited", write_vega)
+    app.add_css_file("figures.css")
+    app.connect("builder-inited", write_files)
     app.connect("builder-inited", write_model)
     app.connect("html-page-context", add_scripts)
     load_mime_renders().append(Renderer)

@@ -1,11 +1,10 @@
-"""The PNGs that notebooks store beside live charts and drawn diagrams."""
+"""What makes the PNGs that notebooks store beside live charts and diagrams."""
 
-import base64
-import io
 from types import ModuleType
 
 import matplotlib
-from PIL import Image
+
+from transformer_lib.plots.stored import small_png as small_png
 
 
 def converter() -> ModuleType | None:
@@ -16,11 +15,3 @@ def converter() -> ModuleType | None:
         return None
     vl_convert.register_font_directory(f"{matplotlib.get_data_path()}/fonts/ttf")
     return vl_convert
-
-
-def small_png(png: bytes, n_colors: int) -> str:
-    """Return a PNG in so many colors, as base64."""
-    drawn, small = Image.open(io.BytesIO(png)).convert("RGB"), io.BytesIO()
-    few = drawn.quantize(n_colors, dither=Image.Dither.NONE)
-    few.save(small, "PNG", optimize=True)
-    return base64.b64encode(small.getvalue()).decode()
