@@ -66,9 +66,10 @@ def cell_colors(palette: Palette) -> np.ndarray:
 
 
 def style_sheet() -> str:
-    """Return the style sheet of figures, with the colors of both looks."""
+    """Return the style sheet of figures, with a variable for each color."""
     rules = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
-    for name, palette in {"LIGHT": LIGHT, "DARK": DARK}.items():
-        colors = (f"--diagram-{key}: {color};" for key, color in palette.named.items())
-        rules = rules.replace(f"{name};", "\n  ".join(colors))
-    return rules
+    colors = (
+        f"--diagram-{name}: light-dark({color}, {DARK.named[name]});"
+        for name, color in LIGHT.named.items()
+    )
+    return rules.replace("COLORS;", "\n  ".join(colors))

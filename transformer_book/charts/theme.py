@@ -23,7 +23,13 @@ def theme_config(dark: bool = False) -> dict[str, Any]:
     return {
         "background": colors.page,
         "font": FONT,
-        "axis": {**text, "domainColor": colors.line, "gridColor": colors.band},
+        "axis": {
+            **text,
+            "domainColor": colors.line,
+            "gridColor": colors.band,
+            "labelPadding": 5,
+            "ticks": False,
+        },
         "legend": text,
         "line": {"strokeWidth": 2},
         "mark": {"color": colors.series[0]},

@@ -191,19 +191,21 @@ def _draw_panels(
     labels: tuple[str, str],
 ) -> Figure:
     """Draw (array, q_tokens, k_tokens, title) panels; a cell has so many inches."""
-    width = height = 1.6
+    shared = all(panel[1] == panels[0][1] for panel in panels)  # the names of rows
+    width = height = 1.4
     for array, q_tokens, k_tokens, _ in panels:
-        side = min(cell, 5.4 / max(array.shape))
+        side = min(cell, (5.4 if len(panels) == 1 else 2.9) / max(array.shape))
         longest = max(map(len, q_tokens)), max(map(len, k_tokens))
-        width = max(width, side * array.shape[1] + 0.08 * longest[0] + 0.5)
+        names = 0.08 * longest[0] + 0.3
+        width = max(width, side * array.shape[1] + 0.2 + names * (not shared))
         height = max(height, side * array.shape[0] + 0.06 * longest[1] + 0.9)
-    n_columns = min(len(panels), max(1, int(7.4 // width)))
+    n_columns = min(len(panels), max(1, int(6.6 // width)))
     n_rows = math.ceil(len(panels) / n_columns)
-    size = (max(width * n_columns, 2.4) + 0.8, height * n_rows)
+    size = (width * n_columns + names * shared + 0.8, height * n_rows)
     figure, grid = plt.subplots(
         n_rows, n_columns, figsize=size, squeeze=False, layout="compressed"
     )
-    for axes, panel in zip_longest(grid.flat, panels):
+    for index, (axes, panel) in enumerate(zip_longest(grid.flat, panels)):
         if panel is None:
             axes.remove()
             continue
@@ -213,6 +215,9 @@ def _draw_panels(
         axes.spines[:].set_visible(False)
         _label(axes, *labels)
         _token_ticks(axes, q_tokens, k_tokens)
+        if shared and index % n_columns:
+            axes.set_ylabel("")
+            axes.tick_params(labelleft=False)
     return figure
 
 

@@ -66,7 +66,7 @@ class Palette:
 LIGHT = Palette(
     page="#FDFCF8",
     ink="#22252B",
-    soft="#6D7077",
+    soft="#64676F",
     line="#C9C6BB",
     band="#E4E1D8",
     shown="#A9C3EA",
@@ -74,11 +74,11 @@ LIGHT = Palette(
     low="#060709",
     high="#FFFFFF",
     weights=("#FDFCF8", "#D6E1F1", "#92B0DC", "#2F5FB3", "#12295A"),
-    minus=("#5C2C08", "#B4570F", "#DFA97C", "#F5DFCB"),
+    minus=("#5C2C08", "#AB510B", "#DFA97C", "#F5DFCB"),
     roles={
         "source": "#2F5FB3",  # blue
-        "target": "#B4570F",  # brown
-        "memory": "#12806A",  # green
+        "target": "#AB510B",  # brown
+        "memory": "#0E7460",  # green
         "query": "#862E7D",  # purple
         "key": "#4F4A00",  # olive
         "value": "#33205F",  # indigo

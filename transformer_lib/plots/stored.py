@@ -37,13 +37,13 @@ def mime_bundle(figure: Figure) -> dict[str, str]:
     """
     png = io.BytesIO()
     figure.savefig(png, format="png", bbox_inches="tight")
-    return {MIME: small_svg(figure), "image/png": small_png(png.getvalue(), 128)}
+    return {MIME: small_svg(figure), "image/png": small_png(png.getvalue(), 256)}
 
 
 def small_png(png: bytes, n_colors: int) -> str:
     """Return a PNG in so many colors, as base64."""
     drawn, small = Image.open(io.BytesIO(png)).convert("RGB"), io.BytesIO()
-    few = drawn.quantize(n_colors, dither=Image.Dither.NONE)
+    few = drawn.quantize(n_colors, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     few.save(small, "PNG", optimize=True)
     return base64.b64encode(small.getvalue()).decode()
 
