@@ -156,7 +156,8 @@ def write_files(app: Sphinx) -> None:
         # In a function, for the bundle's top-level names would meet other scripts'.
         bundle = f"(() => {{\n{vl_convert.javascript_bundle()}\n}})();\n"
         (static / VEGA).write_text(bundle, encoding="utf-8")
-    themes = {"light": theme_config(dark=False), "dark": theme_config(dark=True)}
+    # The pages have a narrower font than the pictures in notebooks.
+    themes = {look: theme_config(look == "dark", size=12) for look in ("light", "dark")}
     here = Path(__file__).parent
     script = (here / "vega_charts.js").read_text(encoding="utf-8")
     for name, value in {"BOOK_THEMES": themes, "BOOK_VEGA": VEGA}.items():

@@ -6,15 +6,15 @@ from transformer_lib.plots.palette import DARK, GRAY, HIGHLIGHT, LIGHT
 from transformer_lib.plots.stored import FONT
 
 
-def theme_config(dark: bool = False) -> dict[str, Any]:
-    """Return Vega-Lite's settings for the light or the dark page.
+def theme_config(dark: bool = False, size: int = 11) -> dict[str, Any]:
+    """Return Vega-Lite's settings for the light or the dark page, in letters of a size.
 
     Charts name styles: "tile" and "frame" for cells, "query" for the axis of queries,
     "memory mark" for lines that carry the memory, and so on for each role.
     """
     colors = DARK if dark else LIGHT
     text = {"labelColor": colors.ink, "titleColor": colors.ink, "labelLimit": 90}
-    text |= {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"}
+    text |= {"labelFontSize": size, "titleFontSize": size, "titleFontWeight": "normal"}
     styles = {f"{role} mark": {"color": color} for role, color in colors.roles.items()}
     for role, color in colors.roles.items():
         styles[role] = {"titleColor": color, "titleFontWeight": "bold"}
@@ -41,7 +41,7 @@ def theme_config(dark: bool = False) -> dict[str, Any]:
         },
         "rule": {"color": colors.ink},
         "text": {"color": colors.ink},
-        "title": {"color": colors.ink, "fontSize": 13, "fontWeight": "normal"},
+        "title": {"color": colors.ink, "fontSize": size + 1, "fontWeight": "normal"},
         "view": {"stroke": None},
         "style": styles,
     }

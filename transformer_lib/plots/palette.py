@@ -74,11 +74,11 @@ LIGHT = Palette(
     low="#060709",
     high="#FFFFFF",
     weights=("#FDFCF8", "#D6E1F1", "#92B0DC", "#2F5FB3", "#12295A"),
-    minus=("#5C2C08", "#AB510B", "#DFA97C", "#F5DFCB"),
+    minus=("#5C2C08", "#B4570F", "#DFA97C", "#F5DFCB"),
     roles={
         "source": "#2F5FB3",  # blue
-        "target": "#AB510B",  # brown
-        "memory": "#0E7460",  # green
+        "target": "#B4570F",  # brown
+        "memory": "#12806A",  # green
         "query": "#862E7D",  # purple
         "key": "#4F4A00",  # olive
         "value": "#33205F",  # indigo
