@@ -1,4 +1,4 @@
-"""Figures in the page: a plot takes the colors of the look, light or dark, and of paper.
+"""Figures in the page: a plot takes the colors of light pages, of dark ones, of paper.
 
 Every color of a stored plot becomes a variable of the style sheet that is written here;
 the cells of a map are a small picture, which stands in the page in both looks.
@@ -48,7 +48,7 @@ def in_both_looks(cells: re.Match[str]) -> str:
 
 
 def in_the_dark(png: str) -> str:
-    """Return a picture whose palette has the dark page's colors for the light page's."""
+    """Return a picture with the dark page's colors in place of the light page's."""
     picture = Image.open(io.BytesIO(b64decode(png)))
     palette = np.reshape(picture.getpalette(), (-1, 1, 3))
     nearest = np.abs(palette - cell_colors(LIGHT)).sum(-1).argmin(-1)

@@ -4,9 +4,9 @@ A notebook stores each of them in a type of its own, and as a picture for other
 frontends. Here a chart becomes live, drawn by a copy of Vega that comes with the pages,
 with its text as caption and its numbers as a table; a part of the translator becomes a
 place for book/_static/translator to fill; both keep the picture for readers without
-scripts and for print. Drawings and plots stand in the HTML itself, where they take the
-page's colors. The translator's weights are written beside the pages, as a script that is
-loaded when a reader asks for it.
+scripts and for print. Drawings and plots stand in the HTML itself, where they take
+the page's colors. The translator's weights are written beside the pages, as a script
+that is loaded when a reader asks for it.
 """
 
 from __future__ import annotations

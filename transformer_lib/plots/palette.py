@@ -57,8 +57,8 @@ class Palette:
 
     @property
     def named(self) -> dict[str, str]:
-        """All colors but those of ramps, as the style sheet of the pages names them."""
-        names = ("page", "ink", "soft", "line", "band", "shown", "hidden", "low", "high")
+        """All colors but those of ramps, under their names in the style sheet."""
+        names = "page ink soft line band shown hidden low high".split()
         flat = {name: getattr(self, name) for name in names}
         return {**flat, **self.roles, "highlight": HIGHLIGHT, "gray": GRAY}
 

@@ -26,7 +26,6 @@ _SHARED = {
 _IMPLIED = _SHARED | {"text-anchor": "start", "stroke-dashoffset": "0"}
 _LEFT_OUT = {"font-family", "stroke-linecap"}
 _PICTURE = "data:image/png;base64,"
-_UNSEEN = ("path", "fill:none")
 
 
 def mime_bundle(figure: Figure) -> dict[str, str]:
@@ -43,7 +42,9 @@ def mime_bundle(figure: Figure) -> dict[str, str]:
 def small_png(png: bytes, n_colors: int) -> str:
     """Return a PNG in so many colors, as base64."""
     drawn, small = Image.open(io.BytesIO(png)).convert("RGB"), io.BytesIO()
-    few = drawn.quantize(n_colors, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    n_colors = min(n_colors, len(drawn.getcolors(drawn.width * drawn.height)))
+    method = Image.Quantize.MAXCOVERAGE  # keeps a color that few pixels have
+    few = drawn.quantize(n_colors, method, dither=Image.Dither.NONE)
     few.save(small, "PNG", optimize=True)
     return base64.b64encode(small.getvalue()).decode()
 
@@ -65,45 +66,42 @@ def small_svg(figure: Figure) -> str:
     width, height = map(float, root.get("viewBox").split()[2:])
     style = "".join(f"{name}:{value};" for name, value in _SHARED.items())
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.1f} {height:.1f}"'
-        f' width="{width / 0.75:.0f}" height="{height / 0.75:.0f}"'
-        f' style="font-family:{FONT};{style}">{"".join(map(_element, root))}</svg>'
+        '<svg xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="0 0 {width:.1f} {height:.1f}" '
+        f'width="{width / 0.75:.0f}" height="{height / 0.75:.0f}" '
+        f'style="font-family:{FONT};{style}">{"".join(map(_element, root))}</svg>'
     )
 
 
 def _element(element: ElementTree.Element) -> str:
     """Write an element in few characters, and a mere group as what is in it."""
-    attributes = dict(element.attrib)
-    style = _style(attributes.pop("style", ""))
-    inside = "".join(map(_element, element))
-    if element.tag in ("g", "image"):
+    tag, inside = element.tag, "".join(map(_element, element))
+    attributes = {name: _short(name, value) for name, value in element.items()}
+    if tag in ("g", "image"):
         attributes.pop("id", None)
-    if element.tag in ("metadata", "style") or (element.tag, style) == _UNSEEN:
-        return ""
-    if not attributes and (element.tag == "g" or not inside):
-        return inside
     if attributes.get("transform", "").startswith("rotate(-0 "):
         del attributes["transform"]
-    if style:
-        attributes["style"] = style
-    written = "".join(f' {name}="{_short(name, attributes[name])}"' for name in attributes)
+    if not attributes.get("style", "none"):
+        del attributes["style"]
+    if tag in ("metadata", "style") or attributes.get("style") == "fill:none":
+        return ""
+    if not attributes and (tag == "g" or not inside):
+        return inside
+    written = "".join(f' {name}="{value}"' for name, value in attributes.items())
     inside = escape((element.text or "").strip(), quote=False) + inside
-    return f"<{element.tag}{written}>{inside}</{element.tag}>"
-
-
-def _style(style: str) -> str:
-    """Leave out of a style what holds anyway."""
-    return ";".join(
-        f"{name}:{value}"
-        for name, value in re.findall(r"([\w-]+):\s*([^;]+)", style)
-        if name not in _LEFT_OUT and _IMPLIED.get(name) != value
-    )
+    return f"<{tag}{written}>{inside}</{tag}>"
 
 
 def _short(name: str, value: str) -> str:
-    """Write numbers with one decimal, but for factors, and pictures in few colors."""
+    """Write numbers with one decimal, and leave out of a style what holds anyway."""
     if value.startswith(_PICTURE):
         return _PICTURE + small_png(base64.b64decode(value.removeprefix(_PICTURE)), 256)
+    if name == "style":
+        return ";".join(
+            f"{key}:{said}"
+            for key, said in re.findall(r"([\w-]+):\s*([^;]+)", value)
+            if key not in _LEFT_OUT and _IMPLIED.get(key) != said
+        )
     if "matrix" in value or "scale" in value:
         return value
     value = re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.1f}", value)
