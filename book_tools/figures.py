@@ -1,7 +1,8 @@
-"""Figures in the page: a plot takes the colors of light pages, of dark ones, of paper.
+"""Plots: what a notebook stores of them, and how they stand in a page.
 
-Every color of a stored plot becomes a variable of the style sheet that is written here;
-the cells of a map are a small picture, which stands in the page in both looks.
+A notebook stores a small SVG, beside a PNG for other frontends. In the page every
+color of it becomes a variable of the style sheet that is written here, so it follows
+light and dark pages; the cells of a map are a small picture, there in both looks.
 """
 
 from __future__ import annotations
@@ -11,23 +12,103 @@ import re
 from base64 import b64decode, b64encode
 from html import escape
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from PIL import Image
 
+from transformer_book.diagrams.canvas import FONT
+from transformer_book.pictures import small_png
 from transformer_lib.plots.palette import DARK, LIGHT, Palette
+
+MIME = "application/vnd.transformer-book.plot+svg"
+
+# What the drawing as a whole says, so that no part of it has to.
+SHARED = {
+    "fill": LIGHT.ink.lower(),
+    "font-size": "10px",
+    "stroke-linejoin": "round",
+    "stroke-width": "0.8",
+}
+IMPLIED = SHARED | {"text-anchor": "start", "stroke-dashoffset": "0"}
+LEFT_OUT = {"font-family", "stroke-linecap"}
+NAMESPACES = re.compile(r'(?s) xmlns(:\w+)?="[^"]*"|xlink:|<metadata>.*?</metadata>')
+PICTURE = "data:image/png;base64,"
 
 NAMES = {value.lower(): name for name, value in reversed(LIGHT.named.items())}
 COLOR = re.compile(r"#[0-9a-f]{6}\b")
 CELLS = re.compile(r'<image href="data:image/png;base64,([^"]*)"([^>]*)></image>')
 
 
+# --- in a notebook --------------------------------------------------------------------
+
+
+def shrink(data: dict[str, Any]) -> None:
+    """Make what Matplotlib displays small, and the same from run to run."""
+    if "image/svg+xml" in data:
+        data[MIME] = small_svg(data.pop("image/svg+xml"))
+        data["image/png"] = small_png(b64decode(data["image/png"]), 256)
+
+
+def small_svg(svg: str) -> str:
+    """Return an SVG of Matplotlib's in few characters, as an element of a page."""
+    root = ElementTree.fromstring(NAMESPACES.sub("", svg))
+    width, height = map(float, root.get("viewBox").split()[2:])
+    style = "".join(f"{name}:{value};" for name, value in SHARED.items())
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="0 0 {width:.1f} {height:.1f}" '
+        f'width="{width / 0.75:.0f}" height="{height / 0.75:.0f}" '
+        f'style="font-family:{FONT};{style}">{"".join(map(small_part, root))}</svg>'
+    )
+
+
+def small_part(element: ElementTree.Element) -> str:
+    """Write an element in few characters, and a mere group as what is in it."""
+    tag, inside = element.tag, "".join(map(small_part, element))
+    attributes = {name: shortened(name, value) for name, value in element.items()}
+    if tag in ("g", "image"):
+        attributes.pop("id", None)
+    if attributes.get("transform", "").startswith("rotate(-0 "):
+        del attributes["transform"]
+    if not attributes.get("style", "none"):
+        del attributes["style"]
+    if tag == "style" or attributes.get("style") == "fill:none":
+        return ""
+    if not attributes and (tag == "g" or not inside):
+        return inside
+    written = "".join(f' {name}="{value}"' for name, value in attributes.items())
+    inside = escape((element.text or "").strip(), quote=False) + inside
+    return f"<{tag}{written}>{inside}</{tag}>"
+
+
+def shortened(name: str, value: str) -> str:
+    """Write numbers with one decimal, and leave out of a style what holds anyway."""
+    if value.startswith(PICTURE):
+        return PICTURE + small_png(b64decode(value.removeprefix(PICTURE)), 256)
+    if name == "style":
+        return ";".join(
+            f"{key}:{said}"
+            for key, said in re.findall(r"([\w-]+):\s*([^;]+)", value)
+            if key not in LEFT_OUT and IMPLIED.get(key) != said
+        )
+    if "matrix" in value or "scale" in value:
+        return value
+    value = re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.1f}", value)
+    value = value.replace(".0", "")
+    return re.sub(r"\s*([A-Za-z])\s*", r"\1", value) if name == "d" else value
+
+
+# --- in a page ------------------------------------------------------------------------
+
+
 def in_page(svg: str, alt: str, key: str) -> str:
     """Return a stored plot as it stands in a page.
 
     Args:
-        svg: as `transformer_lib.plots` stores it.
+        svg: as a notebook stores it.
         alt: what it shows, for whoever can't see it.
         key: what no other plot of the page is called.
     """

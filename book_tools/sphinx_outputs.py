@@ -26,12 +26,12 @@ from sphinx.util.fileutil import copy_asset
 from sphinx.writers.html5 import HTML5Translator
 
 from book_tools.browser_model import write_script
+from book_tools.figures import MIME as PLOT
 from book_tools.figures import in_page, style_sheet
 from book_tools.sphinx_book import load_files
 from transformer_book.charts.theme import theme_config
 from transformer_book.charts.translator import MIME as TRANSLATOR
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
-from transformer_lib.plots.stored import MIME as PLOT
 from transformer_lib.pretrained.translator import DEFAULT, WEIGHTS, find
 
 CHARTS = tuple(f"application/vnd.vegalite.v{version}+json" for version in (5, 6))

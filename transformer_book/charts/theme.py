@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from transformer_book.diagrams.canvas import FONT
 from transformer_lib.plots.palette import DARK, GRAY, HIGHLIGHT, LIGHT
-from transformer_lib.plots.stored import FONT
 
 
 def theme_config(dark: bool = False, size: int = 11) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from transformer_book.pictures import converter, small_png
 from transformer_lib.plots.palette import LIGHT
-from transformer_lib.plots.stored import FONT
 
 # Frontends that don't know this type, such as JupyterLab, show the PNG beside it; the
 # pages of the book (book_tools.sphinx_outputs) put the drawing into the page.
@@ -24,6 +23,7 @@ Point = tuple[float, float]
 Anchor = Literal["start", "middle", "end"]
 
 COLORS = LIGHT.named
+FONT = "'Book Sans', 'DejaVu Sans', Verdana, sans-serif"
 MONO = "'Book Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 
 

@@ -6,7 +6,7 @@ colors of one page can be told apart with any color vision; those of text have a
 contrast of at least 4.5 : 1 with their page, those of marks at least 3 : 1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 # These show on either page.
 HIGHLIGHT = "#D55E00"  # frames around what is chosen, new or correct
@@ -58,8 +58,7 @@ class Palette:
     @property
     def named(self) -> dict[str, str]:
         """All colors but those of ramps, under their names in the style sheet."""
-        names = "page ink soft line band shown hidden low high".split()
-        flat = {name: getattr(self, name) for name in names}
+        flat = {f.name: getattr(self, f.name) for f in fields(self) if f.type is str}
         return {**flat, **self.roles, "highlight": HIGHLIGHT, "gray": GRAY}
 
 
@@ -94,8 +93,8 @@ DARK = Palette(
     hidden="#24272E",
     low="#FFFFFF",
     high="#060709",
-    weights=("#14161A", "#1C2E4B", "#2A4C84", "#608EDC", "#E3EDFF"),
-    minus=("#FFE6CF", "#F0A25C", "#7C4A1F", "#3F2A18"),
+    weights=("#14161A", "#1C2E4B", "#2A4C84", "#608EDC", "#D3E3FF"),
+    minus=("#FFCF9E", "#F0A25C", "#7C4A1F", "#3F2A18"),
     roles={
         "source": "#86AEF0",
         "target": "#F0A25C",

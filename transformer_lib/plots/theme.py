@@ -4,10 +4,8 @@ import sys
 
 import matplotlib.pyplot as plt
 from matplotlib import cycler
-from matplotlib.figure import Figure
 
 from transformer_lib.plots.palette import LIGHT
-from transformer_lib.plots.stored import mime_bundle
 
 _DASHES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1)), (0, (3, 1)))
 
@@ -37,14 +35,15 @@ def use_book_theme() -> None:
             "legend.edgecolor": "none",
             "legend.facecolor": LIGHT.page,
             "lines.linewidth": 1.5,
+            "svg.fonttype": "none",  # words, in the font of the page
+            "svg.hashsalt": "book",  # the same picture is the same file
             "xtick.labelsize": 9,
             "ytick.labelsize": 9,
             "xtick.major.size": 0,
             "ytick.major.size": 0,
         }
     )
-    if shell := getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)():
+    if getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)():
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-        set_matplotlib_formats()  # none of those that would take precedence
-        shell.display_formatter.mimebundle_formatter.for_type(Figure, mime_bundle)
+        set_matplotlib_formats("svg", "png")
