@@ -19,20 +19,16 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from PIL import Image
 
-from transformer_book.diagrams.canvas import FONT
 from transformer_book.pictures import small_png
 from transformer_lib.plots.palette import DARK, LIGHT, Palette
 
 MIME = "application/vnd.transformer-book.plot+svg"
 
-# What the drawing as a whole says, so that no part of it has to.
-SHARED = {
-    "fill": LIGHT.ink.lower(),
-    "font-size": "10px",
-    "stroke-linejoin": "round",
-    "stroke-width": "0.8",
-}
-IMPLIED = SHARED | {"text-anchor": "start", "stroke-dashoffset": "0"}
+# What the style sheet says of a whole plot, or SVG of every part: no part has to.
+IMPLIED = f"""
+    fill:{LIGHT.ink.lower()} font-size:10px stroke-linejoin:round stroke-width:0.8
+    stroke-dashoffset:0 text-anchor:start
+""".split()
 LEFT_OUT = {"font-family", "stroke-linecap"}
 NAMESPACES = re.compile(r'(?s) xmlns(:\w+)?="[^"]*"|xlink:|<metadata>.*?</metadata>')
 PICTURE = "data:image/png;base64,"
@@ -56,12 +52,11 @@ def small_svg(svg: str) -> str:
     """Return an SVG of Matplotlib's in few characters, as an element of a page."""
     root = ElementTree.fromstring(NAMESPACES.sub("", svg))
     width, height = map(float, root.get("viewBox").split()[2:])
-    style = "".join(f"{name}:{value};" for name, value in SHARED.items())
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" '
         f'viewBox="0 0 {width:.1f} {height:.1f}" '
-        f'width="{width / 0.75:.0f}" height="{height / 0.75:.0f}" '
-        f'style="font-family:{FONT};{style}">{"".join(map(small_part, root))}</svg>'
+        f'width="{width / 0.75:.0f}" height="{height / 0.75:.0f}">'
+        f"{''.join(map(small_part, root))}</svg>"
     )
 
 
@@ -92,7 +87,7 @@ def shortened(name: str, value: str) -> str:
         return ";".join(
             f"{key}:{said}"
             for key, said in re.findall(r"([\w-]+):\s*([^;]+)", value)
-            if key not in LEFT_OUT and IMPLIED.get(key) != said
+            if key not in LEFT_OUT and f"{key}:{said}" not in IMPLIED
         )
     if "matrix" in value or "scale" in value:
         return value
