@@ -25,6 +25,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbstripout import strip_output
 
+from book_tools.figures import shrink
 from book_tools.notebook_parts import code_cells, tags
 from book_tools.toc import chapter_of, notebook_pages
 
@@ -53,7 +54,7 @@ ANSWER = "Show what happens"
 
 
 def clean(notebook: NotebookNode, chapter: int | None = None) -> NotebookNode:
-    """Return a copy with its cells folded, and no details of kernel and editor."""
+    """Return a copy with cells folded, small plots, no details of kernel and editor."""
     cleaned = strip_output(
         copy.deepcopy(notebook),
         keep_output=True,
@@ -73,6 +74,8 @@ def clean(notebook: NotebookNode, chapter: int | None = None) -> NotebookNode:
             fold(cell, ANSWER)
     for index, cell in enumerate(cleaned.cells):
         cell.id = f"{chapter or 0:02d}-{index:02d}"
+        for output in cell.get("outputs", []):
+            shrink(output.get("data", {}))
     return cleaned
 
 

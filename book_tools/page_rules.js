@@ -92,10 +92,11 @@
   },
 
   /* Every picture has loaded and says in words what it shows. */
-  pictures: () => [...document.querySelectorAll("img")].flatMap((img) => {
-    const name = img.src.slice(-60);
+  pictures: () => [...document.querySelectorAll("img, svg.plot")].flatMap((img) => {
+    const words = (img.alt ?? img.ariaLabel ?? "").trim();
+    const name = (img.src ?? words).slice(-60);
     const wrong = [];
-    if (!img.alt.trim() || img.alt.endsWith(".png"))
+    if (!words || words.endsWith(".png"))
       wrong.push(`picture without words: ${name}`);
     if (img.checkVisibility() && img.complete && !img.naturalWidth)
       wrong.push(`picture not loaded: ${name}`);

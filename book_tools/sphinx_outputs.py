@@ -4,9 +4,9 @@ A notebook stores each of them in a type of its own, and as a picture for other
 frontends. Here a chart becomes live, drawn by a copy of Vega that comes with the pages,
 with its text as caption and its numbers as a table; it keeps the picture for readers
 without scripts and for print. The machine becomes a place for book/machine to fill;
-behind it stand its own drawings, made while the pages are built. A drawing stands in
-the HTML itself, where it takes the page's colors. The model's weights are written
-beside the pages, as scripts that are loaded when a reader types a sentence.
+behind it stand its own drawings, made while the pages are built. Drawings and plots
+stand in the HTML itself, where they take the page's colors. The model's weights are
+written beside the pages, as scripts that are loaded when a reader types a sentence.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from sphinx.util.fileutil import copy_asset
 from sphinx.writers.html5 import HTML5Translator
 
 from book_tools.browser_model import write_scripts
+from book_tools.figures import MIME as PLOT
+from book_tools.figures import in_page, style_sheet
 from book_tools.sphinx_book import load_files
 from transformer_book.charts.machine import MIME as MACHINE
 from transformer_book.charts.machine import draw
@@ -46,7 +48,7 @@ class Renderer:
     """Turns what is stored into nodes."""
 
     mime_priority_overrides = [
-        ("html", mime, 1) for mime in (*CHARTS, MACHINE, DIAGRAM)
+        ("html", mime, 1) for mime in (*CHARTS, MACHINE, DIAGRAM, PLOT)
     ]
 
     @staticmethod
@@ -54,13 +56,19 @@ class Renderer:
         renderer: NbElementRenderer, data: MimeData, inline: bool
     ) -> list[nodes.Element] | None:
         """Return the output's node, or None for any other kind of output."""
-        if data.mime_type == DIAGRAM:
-            html = f'<div class="output drawing">{data.string}</div>'
+        place = f"{data.cell_index}-{data.output_index}"
+        if data.mime_type in (DIAGRAM, PLOT):
+            svg = data.string
+            if data.mime_type == PLOT:
+                settings = data.cell_metadata.get("mystnb", {})
+                alt = settings.get("image", {}).get("alt", "")
+                svg = in_page(svg, alt, f"plot-{place}")
+            html = f'<div class="output drawing">{svg}</div>'
             return [nodes.raw("", html, format="html")]
         if data.mime_type not in (*CHARTS, MACHINE):
             return None
         stored = json.loads(json.dumps(data.content))  # plain dicts: can be pickled
-        node = live(data=stored, key=f"chart-{data.cell_index}-{data.output_index}")
+        node = live(data=stored, key=f"chart-{place}")
         if data.mime_type == MACHINE:
             return [node]
         _, outputs = renderer.renderer.nb_client.code_cell_outputs(data.cell_index)
@@ -141,21 +149,23 @@ def cell(value: Any) -> str:
     return escape(str(value))
 
 
-def write_vega(app: Sphinx) -> None:
-    """Put Vega, the book's own script and its style beside the pages."""
+def write_files(app: Sphinx) -> None:
+    """Put Vega, the book's own script and the styles of figures beside the pages."""
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
     if not (static / VEGA).exists():  # bundling takes seconds
         # In a function, for the bundle's top-level names would meet other scripts'.
         bundle = f"(() => {{\n{vl_convert.javascript_bundle()}\n}})();\n"
         (static / VEGA).write_text(bundle, encoding="utf-8")
-    themes = {"light": theme_config(dark=False), "dark": theme_config(dark=True)}
+    # The pages have a narrower font than the pictures in notebooks.
+    themes = {look: theme_config(look == "dark", size=12) for look in ("light", "dark")}
     here = Path(__file__).parent
     script = (here / "vega_charts.js").read_text(encoding="utf-8")
     for name, value in {"BOOK_THEMES": themes, "BOOK_VEGA": VEGA}.items():
         script = script.replace(name, json.dumps(value))
     (static / "vega_charts.js").write_text(script, encoding="utf-8")
     copy_asset(here / "vega_charts.css", static)
+    (static / "figures.css").write_text(style_sheet(), encoding="utf-8")
 
 
 # --- the machine ----------------------------------------------------------------------
@@ -264,7 +274,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     has loaded, and the end of the build takes it out again.
     """
     app.add_node(live, html=(visit, depart))
-    app.connect("builder-inited", write_vega)
+    app.add_css_file("figures.css")
+    app.connect("builder-inited", write_files)
     app.connect("builder-inited", write_model)
     app.connect("html-page-context", add_scripts)
     load_mime_renders().append(Renderer)

@@ -9,8 +9,7 @@
 
   function themed(spec) {
     const dark = page.dataset.theme === "dark";
-    const font = getComputedStyle(document.querySelector(".vega-chart")).fontFamily;
-    const config = { ...themes[dark ? "dark" : "light"], font, aria: false };
+    const config = { ...themes[dark ? "dark" : "light"], aria: false };
     return { ...spec, background: "transparent", config };
   }
 
@@ -69,7 +68,8 @@
       near.disconnect();
       const vega = document.createElement("script");
       vega.src = new URL(BOOK_VEGA, address);
-      vega.onload = () => {
+      vega.onload = async () => {
+        await document.fonts.load('12px "Book Sans"'); // Vega measures its words
         redraw();
         const looks = new MutationObserver(redraw);
         looks.observe(page, { attributeFilter: ["data-theme"] });

@@ -7,10 +7,13 @@ import pytest
 from nbclient.exceptions import CellExecutionError
 
 from book_tools import notebooks
+from book_tools.figures import MIME as PLOT
 
 DRAWS = """\
 import matplotlib.pyplot as plt
 from tqdm.auto import tqdm
+from transformer_lib.plots import use_book_theme
+use_book_theme()
 for step in tqdm(range(3)):
     print(step, flush=True)
 plt.plot([1, 2, 4])
@@ -46,7 +49,7 @@ def test_what_is_stored_holds_nothing_that_changes_from_run_to_run(tmp_path):
     assert draws["metadata"] == {"covers": ["S1-01"], "unknown": 1}
     printed, figure = draws["outputs"]  # no progress bar, and streams are merged
     assert printed["text"] == ["0\n", "1\n", "2\n"]
-    assert "image/png" in figure["data"]
+    assert set(figure["data"]) == {PLOT, "image/png", "text/plain"}
 
 
 def test_a_failing_cell_leaves_the_file_as_it_was(tmp_path):

@@ -1,15 +1,35 @@
 """Colors stand out from their page and from each other, with any color vision."""
 
+import io
 import re
+from base64 import b64decode
 from itertools import combinations
+from xml.etree import ElementTree
 
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 from drawn_charts import contrast, linear_rgb
+from IPython.core.pylabtools import print_figure
+from matplotlib.colors import LinearSegmentedColormap, to_hex
+from PIL import Image
 
-from book_tools.toc import ROOT
+from book_tools.figures import in_page, small_svg, style_sheet
 from transformer_book.diagrams.canvas import COLORS
-from transformer_lib.plots.palette import BLUE, DARK, GRAY, HIGHLIGHT, LIGHT, Palette
+from transformer_lib.plots import (
+    plot_attention,
+    plot_bars,
+    plot_lines,
+    plot_masks,
+    plot_matrix,
+    plot_ratios,
+    plot_spread,
+    use_book_theme,
+)
+from transformer_lib.plots.heatmaps import EQUALLY_READABLE
+from transformer_lib.plots.palette import DARK, GRAY, HIGHLIGHT, LIGHT, Palette
 
 # What remains of (red, green, blue) light without one kind of cone: Machado, Oliveira
 # and Fernandes 2009, "A physiologically-based model for simulation of color vision
@@ -24,6 +44,7 @@ VISIONS = {
                    [0.004733, 0.691367, 0.303900]],
 }  # fmt: skip
 
+matplotlib.use("Agg")
 both_pages = pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 
 
@@ -38,6 +59,14 @@ def oklab(light: torch.Tensor) -> torch.Tensor:
     return axes @ (cones @ light.clamp(0, 1)) ** (1 / 3)
 
 
+@pytest.fixture(autouse=True)
+def theme():
+    with matplotlib.rc_context():
+        use_book_theme()
+        yield
+    plt.close("all")
+
+
 @both_pages
 @pytest.mark.parametrize("vision", VISIONS)
 def test_roles_look_different_with_any_color_vision(
@@ -49,16 +78,16 @@ def test_roles_look_different_with_any_color_vision(
     }
     for first, second in combinations(seen, 2):
         # 0.02 is a difference that is just noticed.
-        assert (seen[first] - seen[second]).norm() > 0.06, (first, second)
+        assert (seen[first] - seen[second]).norm() > 0.05, (first, second)
 
 
 @both_pages
 def test_text_and_marks_stand_out_from_the_page(palette: Palette) -> None:
     assert " ".join(palette.roles) == "source target memory query key value"
-    text = [palette.ink, *palette.roles.values()]
+    text = [palette.ink, palette.soft, *palette.roles.values()]
     assert min(contrast(color, palette.page) for color in text) > 4.5
     # No chart draws more than two series for the dark page.
-    marks = [*palette.series[:2], HIGHLIGHT, BLUE, GRAY]
+    marks = [*palette.series[:2], HIGHLIGHT, GRAY]
     assert min(contrast(color, palette.page) for color in marks) > 3
 
 
@@ -73,19 +102,55 @@ def test_ramps_run_from_the_page_or_through_it(palette: Palette) -> None:
     assert contrasts[middle:] == sorted(contrasts[middle:])
 
 
-# --- the style sheet of the pages -----------------------------------------------------
+@both_pages
+def test_numbers_stand_out_from_every_cell(palette: Palette) -> None:
+    ramp = LinearSegmentedColormap.from_list("", palette.weights)
+    for weight in torch.linspace(0, 1, 201).tolist():
+        color = palette.low if weight < EQUALLY_READABLE else palette.high
+        assert contrast(color, to_hex(ramp(weight))) > 4.2, weight
 
-CSS = (ROOT / "book" / "_static" / "book.css").read_text(encoding="utf-8")
+
+# --- what the pages make of a stored plot -------------------------------------------
 
 
-@pytest.mark.parametrize(("palette", "place"), [(LIGHT, 0), (DARK, 1)])
-def test_the_pages_give_diagrams_the_colors_of_the_palette(
-    palette: Palette, place: int
-) -> None:
-    pairs = re.findall(r"--diagram-(\w+): (?:light-dark\((.*), )?(#\w{6})\)?;", CSS)
-    found = {name: (light or dark, dark)[place] for name, light, dark in pairs}
-    names = ("page", "ink", "line", "band")
-    expected = {name: getattr(palette, name) for name in names}
-    expected |= palette.roles | {"highlight": HIGHLIGHT}
-    assert found == {name: color.lower() for name, color in expected.items()}
-    assert found.keys() == COLORS.keys()
+def test_every_color_of_the_light_page_has_one_in_the_dark() -> None:
+    pairs = {(color, DARK.named[name]) for name, color in LIGHT.named.items()}
+    assert len({light for light, _ in pairs}) == len(pairs)
+    assert LIGHT.named == COLORS
+    for name in COLORS:
+        assert f"--diagram-{name}: light-dark({LIGHT.named[name]}, " in style_sheet()
+
+
+def test_cells_have_the_same_weights_in_the_dark() -> None:
+    weights = torch.linspace(0, 1, 40).view(5, 8)
+    figure = plot_attention(weights, list("abcde"), list("abcdefgh"))
+    page = in_page(small_svg(print_figure(figure, "svg")), "cells", "k")
+    for look, palette in (("light", LIGHT), ("dark", DARK)):
+        png = re.search(rf'class="{look}" href=".*?base64,(.*?)"', page)[1]
+        cells = np.asarray(Image.open(io.BytesIO(b64decode(png))).convert("RGB"))
+        ramp = LinearSegmentedColormap.from_list("", palette.weights)
+        expected = ramp(weights.numpy(), bytes=True)[..., :3]
+        assert np.abs(cells.astype(int) - expected).max() <= 4
+
+
+PLOTS = {
+    plot_lines: ([1, 2, 3], dict.fromkeys("abcdef", [1, 2, 4]), "x", "y", True, True),
+    plot_bars: (["x", "y"], {"a": [1, 2], "b": [3, 1]}, "x", "y"),
+    plot_masks: ({"a": np.eye(3, dtype=bool)}, list("abc"), list("def")),
+    plot_matrix: (np.arange(-6, 6).reshape(3, 4),),
+    plot_ratios: ({"short": {"a": 1.0, "b": 4.0}}, "time"),
+    plot_spread: ({"first": [4, 1, 2.5], "second": [9, 7]}, "score"),
+}
+
+
+@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.__name__)
+def test_a_plot_is_the_same_each_time_and_takes_all_colors_from_the_page(plot) -> None:
+    svg, again = (small_svg(print_figure(plot(*PLOTS[plot]), "svg")) for _ in range(2))
+    assert svg == again  # no stamps, no random names
+    page = re.sub(r'"data:image.*?"', '""', in_page(svg, 'a "plot"', "k"))
+    assert not re.search(r"#[0-9a-f]{3,6}\b|rgb|<style", page)
+    root = ElementTree.fromstring(page)
+    assert root.get("aria-label") == 'a "plot"'
+    names = {each.get("id") for each in root.iter()} - {None}
+    assert names == set(re.findall(r"#([\w-]+)", page))
+    assert all(name.startswith("k-") for name in names)

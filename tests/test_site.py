@@ -359,6 +359,7 @@ BROKEN = [  # rule, what is done to the page, what the rule says
         "does not answer to its input h",
     ),
     (pictures, append("<img src=x.png alt=' '>"), "picture without words"),
+    (pictures, append("<svg class=plot></svg>"), "picture without words"),
     (diagrams, append(f"<p style='background: #eee'>{DIAGRAM}</p>"), "238) behind"),
     (diagrams, append(DIAGRAM.replace("9px", "2000px")), "wider than its column"),
     (width, append("<p style='width: 2000px'>wide</p>"), "pixels wide"),

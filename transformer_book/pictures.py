@@ -1,4 +1,4 @@
-"""The PNGs that notebooks store beside live charts and drawn diagrams."""
+"""The PNGs that notebooks store beside charts, diagrams and plots."""
 
 import base64
 import io
@@ -21,6 +21,8 @@ def converter() -> ModuleType | None:
 def small_png(png: bytes, n_colors: int) -> str:
     """Return a PNG in so many colors, as base64."""
     drawn, small = Image.open(io.BytesIO(png)).convert("RGB"), io.BytesIO()
-    few = drawn.quantize(n_colors, dither=Image.Dither.NONE)
+    n_colors = min(n_colors, len(drawn.getcolors(drawn.width * drawn.height)))
+    method = Image.Quantize.MAXCOVERAGE  # keeps a color that few pixels have
+    few = drawn.quantize(n_colors, method, dither=Image.Dither.NONE)
     few.save(small, "PNG", optimize=True)
     return base64.b64encode(small.getvalue()).decode()

@@ -13,7 +13,7 @@ from html import escape
 from typing import Any, Literal
 
 from transformer_book.pictures import converter, small_png
-from transformer_lib.plots.palette import HIGHLIGHT, LIGHT
+from transformer_lib.plots.palette import LIGHT
 
 # Frontends that don't know this type, such as JupyterLab, show the PNG beside it; the
 # pages of the book (book_tools.sphinx_outputs) put the drawing into the page.
@@ -22,16 +22,9 @@ MIME = "application/vnd.transformer-book.diagram+html"
 Point = tuple[float, float]
 Anchor = Literal["start", "middle", "end"]
 
-COLORS = {
-    "page": LIGHT.page,
-    "ink": LIGHT.ink,
-    "line": LIGHT.line,
-    "band": LIGHT.band,
-    "highlight": HIGHLIGHT,
-    **LIGHT.roles,
-}
-FONT = "'DejaVu Sans', Verdana, sans-serif"
-MONO = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
+COLORS = LIGHT.named
+FONT = "'Book Sans', 'DejaVu Sans', Verdana, sans-serif"
+MONO = "'Book Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 
 
 def color(name: str) -> str:

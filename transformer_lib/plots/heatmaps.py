@@ -21,6 +21,7 @@ from transformer_lib.plots.palette import LIGHT
 
 Tokens = Sequence[str]
 MAX_WRITTEN_CELLS = 100  # more numbers than this would be too small to read
+EQUALLY_READABLE = 0.665  # the weight whose cell is as far from black as from white
 
 _WEIGHTS = LinearSegmentedColormap.from_list("weights", LIGHT.weights)
 _SIGNED = LinearSegmentedColormap.from_list("signed", LIGHT.signed)
@@ -151,7 +152,14 @@ def plot_matrix(
     width = min(max(0.42 * n_columns + 2, 4), 7)
     height = min(max(0.3 * n_rows + 1.1, 2), 4.4)
     figure, axes = plt.subplots(figsize=(width, height))
-    image = axes.imshow(array, cmap=_SIGNED, vmin=-limit, vmax=limit, aspect="auto")
+    image = axes.imshow(
+        array,
+        cmap=_SIGNED,
+        vmin=-limit,
+        vmax=limit,
+        aspect="auto",
+        interpolation="none",
+    )
     axes.set_title(title or "")
     _label(axes, row_label, column_label)
     for axis in (axes.xaxis, axes.yaxis):
@@ -183,28 +191,33 @@ def _draw_panels(
     labels: tuple[str, str],
 ) -> Figure:
     """Draw (array, q_tokens, k_tokens, title) panels; a cell has so many inches."""
-    width = height = 1.6
+    shared = all(panel[1] == panels[0][1] for panel in panels)  # the names of rows
+    width = height = 1.4
     for array, q_tokens, k_tokens, _ in panels:
-        side = min(cell, 5.4 / max(array.shape))
+        side = min(cell, (5.4 if len(panels) == 1 else 2.9) / max(array.shape))
         longest = max(map(len, q_tokens)), max(map(len, k_tokens))
-        width = max(width, side * array.shape[1] + 0.08 * longest[0] + 0.5)
+        names = 0.08 * longest[0] + 0.3
+        width = max(width, side * array.shape[1] + 0.2 + names * (not shared))
         height = max(height, side * array.shape[0] + 0.06 * longest[1] + 0.9)
-    n_columns = min(len(panels), max(1, int(7.4 // width)))
+    n_columns = min(len(panels), max(1, int(6.6 // width)))
     n_rows = math.ceil(len(panels) / n_columns)
-    size = (max(width * n_columns, 2.4) + 0.8, height * n_rows)
+    size = (width * n_columns + names * shared + 0.8, height * n_rows)
     figure, grid = plt.subplots(
         n_rows, n_columns, figsize=size, squeeze=False, layout="compressed"
     )
-    for axes, panel in zip_longest(grid.flat, panels):
+    for index, (axes, panel) in enumerate(zip_longest(grid.flat, panels)):
         if panel is None:
             axes.remove()
             continue
         array, q_tokens, k_tokens, title = panel
-        axes.imshow(array, cmap=colors, vmin=0, vmax=1, interpolation="nearest")
+        axes.imshow(array, cmap=colors, vmin=0, vmax=1, interpolation="none")
         axes.set_title(title)
         axes.spines[:].set_visible(False)
         _label(axes, *labels)
         _token_ticks(axes, q_tokens, k_tokens)
+        if shared and index % n_columns:
+            axes.set_ylabel("")
+            axes.tick_params(labelleft=False)
     return figure
 
 
@@ -234,15 +247,10 @@ def _token_ticks(axes: Axes, q_tokens: Tokens, k_tokens: Tokens) -> None:
 
 
 def _write_numbers(axes: Axes, array: NDArray[np.float64]) -> None:
-    """Write each number into its cell, black or white, whichever can be read."""
+    """Write each number into its cell, in the color that can be read there."""
     if array.size > MAX_WRITTEN_CELLS:
         return
-    colors = axes.images[0].to_rgba(array)[..., :3]
-    linear = np.where(
-        colors < 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4
-    )
-    light = linear @ [0.2126, 0.7152, 0.0722] > 0.179  # here both contrasts are 4.6 : 1
     for (row, column), value in np.ndenumerate(array):
-        color = "black" if light[row, column] else "white"
+        color = LIGHT.low if value < EQUALLY_READABLE else LIGHT.high
         place = {"ha": "center", "va": "center", "size": 8}
         axes.text(column, row, f"{value:.2f}", color=color, **place)

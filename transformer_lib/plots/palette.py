@@ -6,15 +6,11 @@ colors of one page can be told apart with any color vision; those of text have a
 contrast of at least 4.5 : 1 with their page, those of marks at least 3 : 1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 # These show on either page.
 HIGHLIGHT = "#D55E00"  # frames around what is chosen, new or correct
-BLUE = "#2E86C1"  # what is kept, beside the highlight
 GRAY = "#768594"  # arrows, edges of cells, what was dropped
-
-# Okabe and Ito's palette: blue, vermilion, green, purple, orange, black.
-SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000")
 
 
 @dataclass(frozen=True)
@@ -24,46 +20,64 @@ class Palette:
     Attributes:
         page: the page itself.
         ink: text, and lines as dark as text.
-        line: axes and grids.
-        band: an area behind dots and lines.
-        series: lines and bars, in the order in which they appear.
+        soft: text that stands back, such as the numbers on an axis.
+        line: axes, and edges of cells.
+        band: grids, and an area behind dots and lines.
         shown, hidden: the two kinds of cells of a mask or a batch.
-        weights: a ramp for weights, from 0 to 1.
-        signed: a ramp for signed numbers; the middle one is zero.
+        low, high: numbers written on cells of small and of large weights.
+        weights: a ramp for weights, from 0, the page itself, to 1.
+        minus: a ramp for negative numbers, from far below zero; it leads to `weights`.
         roles: what the book draws in a color of its own from the map of the model to
             the last chart: source, target, memory, query, key, value.
     """
 
     page: str
     ink: str
+    soft: str
     line: str
     band: str
-    series: tuple[str, ...]
     shown: str
     hidden: str
+    low: str
+    high: str
     weights: tuple[str, ...]
-    signed: tuple[str, ...]
+    minus: tuple[str, ...]
     roles: dict[str, str]
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """Colors of lines and bars, in the order in which they appear."""
+        names = ("source", "target", "memory", "query", "key")
+        return (*(self.roles[name] for name in names), self.ink)
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        """A ramp for signed numbers; the middle one is zero."""
+        return (*self.minus, *self.weights)
+
+    @property
+    def named(self) -> dict[str, str]:
+        """All colors but those of ramps, under their names in the style sheet."""
+        flat = {f.name: getattr(self, f.name) for f in fields(self) if f.type is str}
+        return {**flat, **self.roles, "highlight": HIGHLIGHT, "gray": GRAY}
 
 
 LIGHT = Palette(
     page="#FDFCF8",
     ink="#22252B",
-    line="#CBD2D9",
-    band="#E4E7EB",
-    series=SERIES,
-    shown="#56B4E9",
-    hidden="#ECEFF1",
-    weights=("#FFFFFF", "#CFE3F3", "#7DB4DC", "#2878B5", "#08306B"),
-    signed=(
-        *("#8C3B00", "#D55E00", "#F6C9AC"),
-        "#FFFFFF",
-        *("#A9CFE6", "#0072B2", "#003B5C"),
-    ),
+    soft="#64676F",
+    line="#C9C6BB",
+    band="#E4E1D8",
+    shown="#A9C3EA",
+    hidden="#EFEDE5",
+    low="#060709",
+    high="#FFFFFF",
+    weights=("#FDFCF8", "#D6E1F1", "#92B0DC", "#2F5FB3", "#12295A"),
+    minus=("#5C2C08", "#B4570F", "#DFA97C", "#F5DFCB"),
     roles={
-        "source": "#1D55C3",  # blue
+        "source": "#2F5FB3",  # blue
         "target": "#B4570F",  # brown
-        "memory": "#1B8270",  # teal
+        "memory": "#12806A",  # green
         "query": "#862E7D",  # purple
         "key": "#4F4A00",  # olive
         "value": "#33205F",  # indigo
@@ -72,21 +86,19 @@ LIGHT = Palette(
 DARK = Palette(
     page="#14161A",
     ink="#E6E3DA",
-    line="#48566A",
-    band="#2A323D",
-    series=("#5AAEE6", "#F0803C", "#3CC29A", "#DD96BF", "#E6B94F", "#CED6DD"),
-    shown="#1E5A86",
-    hidden="#2A323D",
-    weights=("#1A2028", "#1F3F5F", "#2F75AE", "#7DBBEA", "#EAF5FF"),
-    signed=(
-        *("#FFC9A3", "#F0803C", "#6B3717"),
-        "#1A2028",
-        *("#1F4A6B", "#5AAEE6", "#CFE9FF"),
-    ),
+    soft="#9A9DA3",
+    line="#4A4E57",
+    band="#2B2E35",
+    shown="#34588F",
+    hidden="#24272E",
+    low="#FFFFFF",
+    high="#060709",
+    weights=("#14161A", "#1C2E4B", "#2A4C84", "#608EDC", "#D3E3FF"),
+    minus=("#FFCF9E", "#F0A25C", "#7C4A1F", "#3F2A18"),
     roles={
-        "source": "#6CB4E4",
+        "source": "#86AEF0",
         "target": "#F0A25C",
-        "memory": "#45E5C8",
+        "memory": "#4FC7AB",
         "query": "#EE6390",
         "key": "#F5E663",
         "value": "#A56CEE",

@@ -77,7 +77,7 @@ def plot_ratios(rows: Mapping[str, Mapping[str, float]], x_label: str) -> Figure
         raise ValueError(f"a ratio must be above 0, but one is {min(ratios)}")
     names = list(dict.fromkeys(name for marks in rows.values() for name in marks))
     axes = _named_rows(list(rows), x_label, above=(len(names) + 1) // 2)
-    axes.axvline(1, color="0.3", linewidth=1)
+    axes.axvline(1, color=LIGHT.soft, linewidth=1)
     for number, name in enumerate(names):
         found = [
             (y, marks[name]) for y, marks in enumerate(rows.values()) if name in marks
