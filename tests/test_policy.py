@@ -130,16 +130,15 @@ def test_mathematics_charts_and_pictures_are_drawn(site, page: Page):
     assert complaints(page, [mathematics, charts, pictures]) == []
 
 
-def test_the_translator_translates_in_its_worker(site, page: Page):
+def test_the_machine_translates_in_its_worker(site, page: Page):
     page.goto(f"{site}/book/translator.html")
-    page.get_by_role("button", name="Load the model").first.click()
     field = page.get_by_role("textbox", name="A German sentence")
     field.fill("Ein Hund.")
     field.press("Enter")
-    said = "() => translator_app.engine && translator_app.view.source === 'Ein Hund.'"
+    said = "() => machine.engine && machine.view.source === 'Ein Hund.'"
     page.wait_for_function(said, timeout=60_000)
-    assert page.evaluate("translator_app.engine.worker instanceof Worker")
-    assert page.evaluate("translator_app.view.text") == "A dog."
+    assert page.evaluate("machine.engine.worker instanceof Worker")
+    assert page.evaluate("machine.view.text") == "A dog."
 
 
 def test_search_and_the_buttons_of_the_theme_answer(site, page: Page):

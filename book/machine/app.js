@@ -1,3 +1,4 @@
+// @ts-check
 // What the views of a page share: the model, a sentence, what is changed, where we are.
 // Without a model it shows a stored trace that the page brings along.
 
@@ -151,6 +152,8 @@ function is_like(known, value, limits, config) {
 }
 
 export class App {
+  config; addresses; size; options; n_tokens; // given, or known once the model is there
+
   constructor(config, { trace, edited, addresses, size, at, options }) {
     Object.assign(this, { config, addresses, size, options });
     this.handlers = {};

@@ -1,3 +1,4 @@
+// @ts-check
 // The key/value cache during a beam search, step by step: what is kept, what is new,
 // which rows are copied when beams change parents, and what all that saves.
 

@@ -1,3 +1,4 @@
+// @ts-check
 // Trees of elements that become a document or a text: the page, a picture for readers
 // without a script, and a file for a slide are drawn by the same functions.
 
@@ -62,7 +63,10 @@ export const COLOR = {
 
 const n = (x) => Math.round(10 * x) / 10;
 
-/** A text with a rim in the color of the page, so that it can stand on lines. */
+/** @typedef {number[]} Point  x and y */
+
+/** A text with a rim in the color of the page, so that it can stand on lines.
+ *  @param {number} x @param {number} y @param {any} words @param {Record<string, any>} [how] */
 export function text(x, y, words, { size = 15, fill = "ink", anchor = "start", weight = 400,
   turn = 0, ...more } = {}) {
   return e("text", { x: n(x), y: n(y), "font-size": size, fill: COLOR[fill],
@@ -76,6 +80,8 @@ export const line = (points, color, width, opacity = 1, more = {}) => e("path", 
   stroke: COLOR[color], "stroke-width": n(width), opacity: opacity < 1 ? n(opacity) : null,
   "stroke-linecap": "round", "stroke-linejoin": "round", ...more });
 
+/** @param {Point[]} points two ends, two between @param {string} color @param {number} width
+ *  @param {number} opacity */
 export const curve = ([[a, b], [c, d], [i, j], [k, l]], color, width, opacity, more = {}) =>
   e("path", { d: `M${n(a)} ${n(b)}C${n(c)} ${n(d)} ${n(i)} ${n(j)} ${n(k)} ${n(l)}`,
     fill: "none", stroke: COLOR[color], "stroke-width": n(width),

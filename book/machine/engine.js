@@ -149,9 +149,9 @@ export function transformer_engine() {
       const output = new Tensor(q.batch, q.length, q.width);
       for (let row = 0; row < q.batch; row++) {
         for (let head = 0; head < this.n_heads; head++) {
-          let to = output, weights;
+          let to = output;
           if (this.without.has(head)) to = new Tensor(q.batch, q.length, q.width);
-          weights = scaled_dot_product_attention(
+          const weights = scaled_dot_product_attention(
             q, k, v, mask, head, this.d_head, row, to);
           if (this.without.has(head)) weights.fill(0);
           if (this.watch) this.watch(head, row, weights);
@@ -764,7 +764,7 @@ export function transformer_engine() {
       const raw = Uint8Array.from(this.tokens[id], (c) => this.bytes.get(c));
       try {
         return utf8(raw, true).replace(/^ /, space);
-      } catch (error) { // a part of a character
+      } catch { // a part of a character
         const hex = (byte) => byte.toString(16).toUpperCase().padStart(2, "0");
         return Array.from(raw, (byte) => `<${hex(byte)}>`).join("");
       }

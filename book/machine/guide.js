@@ -1,7 +1,8 @@
+// @ts-check
 // The guided tour: eight captions. Each goes to a place, says one thing, and hands over one
 // control; its chapter is where the reader writes that part.
 
-import { most, means, n_layers, path_of } from "./levels.js";
+import { most, n_layers, path_of } from "./levels.js";
 
 const clearest = (app) => { // a head of the middle cross-attention, and what it looks at
   const { view, row } = app, layer = n_layers(view, "decoder") >> 1;

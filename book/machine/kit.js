@@ -1,3 +1,4 @@
+// @ts-check
 // What several views need: one tab stop for many, and regions that scroll.
 
 import { h } from "./draw.js";

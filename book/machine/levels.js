@@ -1,3 +1,4 @@
+// @ts-check
 // The four levels of the picture, from the whole machine down to one weight. Each is a
 // function of what is known of a sentence (a "view") and of where we are; none of them
 // reads the page, so the same functions make the pictures for readers without a script.
@@ -65,7 +66,7 @@ export const row_id = (i, tall) => `machine-row-${i}-${tall ? "tall" : "wide"}`;
 export const row_class = (i, step) => (i < step ? "past" : i === step ? "now" : "to-come");
 
 export function whole(view, { step = 0, tall = false, before = null, ids = false } = {}) {
-  const { src_labels, tgt_labels, norms, next, layers } = view, L = tall ? TALL : WIDE;
+  const { src_labels, tgt_labels, norms, layers } = view, L = tall ? TALL : WIDE;
   const S = src_labels.length, T = tgt_labels.length, average = means(view);
   const n_enc = n_layers(view, "encoder"), n_dec = n_layers(view, "decoder");
   // u goes along the flow, v across it: a lane for each token
@@ -80,7 +81,7 @@ export function whole(view, { step = 0, tall = false, before = null, ids = false
     return curve([at(u, v), at(half, v), at(half, y), at(x, y)], color, width, opacity, more);
   };
   const label = (u, v, words, fill, anchor, more = {}) => (tall
-    ? text(...at(u + 2, v + 4), words, { size: 14, fill, anchor, turn: -58, ...more })
+    ? text(v + 4, u + 2, words, { size: 14, fill, anchor, turn: -58, ...more })
     : text(u, v + 5, words, { fill, anchor, ...more }));
   const think = (u, v, color) => { // the small network of a layer, in its lane
     const [x, y] = at(u, v);
@@ -153,7 +154,7 @@ export function whole(view, { step = 0, tall = false, before = null, ids = false
   return picture(...size, `The machine at work: ${S} German tokens, ${T} English ones`,
     range(n_enc).map((l) => layer_door("encoder", l)),
     range(n_dec).map((l) => layer_door("decoder", l)),
-    box(band_x, band_y, ...(tall ? [band_v, band_u] : [band_u, band_v]), "memory", 0.16, { rx: 9 }),
+    box(band_x, band_y, tall ? band_v : band_u, tall ? band_u : band_v, "memory", 0.16, { rx: 9 }),
     e("g", { class: "lanes" }, lanes), e("g", { class: "rows" }, rows),
     caption(L.e[0] - 40, "German"), caption((L.e[1] + L.e[2]) / 2, "encoder"),
     caption(L.m, "memory"), caption((L.d[1] + L.d[2]) / 2, "decoder"),
@@ -250,11 +251,12 @@ export function layer(view, place, { row, tall = false }) {
     : [text(start - 50, stream + 5, word, { anchor: "end", size: 17, weight: 600, fill: color }),
       text(start - 50, stream + 24, length(flow[0]), { anchor: "end", size: 12, fill: "soft" }),
       text(stop + 8, stream + 24, length(flow[1]), { size: 12, fill: "soft" })];
-  const says = stack === "decoder" && [l, l + 1].map((stage) => view.layers[stage][row].slice(0, stage === l ? 1 : 3)
-    .map(({ label, p }, k) => text(...(tall ? [stage === l ? 14 : 130, stage === l ? 40 : stop + 22 + 18 * k]
-      : [stage === l ? start - 50 : stop + 8, stream - 14 - 18 * (stage === l ? 0 : 2 - k)]),
-    `${stage === l ? "would answer " : ""}${shown(label)} ${percent(p)}`, { size: k || stage === l ? 12.5 : 15,
-      weight: k || stage === l ? 400 : 600, fill: "target", anchor: tall || stage !== l ? "start" : "end" })));
+  const first = stack === "decoder" && view.layers[l][row][0], after = stack === "decoder" ? view.layers[l + 1][row] : [];
+  const says = [
+    first && text(tall ? 14 : start - 50, tall ? 40 : stream - 14, `would answer ${shown(first.label)} ${percent(first.p)}`,
+      { size: 12.5, fill: "target", anchor: tall ? "start" : "end" }),
+    after.map(({ label, p }, k) => text(tall ? 130 : stop + 8, tall ? stop + 22 + 18 * k : stream - 50 + 18 * k,
+      `${shown(label)} ${percent(p)}`, { size: k ? 12.5 : 15, weight: k ? 400 : 600, fill: "target" }))];
   return picture(...(tall ? [400, stop + 76] : [stop + 150, 380]), `${stack} layer ${l}, for “${word}”`, body, parts, ends, says);
 }
 
@@ -377,7 +379,7 @@ export function weight(view, place, found, { row, tall = false, before = null })
 // ---- Every level in words: a table
 
 /** What a level shows, as { caption, head, rows } for a table. */
-export function table(view, place, found, { row, step }) {
+export function table(view, place, found, { row }) {
   const { src_labels, tgt_labels } = view, level = level_of(place), average = means(view);
   if (level === 0) {
     const S = src_labels.length, middle = n_layers(view, "decoder") >> 1;

@@ -1,8 +1,8 @@
+// @ts-check
 // The picture of the whole model in a page: a sentence goes in, another comes out, and
 // every part opens, from the machine down to one weight. The views "search", "cache" and
 // "operate" show the same sentence and the same changes.
 
-import { App } from "./app.js";
 import { cache } from "./cache.js";
 import { e, element, h, percent, shown, table_of } from "./draw.js";
 import { GUIDE } from "./guide.js";
@@ -23,9 +23,9 @@ const EXAMPLES = [
   "Drei Männer mit Helmen stehen vor einem Gebäude.",
 ];
 
-/** A machine in its place in a page. @param {HTMLElement} root @param {App} app */
+/** A machine in its place in a page.
+ *  @param {HTMLElement} root @param {import("./app.js").App} app */
 export function show(root, app) {
-  const { config } = app;
   let playing = null, tall = false, drawn = {}, predicting = false, said = 0, alike = 0, guide = -1;
   let reading = { pieces: 0 }, last_text = app.view.source;
 
@@ -311,7 +311,7 @@ export function show(root, app) {
   }
 
   function draw_beneath(level) {
-    const { place, view, row } = app, name = levels.name_of(place), parts = [];
+    const { place, view } = app, name = levels.name_of(place), parts = [];
     if (level === 0 && predicting) parts.push(ask());
     if (level === 0 && !predicting) parts.push(h("p", { class: "machine-says" }, looked_at()));
     if (level === 1) {
@@ -343,7 +343,7 @@ export function show(root, app) {
 
   // ---- Predict first
 
-  let answered = null;
+  let answered = null, asked_step = 0;
   function ask() {
     const { view, row } = app, [best] = view.next[row];
     const choices = view.next[row].slice(0, 5).map(({ id, label, p }) => ({ id, p, label: shown(label) }))
@@ -370,7 +370,7 @@ export function show(root, app) {
 
   function draw_table() {
     if (!numbers.open) return;
-    const found = levels.table(app.view, app.place, app.found, { row: app.row, step: app.row });
+    const found = levels.table(app.view, app.place, app.found, { row: app.row });
     numbers.replaceChildren(numbers.firstChild, found ? h("div", { class: "machine-scroll", tabindex: 0, role: "region", "aria-label": found.caption },
       table_of(found)) : "");
   }
@@ -399,7 +399,8 @@ export function show(root, app) {
   // ---- Keys: left and right are steps, Escape goes up
 
   root.addEventListener("keydown", (event) => {
-    if (event.target.matches("input, select, textarea") || event.altKey || event.ctrlKey || event.metaKey) return;
+    const from = /** @type {HTMLElement} */ (event.target);
+    if (from.matches("input, select, textarea") || event.altKey || event.ctrlKey || event.metaKey) return;
     const { place } = app, level = levels.level_of(place);
     const key = place.stack === "encoder" ? "word" : "step";
     const to = app.row + { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -436,8 +437,8 @@ export function show(root, app) {
     draw_changes();
   });
   app.on("place", () => {
-    if (app.state.step !== app.asked_step) answered = null;
-    app.asked_step = app.state.step;
+    if (app.state.step !== asked_step) answered = null;
+    asked_step = app.state.step;
     draw();
   });
   app.on("view", () => {

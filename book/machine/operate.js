@@ -1,3 +1,4 @@
+// @ts-check
 // Reach into the model: switch off, hide, cut, sample; and what a given translation costs
 // the model as it was trained, and as it is now.
 

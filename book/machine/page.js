@@ -1,3 +1,4 @@
+// @ts-check
 // A page with a machine in it: the entry of the script that pages load.
 
 import { App } from "./app.js";

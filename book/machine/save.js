@@ -1,3 +1,4 @@
+// @ts-check
 // A view as a file for a slide: the picture in the page's colors, with its address below.
 
 import { h } from "./draw.js";

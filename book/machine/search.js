@@ -1,3 +1,4 @@
+// @ts-check
 // Beam search, step by step, as a tree beside the path that greedy search takes; below,
 // the hypotheses that it found, ranked again under another length penalty.
 
@@ -9,7 +10,8 @@ export function search(app, say) {
   const WIDE = 130, HIGH = 44, BOX = { width: 98, height: 34 }; // 16 units are 1rem
   const TOP = 26, TREE = TOP + HIGH + 14; // the lane of greedy search, then the beams
   let columns = [], path = {}, at = app.options.search_step;
-  let known = {}, busy = false, of_source = "";
+  const known = {};
+  let busy = false, of_source = "";
 
   const number = (x, digits = 2) => x.toFixed(digits).replace("-", "−");
   const of = (fate, nodes) => nodes.filter((each) => each.fate === fate);

@@ -1,3 +1,4 @@
+// @ts-check
 // Pictures for readers without a script, for paper, and for other frontends: the same
 // drawings as in the page, as text. Runs in a bare engine, without a page.
 

@@ -1,3 +1,4 @@
+// @ts-check
 // What a page or a notebook stores of a sentence.
 
 /** Stored numbers of 32 bits, as the engine has them. */

@@ -1,3 +1,4 @@
+// @ts-check
 // When a sentence is one that the model can't be trusted with.
 
 import { percent } from "./draw.js";

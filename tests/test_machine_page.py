@@ -1,0 +1,391 @@
+"""The machine in the built pages: alive before its model is there, and with it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from built_site import SITE, stale
+from playwright.sync_api import Page, expect
+
+from book_tools.toc import ROOT
+from transformer_book.charts.machine import draw
+from transformer_lib import load
+
+if os.environ.get("BOOK_SKIP_BROWSER") == "1":
+    pytest.skip("BOOK_SKIP_BROWSER is set", allow_module_level=True)
+
+MODEL = "multi30k-de-en"
+SOURCE = ROOT / "book" / "machine"
+SENTENCE = "Zwei Kinder laufen am Strand."
+CROSS = "decoder.layers.2.cross_attn"
+PHONE = {"width": 390, "height": 844}
+LEVELS = ["", "/decoder/1", "/decoder/1/cross_attn/0", "/decoder/1/cross_attn/0/2"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def current_pages():
+    if reason := stale(SITE, ROOT):
+        pytest.fail(reason)
+
+
+@pytest.fixture
+def address() -> str:
+    return (SITE / "book/translator.html").resolve().as_uri()
+
+
+def wait(page: Page, condition: str, arg=None) -> None:
+    """Wait for a condition; the policy of the pages keeps Playwright from doing it."""
+    end = time.monotonic() + 60
+    while not page.evaluate(f"(x) => Boolean({condition})", arg):
+        assert time.monotonic() < end, condition
+        time.sleep(0.05)
+
+
+def load_model(page: Page) -> None:
+    page.evaluate("async () => { await machine.load(); }")
+
+
+def type_and_wait(page: Page, text: str) -> str:
+    """Type a sentence; the model comes by itself."""
+    field = page.get_by_label("A German sentence")
+    field.fill(text)
+    field.press("Enter")
+    wait(page, "machine.engine && machine.view.source === x", text)
+    return page.evaluate("machine.view.text")
+
+
+def go(page: Page, path: str) -> None:
+    page.evaluate("(x) => { location.hash = `#machine${x}`; }", path)
+    wait(page, "machine.path === x", path)
+
+
+def picture(page: Page):
+    return page.locator(".machine-stage > svg")
+
+
+# --- before the model is there -------------------------------------------------
+
+
+def test_every_level_is_the_picture_that_stands_without_a_script(page, address) -> None:
+    """Stored: the same drawing, whether a page or `make book` draws it."""
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    stored = page.evaluate(
+        "document.querySelector('.machine > script').textContent"
+    ).replace("\\u003c", "<")
+    numbers = "[...x.querySelectorAll('text')].map((each) => each.textContent).join()"
+    for path in LEVELS:
+        go(page, path)
+        page.evaluate("machine.show({ step: 1 })")
+        expect(picture(page)).to_have_count(1)
+        still = draw(stored, path, {"step": 1})["svg"]
+        other = page.evaluate(
+            f"""(svg) => {{ const x = new DOMParser().parseFromString(svg, "text/html");
+            return {numbers}; }}""",
+            still,
+        )
+        here = picture(page).evaluate(f"(x) => {numbers}")
+        assert here == other and len(here) > 40, path
+    assert not any(MODEL in url for url in asked)
+
+
+def test_words_keys_and_the_slider_go_through_the_translation(page, address) -> None:
+    page.goto(address)
+    says = page.locator(".machine-says")
+    words = page.get_by_role("toolbar", name="The translation, word by word")
+    words.get_by_role("button", name="dog").click()
+    expect(says).to_contain_text("Writing “dog”")
+    page.keyboard.press("ArrowRight")
+    expect(says).to_contain_text("Writing “is”")
+    page.get_by_label("Step of the translation").fill("4")
+    expect(says).to_contain_text("Writing “playing”")
+    assert page.locator(".machine-stage .row.to-come").count() == 5
+    go(page, LEVELS[3])
+    page.locator(".machine-stage").focus()
+    for path in LEVELS[2::-1]:
+        page.keyboard.press("Escape")
+        wait(page, "machine.path === x", path)
+
+
+def test_a_stored_change_is_shown_before_the_model_is_there(page) -> None:
+    page.goto((SITE / "book/04_masks.html").resolve().as_uri())
+    changes = page.locator(".machine-changes")
+    expect(changes).to_contain_text("the causal mask off")
+    expect(changes).to_contain_text("Without changes: “A dog is playing in the snow.”")
+    expect(page.locator(".machine-results")).to_contain_text(
+        "Untouched 0.36, now 2.47."
+    )
+
+
+def test_the_guide_goes_to_eight_places_and_predicting_hides_the_answer(
+    page, address
+) -> None:
+    page.goto(address)
+    page.get_by_role("button", name="Guide").click()
+    caption, seen = page.locator(".machine-guide"), set()
+    for number in range(1, 9):
+        expect(caption).to_contain_text(f"{number} of 8")
+        seen.add(page.evaluate("machine.path"))
+        caption.get_by_role("button", name="Next" if number < 8 else "Done").click()
+    assert len(seen) == 5
+    expect(caption).to_be_hidden()
+    go(page, "")
+    page.get_by_role("button", name="Predict first").click()
+    asks = page.locator(".machine-predict")
+    expect(page.locator(".machine-stage .row.now .answer")).to_be_hidden()
+    asks.get_by_role("button", name="A", exact=True).click()
+    expect(asks).to_contain_text("Yes: “A”")
+    expect(page.locator(".machine-stage .row.now .answer")).to_be_visible()
+
+
+# --- with the model ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["in a worker", "in the same thread", "over HTTP"])
+def test_a_typed_sentence_is_translated(
+    page, address, pages_server, trouble, how
+) -> None:
+    has_worker = how != "in the same thread"
+    if how == "over HTTP":
+        page.context.set_offline(False)  # the server is on this machine
+        address = f"{pages_server}/book/translator.html"
+    if not has_worker:
+        page.add_init_script("window.machine_without_worker = true")
+    page.goto(address)
+    assert type_and_wait(page, SENTENCE) == load(MODEL).translate([SENTENCE])[0]
+    assert page.evaluate("machine.engine.worker !== null") == has_worker
+    warning = page.locator(".machine-warning").first
+    expect(warning).to_be_hidden()
+    type_and_wait(page, SENTENCE.lower())
+    expect(warning).to_contain_text("nouns begin with a capital letter")
+    wrong = "machine.ask('tokens', {text: ' '}).catch((e) => e.message)"
+    assert page.evaluate(wrong) == "a sentence needs at least 1 word"
+    trouble[:] = [line for line in trouble if pages_server not in line]
+
+
+def test_a_removed_head_and_a_forced_token_change_what_is_shown(page, address) -> None:
+    page.goto(address)
+    load_model(page)
+    before = page.evaluate("machine.view.log_probs")
+    go(page, "/decoder/2/cross_attn/1")
+    page.get_by_role("button", name="Cut this head").click()
+    wait(page, "machine.view.log_probs.join() !== x.join()", before)
+    expect(page.locator(".machine-stage .changed").first).to_have_text("0%")
+    expect(page.locator(".machine-changes")).to_contain_text("1 head removed.")
+    page.get_by_role("button", name="Undo all").click()
+    wait(page, "machine.view.log_probs.join() === x.join()", before)
+    go(page, "")
+    page.evaluate("machine.show({ step: 0 })")
+    choice = page.locator(".machine-stage .row.now .choice").nth(1)
+    choice.click()
+    wait(page, "machine.view.tgt[0] === machine.state.forced[0]")
+    expect(page.locator(".machine-changes")).to_contain_text("a forced token")
+
+
+def test_the_address_holds_the_state_and_the_place(page, address) -> None:
+    page.goto(address)
+    load_model(page)
+    page.evaluate("machine.edit({ hide: [1], tgt_positions: false })")
+    go(page, "/decoder/2/cross_attn/1")
+    wait(page, "location.hash.includes('hide')")
+    shared, text = page.evaluate(
+        """async () => { await machine.update();
+        return [location.href, machine.view.text]; }"""
+    )
+    page.evaluate("sessionStorage.clear()")
+    page.goto("about:blank")
+    page.goto(shared)
+    assert page.evaluate("machine.path") == "/decoder/2/cross_attn/1"
+    edits = {"hide": [1], "tgt_positions": False}
+    assert page.evaluate("machine.state.edits") == edits
+    changes = page.locator(".machine-changes")
+    told = "1 source token hidden, target positions off"
+    expect(changes).to_contain_text(f"Waiting for the model: {told}")
+    assert page.evaluate("machine.beside") == ""  # nothing was computed yet
+    load_model(page)
+    assert page.evaluate("machine.view.text") == text
+    expect(changes).to_contain_text(f"Changed: {told}.")
+    page.evaluate("location.hash = '#machine?%7B%7D'")  # another link
+    expect(changes).to_be_hidden()
+
+
+def test_sentence_and_changes_go_along_to_the_next_page(page, address) -> None:
+    page.goto(address)
+    type_and_wait(page, SENTENCE)
+    page.evaluate("machine.edit({ hide: [1] })")
+    page.goto((SITE / "book/11_generating_a_translation.html").resolve().as_uri())
+    wait(page, "machine.engine && machine.view.source === x", SENTENCE)
+    assert page.evaluate("machine.view.edits") == {"hide": [1]}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        *({"n_beams": 99}, {"forced": [8000]}, {"method": "beam"}, {"other": 1}),
+        *({"edits": {"without": {"encoder": [1]}}}, {"edits": []}, "nothing", "<b>"),
+        {"text": "x" * 601},
+        {"constructor": 1},
+    ],
+    ids=lambda state: json.dumps(state)[:30],
+)
+def test_an_address_that_makes_no_sense_changes_nothing(page, address, state) -> None:
+    page.goto(address)
+    fresh = page.evaluate("machine.state")
+    page.goto("about:blank")
+    page.goto(f"{address}#machine?{quote(json.dumps(state))}")
+    assert page.evaluate("machine.state") == fresh
+    status = page.locator(".machine-status")
+    expect(status).to_contain_text("The address holds a state that can’t be read")
+
+
+@pytest.mark.parametrize(
+    "path", ["/decoder/9", "/encoder/0/cross_attn/1", "/decoder/0/self_attn/8", "/x%"]
+)
+def test_an_address_of_no_place_leads_to_the_whole_machine(page, address, path) -> None:
+    page.goto(f"{address}#machine{path}")
+    assert page.evaluate("machine.path") == ""
+    expect(page.locator(".machine-status")).to_contain_text("nothing at that address")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a " * 250, "tokens, and the model reads 128 at most"),
+        ("<img src=x onerror=alert(1)>", ""),
+        ("👩‍👩‍👧‍👦 שלום עולם", ""),
+        ("   ", "Type a German sentence first."),
+    ],
+    ids=["500 words", "markup", "other signs", "blank"],
+)
+def test_any_sentence_leaves_the_page_alive(page, address, text, told) -> None:
+    page.goto(address)
+    load_model(page)
+    field = page.get_by_label("A German sentence")
+    field.fill(text)
+    field.press("Enter")
+    if told:
+        expect(page.locator(".machine-status")).to_contain_text(told)
+    else:
+        wait(page, "machine.view.source === x", text)
+    assert page.locator(".machine img").count() == 0
+    assert type_and_wait(page, SENTENCE).startswith("Two children")
+
+
+def test_a_part_of_the_model_that_is_missing_is_named(page, address, trouble) -> None:
+    page.goto(address)
+    page.evaluate("machine.addresses = [machine.addresses[0], 'nowhere.js']")
+    page.get_by_label("A German sentence").focus()
+    status = page.locator(".machine-status")
+    expect(status).to_contain_text("couldn’t be loaded from nowhere.js")
+    assert page.evaluate("machine.engine") is None
+    trouble.clear()  # it was asked for and missed, as it should
+
+
+@pytest.mark.parametrize("kind", ["SVG", "PNG"])
+def test_a_view_can_be_saved(page, address, kind) -> None:
+    page.goto(address)
+    page.locator(".machine-more summary").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name=f"Save as {kind}").click()
+    content = Path(download.value.path()).read_bytes()
+    if kind == "PNG":
+        assert content.startswith(b"\x89PNG") and len(content) > 20_000
+    else:
+        assert b"var(" not in content and b"translator.html#machine" in content
+
+
+# --- without a script, on paper, small -----------------------------------------
+
+
+def test_without_scripts_and_on_paper_the_pictures_stand(
+    browser, page, address
+) -> None:
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    plain = context.new_page()
+    plain.goto(address)
+    still = plain.locator(".machine-still")
+    expect(still.locator("svg").first).to_be_visible()
+    still.get_by_role("link", name="playing").first.click()  # without a script
+    asks = still.locator(".wide .row:target .asks")
+    expect(asks).to_be_visible()
+    assert still.locator("details").count() == 4
+    context.close()
+    page.goto(address)
+    page.emulate_media(media="print")
+    expect(page.locator(".machine-still svg").first).to_be_visible()
+    expect(page.locator(".machine-live")).to_be_hidden()
+
+
+@pytest.mark.browser_context_args(viewport=PHONE)
+def test_nothing_is_wider_than_a_phone(page, address) -> None:
+    page.goto(address)
+    type_and_wait(page, "Eine Frau mit einem roten Hut liest in der Sonne ein Buch.")
+    for path in [*LEVELS, "/search", "/cache", "/operate"]:
+        go(page, path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        box = page.locator(".machine").bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"], path
+
+
+def test_the_script_is_small_and_the_weights_come_in_parts(page, address) -> None:
+    folder = SITE / "_static" / "machine"
+    sizes = {
+        path.stem: len(gzip.compress(path.read_bytes())) for path in folder.glob("*.js")
+    }
+    assert sizes.pop("machine") < 40_000
+    assert 10 < len(sizes) < 20 and sum(sizes.values()) < 6_400_000
+    assert not list(Path(ROOT / "book").rglob(f"{MODEL}*.js")), "no weights in git"
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="Node is not installed")
+def test_bundles_are_those_of_the_sources(tmp_path) -> None:
+    if not (SOURCE / "node_modules").exists():
+        pytest.skip("npm ci has not been run in book/machine")
+    subprocess.run(["node", "build.js", tmp_path], cwd=SOURCE, check=True)
+    built = sorted(path for path in tmp_path.rglob("*.js"))
+    assert len(built) == 2
+    for path in built:
+        committed = ROOT / path.relative_to(tmp_path)
+        assert path.read_bytes() == committed.read_bytes(), committed
+
+
+# --- in the chapters -----------------------------------------------------------
+
+CHAPTERS = {
+    "index": "",
+    "00_one_sitting": "",
+    "02_scaled_dot_product_attention": "/decoder/1/cross_attn/1",
+    "03_multi_head_attention": "/encoder/0/self_attn/7",
+    "04_masks": "/operate",
+    "07_decoder_and_cross_attention": "/decoder/2/cross_attn/3",
+    "11_generating_a_translation": "/search",
+    "12_incremental_decoding": "/cache",
+    "14_reading_attention": "/decoder/2",
+}
+FAST = ("index", "04_masks", "12_incremental_decoding")
+
+
+@pytest.mark.parametrize(
+    "chapter",
+    [
+        name if name in FAST else pytest.param(name, marks=pytest.mark.slow)
+        for name in CHAPTERS
+    ],
+)
+def test_a_chapter_has_a_machine_that_works_alone(page, chapter) -> None:
+    page.goto((SITE / "book" / f"{chapter}.html").resolve().as_uri())
+    assert page.locator(".machine").count() == 1
+    assert page.evaluate("machine.path") == CHAPTERS[chapter]
+    page.wait_for_timeout(100)
+    assert len(page.locator(".machine-live").inner_text()) > 100
+    type_and_wait(page, SENTENCE)
+    assert page.evaluate("machine.view.text").startswith("Two children")
