@@ -16,7 +16,7 @@ export function stepped(app, say, name, draw, ...inside) {
     oninput: () => go(slider.valueAsNumber - 1) });
   const number = h("span", { class: "machine-number" }), says = h("p", { class: "machine-says" });
   const body = h("div", {}, h("div", { class: "machine-row" }, back, forward,
-    h("label", { class: "machine-switch" }, "Step", slider, number)), says, inside);
+    h("label", { class: "machine-switch" }, "Step", slider), number), says, inside);
   const none = h("p", { class: "machine-note" },
     "The search comes with the model: load it with a sentence.");
   const place = h("div", { onkeydown: keys }, body, none);
@@ -101,11 +101,11 @@ export function cache(app, say) {
     draw_own(at, is_last);
     draw_counters(at);
     const copies = step.parents.map((parent, beam) =>
-      parent !== beam && `beam ${parent} to beam ${beam}`).filter(Boolean);
+      parent !== beam && `${parent} to ${beam}`).filter(Boolean);
     const made = at ? `Step ${n} adds one column to each beam; the source’s block stays.`
       : "Step 1 fills the source’s block, once for all beams, and each beam’s first column.";
     if (is_last) return `${made} Then the search ends.`;
-    return `${made} Then ` + (copies.length ? `rows are copied: ${copies.join(", ")}.`
+    return `${made} Then ` + (copies.length ? `beams are copied: ${copies.join(", ")}.`
       : "each beam goes on from its own row: nothing is copied.");
   }
 

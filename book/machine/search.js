@@ -37,7 +37,7 @@ function draw_edge({ t, row, from, on_path, fate }) {
   const x = left(from.t) + BOX.width, to = left(t), half = (x + to) / 2;
   const [y, down] = [from.row, row].map((each) => top_of(each) + BOX.height / 2);
   return curve([[x, y], [half, y], [half, down], [to, down]], "source", 1.3, 1,
-    { ...OUTLINES[fate], ...(on_path && PATH) });
+    { ...OUTLINES[fate], "stroke-width": 1.3, ...(on_path && PATH) });
 }
 
 /** The candidates of each step: each knows its parent, its row, and whether the
@@ -71,7 +71,7 @@ export function search(app, say) {
   const place = stepped(app, say, "search", draw, tree, key,
     region("Candidates", candidates),
     h("h3", {}, "At the end of the search"),
-    h("label", { class: "machine-switch" }, "Length penalty α", alpha, alpha_number),
+    h("label", { class: "machine-switch" }, "Length penalty α", alpha), alpha_number,
     region("Hypotheses", hypotheses),
     h("p", { class: "machine-note" }, "Score: ln p divided by length", e("sup", {}, "α"),
       ". The slider reranks what this search found; a search with another α may find others."),
@@ -161,7 +161,8 @@ export function search(app, say) {
   function draw_hypotheses() {
     const found = ranked(), { n_beams: n, length_penalty } = app.view.search;
     alpha_number.textContent = decimal(alpha.valueAsNumber);
-    const caption = `Found with α = ${decimal(length_penalty)} and ${n} beam${n === 1 ? "" : "s"}, best score first`;
+    const beams = n === 1 ? "1 beam" : `${n} beams`;
+    const caption = `Found with ${beams} and α = ${decimal(length_penalty)}, best score first`;
     fill(hypotheses, { caption,
       head: ["Translation", "Length", "ln p", "Score"],
       rows: found.map((each, i) => [[`${i + 1}. ${each.text}`, marked(is_target(each)),
