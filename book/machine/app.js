@@ -387,9 +387,10 @@ export class App {
   async search() {
     if (!this.engine || !["search", "cache"].includes(this.panel) || this.view.searched) return;
     const { view } = this, { edits, n_beams, length_penalty } = this.state;
+    view.searched = true;
     const search = await this.ask("search", { src: view.src, edits, n_beams, length_penalty });
     if (view !== this.view) return;
-    Object.assign(view, { search, searched: true });
+    view.search = search;
     this.tell("search");
   }
 

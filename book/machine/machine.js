@@ -6,6 +6,7 @@
 import { cache } from "./cache.js";
 import { e, h, markup, percent, shown, table_of } from "./draw.js";
 import { GUIDE } from "./guide.js";
+import { scroller } from "./kit.js";
 import * as levels from "./levels.js";
 import { operate } from "./operate.js";
 import { save } from "./save.js";
@@ -378,8 +379,7 @@ export function show(root, app) {
   function draw_table() {
     if (!numbers.open) return;
     const found = levels.table(app.view, app.place, app.found, { row: app.row });
-    numbers.replaceChildren(numbers.firstChild, found ? h("div", { class: "machine-scroll", tabindex: 0, role: "region", "aria-label": found.caption },
-      table_of(found)) : "");
+    numbers.replaceChildren(numbers.firstChild, found ? scroller(found.caption, table_of(found)) : "");
   }
 
   // ---- The guide
@@ -423,7 +423,9 @@ export function show(root, app) {
       stage.focus({ preventScroll: true });
     }
   });
-  stage.addEventListener("pointerdown", () => { if (playing) pause(); });
+  root.addEventListener("click", ({ target }) => { // going elsewhere ends the film
+    if (playing && /** @type {Element} */ (target).closest("a, .machine-stage")) pause();
+  });
 
   // ---- What the app tells
 
