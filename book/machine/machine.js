@@ -247,7 +247,7 @@ export function show(root, app) {
     }
     tall = root.clientWidth > 0 && root.clientWidth < NARROW;
     const before = app.untouched !== view && app.untouched.source === view.source ? app.untouched : null;
-    if (level >= 2 && !app.found) {
+    if (level >= 2 && (!app.found || view.edits.causal === false)) {
       if (!await app.look_into()) return;
       if (!app.found && level === 3) {
         stage.replaceChildren(h("p", { class: "machine-note" }, "The numbers of this weight come with the model. ",
