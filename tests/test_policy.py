@@ -122,7 +122,7 @@ def test_mathematics_charts_and_pictures_are_drawn(site, page: Page):
 
 def test_the_machine_translates_in_its_worker(site, page: Page):
     page.goto(f"{site}/book/translator.html")
-    field = page.get_by_role("textbox", name="A German sentence")
+    field = page.get_by_label("A German sentence")
     field.fill("Ein Hund.")
     field.press("Enter")
     said = "() => machine.engine && machine.view.source === 'Ein Hund.'"

@@ -241,15 +241,17 @@ export class App {
   /** The numbers of the head that is open, now and in the untouched model. */
   async look_into() {
     const { place, view, untouched } = this, name = `${place.stack}.layers.${place.layer}.${place.kind}`;
-    const key = `${name} ${place.head}`;
     const own = async (of, edits) => {
+      // Without a causal mask, a step's vectors are those of what was there by then.
+      const tgt = edits.causal === false ? of.tgt.slice(0, this.row + 1) : of.tgt;
+      const key = `${name} ${place.head} ${tgt.length}`;
       of.heads ||= {};
       const stored = of.heads[name] && of.heads[name].head === place.head ? of.heads[name] : null;
       of.inside ||= new Map();
       if (stored) return stored;
       if (!of.live) return null;
       if (!of.inside.has(key)) {
-        of.inside.set(key, await this.ask("head", { src: of.src, tgt: of.tgt, edits, name, head: place.head }));
+        of.inside.set(key, await this.ask("head", { src: of.src, tgt, edits, name, head: place.head }));
       }
       return of.inside.get(key);
     };
@@ -387,9 +389,10 @@ export class App {
   async search() {
     if (!this.engine || !["search", "cache"].includes(this.panel) || this.view.searched) return;
     const { view } = this, { edits, n_beams, length_penalty } = this.state;
+    view.searched = true;
     const search = await this.ask("search", { src: view.src, edits, n_beams, length_penalty });
     if (view !== this.view) return;
-    Object.assign(view, { search, searched: true });
+    view.search = search;
     this.tell("search");
   }
 

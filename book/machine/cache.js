@@ -2,71 +2,8 @@
 // The key/value cache during a beam search, step by step: what is kept, what is new,
 // which rows are copied when beams change parents, and what all that saves.
 
-import { decimal, e, element, h, shown, table_of } from "./draw.js";
-import { scroller } from "./kit.js";
-
-/** A view of the search, step by step: buttons, a slider, a sentence, and what is inside.
- *  @param {any} app @param {(words: string) => void} say @param {string} name of the panel
- *  @param {(at: number) => string} draw draws a step and returns its sentence */
-export function stepped(app, say, name, draw, ...inside) {
-  let at = app.options.search_step, of_source = app.view.source;
-  const button = (words, by) => h("button", { type: "button", onclick: () => press(by) }, words);
-  const back = button("Back", -1), forward = button("Forward", 1);
-  const slider = h("input", { type: "range", min: 1, max: 1,
-    oninput: () => go(slider.valueAsNumber - 1) });
-  const number = h("span", { class: "machine-number" }), says = h("p", { class: "machine-says" });
-  const body = h("div", {}, h("div", { class: "machine-row" }, back, forward,
-    h("label", { class: "machine-switch" }, "Step", slider), number), says, inside);
-  const none = h("p", { class: "machine-note" },
-    "The search comes with the model: load it with a sentence.");
-  const place = h("div", { onkeydown: keys }, body, none);
-
-  function go(to) {
-    const n = app.view.search.steps.length;
-    at = Math.max(0, Math.min(to, n - 1));
-    says.textContent = draw(at);
-    slider.max = n;
-    slider.value = at + 1;
-    slider.setAttribute("aria-valuetext", says.textContent);
-    number.textContent = `${at + 1} of ${n}`;
-    back.setAttribute("aria-disabled", String(at === 0)); // not disabled: keeps the focus
-    forward.setAttribute("aria-disabled", String(at === n - 1));
-  }
-
-  function press(by) {
-    if (!app.view.search.steps[at + by]) return;
-    go(at + by);
-    say(says.textContent);
-  }
-
-  function keys(event) { // here they are steps of the search, not of the translation
-    event.stopPropagation();
-    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (by && [back, forward].includes(event.target)) press(by);
-  }
-
-  function refresh() {
-    const { search, source } = app.view;
-    if (app.panel !== name) return;
-    body.hidden = !search;
-    none.hidden = Boolean(search);
-    if (of_source !== source) at = 0; // a new sentence starts at step 1
-    of_source = source;
-    if (search) go(at);
-  }
-
-  app.on("search", refresh);
-  app.on("place", refresh);
-  queueMicrotask(refresh); // when the view has its place in the page
-  return place;
-}
-
-/** New contents for a table that stays; each row can have a class.
- *  @param {any} table @param {any} found @param {(string|false)[]} classes */
-export function fill(table, found, classes) {
-  table.replaceChildren(...element(table_of(found)).children);
-  [...table.tBodies[0].rows].forEach((row, i) => { row.className = classes[i] || ""; });
-}
+import { decimal, e, h, shown } from "./draw.js";
+import { fill, scroller, stepped } from "./kit.js";
 
 const NOTHING = { n_bytes: 0, source_bytes: 0, copied: 0, multiplications: 0, without: 0 };
 const head = (tokens) => ["position", ...tokens.map((_, i) => i)]; // columns are positions
@@ -75,13 +12,12 @@ export function cache(app, say) {
   const source = h("table", { class: "machine-cells source" });
   const own = h("table", { class: "machine-cells" });
   const counters = h("table", { class: "machine-figures" });
-  const region = (label, table) => scroller({ role: "region", "aria-label": label }, table);
-  const own_region = region("Self-attention cache", own);
+  const own_region = scroller("Self-attention cache", own);
   const contents = h("div", {},
     h("h3", {}, "The cache of one decoder layer"),
     h("p", { class: "machine-note" }, "Each cell is a key and a value, labeled with the token " +
       "that they were computed from. The tokens themselves aren’t stored."),
-    region("Cross-attention cache", source), own_region, region("Counters", counters),
+    scroller("Cross-attention cache", source), own_region, scroller("Counters", counters),
     h("p", { class: "machine-note" }, "Multiplications include those of the encoder and of the " +
       "output layer. Without a cache, each step runs the encoder and reads all tokens again."));
   const place = stepped(app, say, "cache", draw, contents);

@@ -1,59 +1,71 @@
 // @ts-check
-// What several views need: one tab stop for many, and regions that scroll.
+// What several views need.
 
-import { h } from "./draw.js";
+import { element, h, table_of } from "./draw.js";
 
-// One tab stop for many: arrow keys go on inside. A grid gives the width of a row.
-export function roving(container, selector, { width = () => 1 } = {}) {
-  const all = () => [...container.querySelectorAll(selector)];
-  const mark = (chosen) => {
-    for (const each of all()) each.tabIndex = each === chosen ? 0 : -1;
-  };
-  if (all().length) mark(all()[0]);
-  container.addEventListener("keydown", (event) => {
-    const items = all(), at = items.indexOf(event.target.closest(selector));
-    const grid = width() > 1;
-    const step = {
-      ArrowRight: 1, ArrowLeft: -1, ArrowDown: width(), ArrowUp: -width(),
-    }[event.key];
-    let next = at + step;
-    if (event.key === "Home") next = grid ? at - (at % width()) : 0;
-    else if (event.key === "End") {
-      next = grid ? at - (at % width()) + width() - 1 : items.length - 1;
-    }
-    if (at < 0 || !(next >= 0 && next < items.length)) return;
-    event.preventDefault();
-    mark(items[next]);
-    items[next].focus();
-  });
-  container.addEventListener("focusin", (event) => {
-    const item = event.target.closest(selector);
-    if (item) mark(item);
-  });
+/** A region that may be too small for what is in it. @param {string} label */
+export const scroller = (label, ...inside) => h("div", { class: "machine-scroll", tabindex: 0,
+  role: "region", "aria-label": label }, ...inside);
+
+/** A view of the search, step by step: buttons, a slider, a sentence, and what is inside.
+ *  @param {any} app @param {(words: string) => void} say @param {string} name of the panel
+ *  @param {(at: number) => string} draw draws a step and returns its sentence */
+export function stepped(app, say, name, draw, ...inside) {
+  let at = app.options.search_step, of_source = app.view.source;
+  const button = (words, by) => h("button", { type: "button", onclick: () => press(by) }, words);
+  const back = button("Back", -1), forward = button("Forward", 1);
+  const slider = h("input", { type: "range", min: 1, max: 1,
+    oninput: () => go(slider.valueAsNumber - 1) });
+  const number = h("span", { class: "machine-number" }), says = h("p", { class: "machine-says" });
+  const body = h("div", {}, h("div", { class: "machine-row" }, back, forward,
+    h("label", { class: "machine-switch" }, "Step", slider), number), says, inside);
+  const none = h("p", { class: "machine-note" },
+    "The search comes with the model: load it with a sentence.");
+  const place = h("div", { onkeydown: keys }, body, none);
+
+  function go(to) {
+    const n = app.view.search.steps.length;
+    at = Math.max(0, Math.min(to, n - 1));
+    says.textContent = draw(at);
+    slider.max = n;
+    slider.value = at + 1;
+    slider.setAttribute("aria-valuetext", says.textContent);
+    number.textContent = `${at + 1} of ${n}`;
+    back.setAttribute("aria-disabled", String(at === 0)); // not disabled: keeps the focus
+    forward.setAttribute("aria-disabled", String(at === n - 1));
+  }
+
+  function press(by) {
+    if (!app.view.search.steps[at + by]) return;
+    go(at + by);
+    say(says.textContent);
+  }
+
+  function keys(event) { // here they are steps of the search, not of the translation
+    event.stopPropagation();
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (by && [back, forward].includes(event.target)) press(by);
+  }
+
+  function refresh() {
+    const { search, source } = app.view;
+    if (app.panel !== name) return;
+    body.hidden = !search;
+    none.hidden = Boolean(search);
+    if (of_source !== source) at = 0; // a new sentence starts at step 1
+    of_source = source;
+    if (search) go(at);
+  }
+
+  app.on("search", refresh);
+  app.on("place", refresh);
+  queueMicrotask(refresh); // when the view has its place in the page
+  return place;
 }
 
-// A region that may be too small for what is in it: it fades out where there is more,
-// and is a tab stop only then, unless something in it is one already.
-const watched = new ResizeObserver((entries) => entries.forEach(({ target }) =>
-  show_edges(target.closest(".machine-scroll"))));
-
-function show_edges(region) {
-  if (!region) return;
-  const { scrollLeft: left, scrollTop: top } = region;
-  const right = region.scrollWidth - region.clientWidth - left;
-  const below = region.scrollHeight - region.clientHeight - top;
-  const edges = { left, right, top, below };
-  region.dataset.more = Object.keys(edges).filter((name) => edges[name] > 1).join(" ");
-  const stops = region.querySelector("[tabindex='0'], button, input");
-  if (region.dataset.more && !stops) region.tabIndex = 0;
-  else if (document.activeElement !== region) region.removeAttribute("tabindex");
-}
-
-export function scroller(attributes, ...inside) { // the first thing inside stays
-  const { class: more = "", ...others } = attributes;
-  const region = h("div", { class: `machine-scroll ${more}`, ...others,
-    onscroll: () => show_edges(region) }, ...inside);
-  watched.observe(region);
-  for (const each of region.children) watched.observe(each);
-  return region;
+/** New contents for a table that stays; each row can have a class.
+ *  @param {any} table @param {any} found @param {(string|false)[]} classes */
+export function fill(table, found, classes) {
+  table.replaceChildren(...element(table_of(found)).children);
+  [...table.tBodies[0].rows].forEach((row, i) => { row.className = classes[i] || ""; });
 }

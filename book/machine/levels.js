@@ -265,12 +265,13 @@ export function layer(view, place, { row, tall = false }) {
 /** The numbers of one query of a head. found: q, k, v of all positions, or null where a
  *  stored view has no more of this head than its weights */
 export function numbers(view, place, found, row) {
-  const [queries, keys] = axes(place, view), d = found ? found.q.length / queries.length : 0;
+  const [queries, keys] = axes(place, view), heads = view.maps[name_of(place)];
+  const d = found ? view.sizes.d_model / heads.length : 0;
   const part = (which, i) => (found ? Array.from(found[which].subarray(i * d, (i + 1) * d)) : []);
-  const weights = view.maps[name_of(place)][place.head];
+  const weights = heads[place.head];
   const q = part("q", row);
-  const allowed = (key) => !(place.stack === "decoder" && place.kind === "self_attn" && key > row
-    && !(view.edits && view.edits.causal === false));
+  // What comes later isn't there yet, with a causal mask or without.
+  const allowed = (key) => !(place.stack === "decoder" && place.kind === "self_attn" && key > row);
   const lines = keys.map((label, key) => {
     const k = part("k", key), products = k.map((x, f) => x * q[f]);
     const sum = products.reduce((total, x) => total + x, 0);

@@ -6,6 +6,7 @@
 import { cache } from "./cache.js";
 import { e, h, markup, percent, shown, table_of } from "./draw.js";
 import { GUIDE } from "./guide.js";
+import { scroller } from "./kit.js";
 import * as levels from "./levels.js";
 import { operate } from "./operate.js";
 import { save } from "./save.js";
@@ -246,7 +247,7 @@ export function show(root, app) {
     }
     tall = root.clientWidth > 0 && root.clientWidth < NARROW;
     const before = app.untouched !== view && app.untouched.source === view.source ? app.untouched : null;
-    if (level >= 2 && !app.found) {
+    if (level >= 2 && (!app.found || view.edits.causal === false)) {
       if (!await app.look_into()) return;
       if (!app.found && level === 3) {
         stage.replaceChildren(h("p", { class: "machine-note" }, "The numbers of this weight come with the model. ",
@@ -378,8 +379,7 @@ export function show(root, app) {
   function draw_table() {
     if (!numbers.open) return;
     const found = levels.table(app.view, app.place, app.found, { row: app.row });
-    numbers.replaceChildren(numbers.firstChild, found ? h("div", { class: "machine-scroll", tabindex: 0, role: "region", "aria-label": found.caption },
-      table_of(found)) : "");
+    numbers.replaceChildren(numbers.firstChild, found ? scroller(found.caption, table_of(found)) : "");
   }
 
   // ---- The guide
@@ -423,7 +423,9 @@ export function show(root, app) {
       stage.focus({ preventScroll: true });
     }
   });
-  stage.addEventListener("pointerdown", () => { if (playing) pause(); });
+  root.addEventListener("click", ({ target }) => { // going elsewhere ends the film
+    if (playing && /** @type {Element} */ (target).closest("a, .machine-stage")) pause();
+  });
 
   // ---- What the app tells
 

@@ -4,7 +4,7 @@
 
 import { attentions } from "./app.js";
 import { decimal, h, shown } from "./draw.js";
-import { roving, scroller } from "./kit.js";
+import { scroller } from "./kit.js";
 
 const SWITCHES = [
   ["src_positions", "Source positions"],
@@ -25,13 +25,9 @@ export function operate(app, say) {
       onchange: () => edit({ [name]: box.checked ? undefined : false }) });
     return { name, box, label: h("label", { class: "machine-switch" }, box, words) };
   });
-  const toolbar = (label) => {
-    const row = h("div", { class: "machine-chips", role: "toolbar", "aria-label": label });
-    roving(row, "button");
-    return row;
-  };
-  const tokens = toolbar("Hide source tokens"), cuts = toolbar("Cut cross-attention");
-  const removed = toolbar("Put removed heads back");
+  const chips = (label) => h("div", { class: "machine-chips", role: "group", "aria-label": label });
+  const tokens = chips("Hide source tokens"), cuts = chips("Cut cross-attention");
+  const removed = chips("Put removed heads back");
   const slider = (words, min, max, name) => {
     const value = h("output"), input = h("input", { type: "range", min, max, step: 0.05, value: 1,
       oninput: () => { value.textContent = decimal(input.valueAsNumber); } });
@@ -68,10 +64,8 @@ export function operate(app, say) {
     if (row.key !== key) {
       row.key = key;
       const at = [...row.children].indexOf(document.activeElement);
-      const stop = Math.max(0, Math.min(at, items.length - 1));
-      row.replaceChildren(...items.map(({ label }, i) => h("button", { type: "button",
-        tabindex: i === stop ? 0 : -1, onclick: () => row.items[i].act() }, label)));
-      if (at >= 0) (row.children[stop] || draw).focus({ preventScroll: true });
+      row.replaceChildren(...items.map(({ label }, i) => button(label, () => row.items[i].act())));
+      if (at >= 0) (row.children[Math.min(at, items.length - 1)] || draw).focus({ preventScroll: true });
     }
     items.forEach(({ pressed }, i) => {
       if (pressed !== undefined) row.children[i].setAttribute("aria-pressed", String(pressed));
@@ -142,7 +136,7 @@ export function operate(app, say) {
     results.replaceChildren(
       h("h3", {}, `Loss of ${own ? "the untouched model’s own" : "your"} translation, in nats per token`),
       h("p", { class: "machine-says" }, `Untouched ${decimal(untouched.mean)}` + (changed ? `, now ${decimal(changed.mean)}.` : ".")),
-      scroller({ role: "region", "aria-label": "Loss of each token", class: "machine-tall" }, h("table", {},
+      scroller("Loss of each token", h("table", {},
         h("thead", {}, h("tr", {}, ["Token", "Untouched", ...(changed ? ["Now"] : [])].map((words) => h("th", { scope: "col" }, words)))),
         h("tbody", {}, labels.map((label, i) => h("tr", {}, h("th", { scope: "row" }, shown(label)),
           cell(untouched.nats[i]), changed && cell(changed.nats[i])))))),

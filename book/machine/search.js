@@ -2,9 +2,8 @@
 // Beam search, step by step, as a tree beside the path that greedy search takes; below,
 // the hypotheses that it found, ranked again under another length penalty.
 
-import { fill, stepped } from "./cache.js";
 import { box, COLOR, curve, decimal, e, element, h, picture, shown, text } from "./draw.js";
-import { scroller } from "./kit.js";
+import { fill, scroller, stepped } from "./kit.js";
 
 const WORDS = { beam: "kept", ended: "ended", dropped: "dropped" };
 const OUTLINES = {
@@ -61,18 +60,17 @@ export function search(app, say) {
   let columns = [], name = "", drawn = null;
   const drawing = h("div"), key = h("p", { class: "machine-note" });
   const candidates = h("table"), hypotheses = h("table", { class: "machine-figures" });
-  const region = (label, content) => scroller({ role: "region", "aria-label": label }, content);
-  const tree = region("Search tree", drawing);
+  const tree = scroller("Search tree", drawing);
   const alpha_number = h("span");
   const alpha = h("input", { type: "range", min: -1, max: 2, step: 0.05,
     oninput: draw_hypotheses, onchange: () => say(first()) });
   const n_beams = h("select", {}, Array.from({ length: 8 }, (_, i) => e("option", {}, i + 1)));
   const again = h("button", { type: "button", onclick: search_again });
   const place = stepped(app, say, "search", draw, tree, key,
-    region("Candidates", candidates),
+    scroller("Candidates", candidates),
     h("h3", {}, "At the end of the search"),
     h("label", { class: "machine-switch" }, "Length penalty α", alpha), alpha_number,
-    region("Hypotheses", hypotheses),
+    scroller("Hypotheses", hypotheses),
     h("p", { class: "machine-note" }, "Score: ln p divided by length", e("sup", {}, "α"),
       ". The slider reranks what this search found; a search with another α may find others."),
     h("div", { class: "machine-row" },

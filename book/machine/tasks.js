@@ -75,47 +75,60 @@ export function translator_tasks(E) {
       return { ...found, steps, log_probs, labels: labels(found.ids), text: tokenizer.decode(found.ids) };
     },
 
-    // Everything to be seen in one pass over a translation: weights of all heads, length
+    // Everything to be seen while a translation is written: weights of all heads, length
     // of the residual stream, what each layer would answer at each position, and the
-    // likeliest next tokens, as temperature and top_p leave them.
+    // likeliest next tokens, as temperature and top_p leave them. One pass tells it all,
+    // but without a causal mask, where each step is a pass over what was there by then.
     *look({ src, tgt, edits, temperature = 1, top_p = 1 }) {
       E.intervene(model, edits);
-      const maps = {}, streams = { encoder: [], decoder: [] };
-      for (const [name, attention] of model.named_attentions()) {
-        maps[name] = [];
-        attention.watch = (head, row, weights) => maps[name].push(weights);
+      const n = model.lm_head.n_out, S = src.length, T = tgt.length, last = tgt.length - 1;
+      const attentions = new Map(model.named_attentions());
+      const maps = {}, norms = { encoder: [], decoder: [] };
+      const log_probs = [], next = [], layers = [];
+      for (const [name, { n_heads }] of attentions) {
+        const [rows, keys] = name.startsWith("encoder") ? [S, S]
+          : [T, name.endsWith("self_attn") ? T : S];
+        maps[name] = Array.from({ length: n_heads }, () => new Float32Array(rows * keys));
       }
-      for (const stack of ["encoder", "decoder"]) {
-        model[stack].watch = (x) => streams[stack].push(x);
-      }
-      let logits;
-      try {
-        logits = yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
-      } finally {
-        for (const [, attention] of model.named_attentions()) attention.watch = null;
-        model.encoder.watch = model.decoder.watch = null;
-      }
-      const n = model.lm_head.n_out;
-      const row = (x, i) => E.log_softmax(x.data.subarray(i * n, (i + 1) * n));
-      const log_probs = [], next = [];
-      for (const [i, token] of tgt.entries()) {
-        const scores = row(logits, i);
-        log_probs.push(scores[token]);
-        next.push(likeliest(E.probabilities(scores, { temperature, top_p }), N_NEXT));
-        yield;
-      }
-      const layers = [];
-      for (const x of streams.decoder) {
-        const answers = yield* model.score(model.decoder.norm.forward(x));
-        const stage = [];
-        for (const i of tgt.keys()) {
-          stage.push(likeliest(row(answers, i).map(Math.exp), 3));
+      for (const end of model.causal ? [last] : tgt.keys()) {
+        const seen = { encoder: [], decoder: [] };
+        for (const [name, attention] of attentions) {
+          const keys = maps[name][0].length / (name.startsWith("encoder") ? S : T);
+          const decoder = name.startsWith("decoder");
+          const read = decoder && name.endsWith("self_attn") ? end + 1 : keys;
+          attention.watch = (head, _, weights) => {
+            const first = decoder && !model.causal ? end : 0;
+            for (let row = first; row * read < weights.length; row++) {
+              maps[name][head].set(weights.subarray(row * read, (row + 1) * read), row * keys);
+            }
+          };
+        }
+        for (const stack in seen) model[stack].watch = (x) => seen[stack].push(x);
+        let logits;
+        try {
+          logits = yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, end)]);
+        } finally {
+          for (const attention of attentions.values()) attention.watch = null;
+          model.encoder.watch = model.decoder.watch = null;
+        }
+        norms.encoder = seen.encoder.map(lengths);
+        const rows = model.causal ? [...tgt.keys()] : [end];
+        for (const i of rows) {
+          const scores = E.log_softmax(logits.data.subarray(i * n, (i + 1) * n));
+          log_probs.push(scores[tgt[i]]);
+          next.push(likeliest(E.probabilities(scores, { temperature, top_p }), N_NEXT));
           yield;
         }
-        layers.push(stage);
+        for (const [stage, x] of seen.decoder.entries()) {
+          const answers = yield* model.score(model.decoder.norm.forward(x)), long = lengths(x);
+          for (const i of rows) {
+            const p = E.log_softmax(answers.data.subarray(i * n, (i + 1) * n)).map(Math.exp);
+            (layers[stage] ||= []).push(likeliest(p, 3));
+            (norms.decoder[stage] ||= []).push(long[i]);
+            yield;
+          }
+        }
       }
-      const norms = { encoder: streams.encoder.map(lengths),
-        decoder: streams.decoder.map(lengths) };
       return { src, tgt, src_labels: labels(src), tgt_labels: labels(tgt), maps, norms,
         log_probs, next, layers, text: tokenizer.decode(tgt) };
     },

@@ -9,9 +9,12 @@ notebooks and on paper, there is a picture, drawn by the same script without a p
 """
 
 import json
+from base64 import b64decode
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+import numpy as np
 
 from transformer_book.diagrams.canvas import display_bundle, still
 from transformer_lib.plots.palette import LIGHT
@@ -92,9 +95,16 @@ def draw(
     Raises:
         ValueError: the trace does not hold this head.
     """
-    trace = json.loads(stored)["trace"]
-    sizes = json.dumps(_sizes(trace))
+    known = json.loads(stored)
+    for trace in filter(None, known.values()):
+        for kept in trace["heads"].values():  # the bare engine knows no base64
+            vectors = {which: b64decode(kept[which]) for which in "qkv"}
+            kept |= {
+                k: np.frombuffer(v, "float32").tolist() for k, v in vectors.items()
+            }
+    sizes = json.dumps(_sizes(known["trace"]))
     how = {"at": at, "step": 0, "word": 0, "tall": tall, **options}
+    stored = json.dumps(known)
     try:
         return json.loads(_engine().call("machine_still", stored, sizes, how))
     except Exception as error:  # its message holds the whole script

@@ -123,7 +123,13 @@ def trace_translation(
             "src_labels": tokenizer.tokens(src),
             "tgt_labels": tokenizer.tokens(written),
             "text": tokenizer.decode(written),
-            **_look(translator, torch.tensor(src), torch.tensor(written), heads),
+            **_look(
+                translator,
+                torch.tensor(src),
+                torch.tensor(written),
+                heads,
+                edits.get("causal", True),
+            ),
         }
         if edits:  # what the model's own translation costs the changed model
             ids = torch.tensor([tokenizer.bos_id, *own])
@@ -136,47 +142,66 @@ def trace_translation(
 
 
 def _look(
-    translator: Translator, src: Tensor, tgt: Tensor, heads: dict[str, int] | None
+    translator: Translator,
+    src: Tensor,
+    tgt: Tensor,
+    heads: dict[str, int] | None,
+    causal: bool,
 ) -> dict[str, Any]:
-    """Read the translation once, and keep weights, vectors, answers, probabilities."""
+    """Read the translation, and keep weights, vectors, answers, probabilities."""
     model = translator.model
     tgt_in = torch.cat([torch.tensor([translator.tokenizer.bos_id]), tgt[:-1]])
     vectors: dict[str, list[Tensor]] = {}
-    with (
-        record_attention(model) as maps,
-        record_hidden_states(model) as states,
-        _projections(model, vectors),
-    ):
-        logits = model(src[None], tgt_in[None])[0]
+    with _projections(model, vectors):
+        maps, streams, logits = _pass(model, src, tgt_in)
+    if not causal:  # then each step is a pass over what was there by then
+        for i in range(len(tgt) - 1):
+            early, before, scores = _pass(model, src, tgt_in[: i + 1])
+            logits[i] = scores[i]
+            for stage, x in zip(streams["decoder"], before["decoder"], strict=True):
+                stage[i] = x[i]
+            for name in (name for name in maps if name.startswith("decoder")):
+                row = early[name][:, i]
+                maps[name][:, i] = 0
+                maps[name][:, i, : row.size(-1)] = row
     log_probs = logits.log_softmax(dim=-1)  # (tgt_len, vocab_size)
     norm = model.decoder.norm or torch.nn.Identity()
-    streams = {
-        "encoder": [model.src_embeddings(src[None])],
-        "decoder": [model.tgt_embeddings(tgt_in[None])],
-    }  # before and after each layer: (1, length, d_model)
-    for name, state in states.items():
-        streams[name.split(".")[0]].append(state)
     return {
         "maps": {
-            name: [_numbers(head.flatten()) for head in weights[0]]
+            name: [_numbers(head.flatten()) for head in weights]
             for name, weights in maps.items()
         },
         "heads": {
-            name: _one_head(weights[0], vectors[name], (heads or {}).get(name))
+            name: _one_head(weights, vectors[name], (heads or {}).get(name))
             for name, weights in maps.items()
             if heads is None or name in heads
         },
         "norms": {
-            stack: [_numbers(x[0].norm(dim=-1)) for x in stream]
+            stack: [_numbers(x.norm(dim=-1)) for x in stream]
             for stack, stream in streams.items()
         },
         "log_probs": _numbers(log_probs.gather(1, tgt[:, None])[:, 0]),
         "next": _likeliest(log_probs, translator, N_NEXT),
         "layers": [
-            _likeliest(model.lm_head(norm(x))[0].log_softmax(-1), translator, N_ANSWERS)
+            _likeliest(model.lm_head(norm(x)).log_softmax(-1), translator, N_ANSWERS)
             for x in streams["decoder"]
         ],
     }
+
+
+def _pass(
+    model: Transformer, src: Tensor, tgt_in: Tensor
+) -> tuple[dict[str, Tensor], dict[str, list[Tensor]], Tensor]:
+    """Return weights, residual streams before and after each layer, and logits."""
+    with record_attention(model) as maps, record_hidden_states(model) as states:
+        logits = model(src[None], tgt_in[None])[0]
+    streams = {
+        "encoder": [model.src_embeddings(src[None])[0]],
+        "decoder": [model.tgt_embeddings(tgt_in[None])[0]],
+    }
+    for name, state in states.items():
+        streams[name.split(".")[0]].append(state[0])
+    return {name: weights[0] for name, weights in maps.items()}, streams, logits
 
 
 @contextmanager
