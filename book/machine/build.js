@@ -3,8 +3,12 @@
 
 import { build } from "esbuild";
 
-const shared = { bundle: true, minify: true, target: "es2022", format: "iife", charset: "utf8",
-  legalComments: "none", logLevel: "warning" };
 const to = process.argv[2] || "../..";
-await build({ ...shared, entryPoints: ["page.js"], outfile: `${to}/book/_static/machine/machine.js` });
-await build({ ...shared, entryPoints: ["still.js"], outfile: `${to}/transformer_book/charts/machine_still.js` });
+const outfiles = {
+  "page.js": `${to}/book/_static/machine/machine.js`,
+  "still.js": `${to}/transformer_book/charts/machine_still.js`,
+};
+for (const [entry, outfile] of Object.entries(outfiles)) {
+  await build({ entryPoints: [entry], outfile, bundle: true, minify: true, target: "es2022",
+    format: "iife", charset: "utf8", legalComments: "none", logLevel: "warning" });
+}

@@ -2,13 +2,17 @@
 // What a page or a notebook stores of a sentence.
 
 /** Stored vectors as the engine has them: base64 of 32-bit numbers, or the numbers. */
-export function unpack(trace) {
-  for (const kept of Object.values(trace.heads || {})) {
-    for (const which of ["q", "k", "v"]) {
-      const stored = kept[which];
-      kept[which] = typeof stored !== "string" ? Float32Array.from(stored)
-        : new Float32Array(Uint8Array.from(atob(stored), (sign) => sign.charCodeAt(0)).buffer);
+function numbers_of(stored) {
+  if (typeof stored !== "string") return Float32Array.from(stored);
+  return new Float32Array(Uint8Array.from(atob(stored), (sign) => sign.charCodeAt(0)).buffer);
+}
+
+/** A stored trace, and one with edits where there is one, ready to be drawn. */
+export function unpack({ trace, edited }) {
+  for (const { heads } of edited ? [trace, edited] : [trace]) {
+    for (const kept of Object.values(heads)) {
+      for (const which of ["q", "k", "v"]) kept[which] = numbers_of(kept[which]);
     }
   }
-  return trace;
+  return { trace, edited };
 }
