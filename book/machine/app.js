@@ -4,92 +4,57 @@
 
 import { h } from "./draw.js";
 import { transformer_engine } from "./engine.js";
-import { path_of, place_of, WHOLE } from "./levels.js";
+import { name_of, path_of, place_of, WHOLE } from "./levels.js";
 import { translator_tasks, translator_worker } from "./tasks.js";
 import { unpack } from "./trace.js";
 
-// ---- The engine: in a worker, or on this thread in small pieces
+// ---- The engine, in a worker
 
-function start_worker() {
-  if (window.machine_without_worker) return null;
-  const text = `"use strict";const E=(${transformer_engine})();` +
-    `(${translator_worker})((${translator_tasks})(E).tasks);`;
-  try {
-    return new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
-  } catch {
-    return null;
-  }
-}
+const NO_WORKER = "this browser can’t run the model";
 
 class Engine {
   constructor() {
+    const text = `"use strict";const E=(${transformer_engine})();` +
+      `(${translator_worker})((${translator_tasks})(E).tasks);`;
+    const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
     this.n = 0;
     this.waiting = new Map(); // id -> {resolve, reject, on_event}
-    this.worker = start_worker();
-    this.last = Promise.resolve();
-    if (this.worker) {
-      this.worker.onmessage = ({ data }) => this.hear(data);
-      this.worker.onerror = (event) => {
-        event.preventDefault();
-        for (const { reject } of this.waiting.values()) {
-          reject(new Error(event.message || "the worker stopped"));
-        }
-        this.waiting.clear();
-      };
-    } else {
-      this.tasks = translator_tasks(transformer_engine()).tasks;
+    try {
+      this.worker = new Worker(address);
+    } catch {
+      throw new Error(NO_WORKER);
     }
+    this.worker.onmessage = ({ data }) => this.hear(data);
+    this.worker.onerror = (event) => {
+      event.preventDefault();
+      for (const { reject } of this.waiting.values()) reject(new Error(NO_WORKER));
+      this.waiting.clear();
+    };
+  }
+
+  ask(task, question, on_event = () => {}) {
+    return new Promise((resolve, reject) => {
+      this.waiting.set(++this.n, { resolve, reject, on_event });
+      this.worker.postMessage({ id: this.n, task, question });
+    });
   }
 
   hear({ id, event, answer, error }) {
-    const asked = this.waiting.get(id);
-    if (!asked) return;
+    const { resolve, reject, on_event } = this.waiting.get(id);
     if (event) {
-      if (asked.on_event) asked.on_event(event);
+      on_event(event);
       return;
     }
     this.waiting.delete(id);
-    if (error !== undefined) asked.reject(new Error(error));
-    else asked.resolve(answer);
-  }
-
-  ask(task, question, on_event = null) {
-    if (this.worker) {
-      return new Promise((resolve, reject) => {
-        const id = ++this.n;
-        this.waiting.set(id, { resolve, reject, on_event });
-        this.worker.postMessage({ id, task, question });
-      });
-    }
-    // one task after the other: they share the model
-    const run = this.last.then(() => this.run(task, question, on_event));
-    this.last = run.catch(() => {});
-    return run;
-  }
-
-  async run(task, question, on_event) {
-    const run = this.tasks[task](question), piece = 12; // ms between two pauses
-    let until = performance.now() + piece;
-    for (let step = run.next(); ; step = run.next()) {
-      if (step.done) return step.value;
-      if (step.value && on_event) on_event(step.value);
-      if (performance.now() > until) {
-        await new Promise((go_on) => {
-          const { port1, port2 } = new MessageChannel();
-          port1.onmessage = go_on;
-          port2.postMessage(0);
-        });
-        until = performance.now() + piece;
-      }
-    }
+    if (error === undefined) resolve(answer);
+    else reject(new Error(error));
   }
 }
 
 function load_script(src) {
   return new Promise((resolve, reject) => {
-    const script = h("script", { src, onload: () => resolve(script.remove()),
-      onerror: () => reject(new Error(`a part of the model couldn’t be loaded from ${src}`)) });
-    document.head.append(script);
+    const onerror = () => reject(new Error(`a part of the model couldn’t be loaded from ${src}`));
+    document.head.append(h("script", { src, onload: resolve, onerror }));
   });
 }
 
@@ -152,13 +117,13 @@ function is_like(known, value, limits, config) {
 }
 
 export class App {
-  config; addresses; size; options; n_tokens; // given, or known once the model is there
+  config; addresses; size; options; // given
 
   constructor(config, { trace, edited, addresses, size, at, options }) {
     Object.assign(this, { config, addresses, size, options });
     this.handlers = {};
     this.engine = null; // until the model is loaded
-    for (const each of [trace, edited]) if (each) unpack(each);
+    unpack({ trace, edited });
     this.untouched = trace;
     this.view = edited || trace;
     this.home = { ...START, text: trace.source, step: options.step, word: options.word };
@@ -181,25 +146,26 @@ export class App {
     this.tell("status", text);
   }
 
-  async load() {
-    if (this.loading) return this.loading;
-    this.loading = (async () => {
-      this.tell("progress", 0);
-      const data = await load_model(this.addresses, (share) => this.tell("progress", share));
-      const engine = new Engine();
-      ({ n_tokens: this.n_tokens } = await engine.ask("load", data));
-      this.engine = engine;
-      this.remember();
-      this.tell("progress", null);
-      this.tell("state");
-      await this.update();
-    })();
-    this.loading.catch((error) => {
+  /** Load the model, once; what goes wrong is told. */
+  load() {
+    this.loading ||= this.start().catch((error) => {
       this.loading = null;
       this.tell("progress", null);
       this.status(`That didn’t work: ${error.message}. Try again.`);
     });
     return this.loading;
+  }
+
+  async start() {
+    this.tell("progress", 0);
+    const data = await load_model(this.addresses, (share) => this.tell("progress", share));
+    const engine = new Engine();
+    await engine.ask("load", data);
+    this.engine = engine;
+    this.remember();
+    this.tell("progress", null);
+    this.tell("state");
+    await this.update();
   }
 
   ask(task, question, on_event) {
@@ -227,9 +193,12 @@ export class App {
 
   /** The query that is looked at: a step of the translation, or a word of the source */
   get row() {
-    const { src_labels, tgt_labels } = this.view, encoder = this.place.stack === "encoder";
-    return Math.min(encoder ? this.state.word : this.state.step,
-      (encoder ? src_labels : tgt_labels).length - 1);
+    const { state, view, axis } = this;
+    return Math.min(state[axis], (axis === "word" ? view.src_labels : view.tgt_labels).length - 1);
+  }
+
+  get axis() {
+    return this.place.stack === "encoder" ? "word" : "step";
   }
 
   show(changes) { // another step or word: nothing is computed
@@ -240,28 +209,31 @@ export class App {
 
   /** The numbers of the head that is open, now and in the untouched model. */
   async look_into() {
-    const { place, view, untouched } = this, name = `${place.stack}.layers.${place.layer}.${place.kind}`;
-    const own = async (of, edits) => {
-      // Without a causal mask, a step's vectors are those of what was there by then.
-      const tgt = edits.causal === false ? of.tgt.slice(0, this.row + 1) : of.tgt;
-      const key = `${name} ${place.head} ${tgt.length}`;
-      of.heads ||= {};
-      const stored = of.heads[name] && of.heads[name].head === place.head ? of.heads[name] : null;
-      of.inside ||= new Map();
-      if (stored) return stored;
-      if (!of.live) return null;
-      if (!of.inside.has(key)) {
-        of.inside.set(key, await this.ask("head", { src: of.src, tgt, edits, name, head: place.head }));
-      }
-      return of.inside.get(key);
-    };
-    const found = await own(view, view.edits || {});
-    const before = view === untouched || untouched.source !== view.source ? null
-      : await own(untouched, {});
+    const { place, view, before } = this;
+    const found = await this.numbers_of(view);
+    const found_before = before && await this.numbers_of(before);
     if (view !== this.view || place !== this.place) return false; // meanwhile something else
-    this.found = found;
-    this.found_before = before;
+    Object.assign(this, { found, found_before });
     return true;
+  }
+
+  async numbers_of(view) {
+    const { head } = this.place, { src, edits, live } = view, name = name_of(this.place);
+    const stored = view.heads?.[name];
+    if (stored?.head === head) return stored;
+    if (!live) return null;
+    // Without a causal mask, a step's vectors are those of what was there by then.
+    const tgt = edits.causal === false ? view.tgt.slice(0, this.row + 1) : view.tgt;
+    const key = `${name} ${head} ${tgt.length}`;
+    view.inside ||= {};
+    view.inside[key] ||= await this.ask("head", { src, tgt, edits, name, head });
+    return view.inside[key];
+  }
+
+  /** What the untouched model does with the same sentence, where something is changed */
+  get before() {
+    const { view, untouched } = this;
+    return untouched !== view && untouched.source === view.source ? untouched : null;
   }
 
   // ---- Changes
@@ -282,23 +254,17 @@ export class App {
     return this.set({ edits: { ...this.state.edits, ...changes } });
   }
 
-  get n_edits() {
-    const { without = {}, hide = [], ...off } = this.state.edits;
-    const heads = Object.values(without).reduce( // a layer that is cut counts once
-      (sum, some) => sum + (some.length === this.config.n_heads ? 1 : some.length), 0);
-    return heads + hide.length + Object.values(off).filter((x) => x === false).length;
+  without(name) { // the heads of an attention that are removed
+    return this.state.edits.without?.[name] || [];
   }
 
-  removed(name, head) {
-    return ((this.state.edits.without || {})[name] || []).includes(head);
+  remove(heads) { // of some attentions: these, and no others
+    return this.edit({ without: { ...this.state.edits.without, ...heads } });
   }
 
   remove_head(name, head) { // or put it back
-    const without = { ...(this.state.edits.without || {}) };
-    const some = without[name] || [];
-    without[name] = some.includes(head)
-      ? some.filter((each) => each !== head) : [...some, head].sort();
-    return this.edit({ without });
+    const some = this.without(name), others = some.filter((each) => each !== head);
+    return this.remove({ [name]: others.length < some.length ? others : [...some, head].sort() });
   }
 
   undo_all() {
@@ -306,23 +272,28 @@ export class App {
     return this.set({ edits: {}, forced: [], method: "greedy", temperature, top_p });
   }
 
-  // What differs from the model as it was trained, writing greedily; "" for nothing
-  get changes() {
-    const { edits, forced, method } = this.state, { without = {}, hide = [] } = edits;
-    const several = (n, one, more) => n && `${n} ${n === 1 ? one : more}`;
+  // How the model differs from what was trained: [words or nothing, ...]
+  get edited() {
+    const { without = {}, hide = [], ...off } = this.state.edits, whole = this.config.n_heads;
+    const several = (n, one, more) => n > 0 && `${n} ${n === 1 ? one : more}`;
     const sizes = Object.values(without).map((heads) => heads.length);
-    const whole = this.config.n_heads;
-    const single = sizes.filter((n) => n < whole).reduce((sum, n) => sum + n, 0);
+    const blocks = sizes.filter((n) => n === whole).length;
+    const single = sizes.reduce((sum, n) => sum + n, 0) - blocks * whole;
     return [
       several(single, "head removed", "heads removed"),
-      several(sizes.filter((n) => n === whole).length, "block of heads removed",
-        "blocks of heads removed"),
+      several(blocks, "block of heads removed", "blocks of heads removed"),
       several(hide.length, "source token hidden", "source tokens hidden"),
-      edits.src_positions === false && "source positions off",
-      edits.tgt_positions === false && "target positions off",
-      edits.causal === false && "the causal mask off",
-      forced.length && "a forced token", method === "sample" && "sampled tokens",
-    ].filter(Boolean).join(", ");
+      off.src_positions === false && "source positions off",
+      off.tgt_positions === false && "target positions off",
+      off.causal === false && "the causal mask off",
+    ].filter(Boolean);
+  }
+
+  // The same, and how its translation isn't what it would write greedily; "" for nothing
+  get changes() {
+    const { forced, method } = this.state;
+    return [...this.edited, forced.length && "a forced token",
+      method === "sample" && "sampled tokens"].filter(Boolean).join(", ");
   }
 
   /** Whether what is shown is what the state asks for. */
@@ -344,36 +315,15 @@ export class App {
   // earlier one give up.
   async update() {
     if (!this.engine) return;
-    const turn = ++this.turn, { text, edits, forced, method, seed, temperature, top_p } = this.state;
-    const late = () => turn !== this.turn;
-    const sampling = method === "sample" ? { temperature, top_p } : {};
+    const turn = ++this.turn, late = () => turn !== this.turn;
+    const ask = async (task, question) => {
+      const answer = await this.ask(task, question, ({ text }) => late() || this.tell("writing", text));
+      if (late()) throw new Error("there is a later one");
+      return answer;
+    };
     this.tell("busy", true);
     try {
-      const read = await this.ask("tokens", { text });
-      if (late()) return;
-      if (read.too_long) {
-        throw new Error(`the sentence has ${read.src.length} tokens, and the model reads ${this.config.max_len} at most`);
-      }
-      const { src } = read;
-      const translate = async (edits, prefix) => {
-        const written = await this.ask("write", { src, edits, prefix, method, seed, ...sampling },
-          ({ text: so_far }) => { if (!late()) this.tell("writing", so_far); });
-        if (late()) return null;
-        const seen = await this.ask("look", { src, tgt: written.ids, edits, ...sampling });
-        return { source: text, read, written, edits, ...seen, sizes: this.view.sizes, live: true };
-      };
-      if (this.untouched.source !== text || !this.untouched.live) {
-        const plain = !this.changes ? null : await this.ask("write", { src, edits: {} })
-          .then(async (written) => ({ source: text, read, written, edits: {}, sizes: this.view.sizes, live: true,
-            ...await this.ask("look", { src, tgt: written.ids, edits: {} }) }));
-        if (late()) return;
-        if (plain) this.untouched = plain;
-      }
-      const view = await translate(edits, forced);
-      if (late() || !view) return;
-      const { search } = this.view; // the old one stays until the new one is there
-      this.view = { ...view, search };
-      if (!this.changes) this.untouched = this.view;
+      await this.translate(ask);
       this.found = null;
       this.tell("busy", false);
       this.status("");
@@ -386,9 +336,29 @@ export class App {
     }
   }
 
+  async translate(ask) {
+    const { text, edits, forced, method, seed, temperature, top_p } = this.state;
+    const { sizes, search } = this.view; // the old search stays until the new one is there
+    const read = await ask("tokens", { text }), { src } = read;
+    if (read.too_long) {
+      throw new Error(`the sentence has ${src.length} tokens, and the model reads ` +
+        `${this.config.max_len} at most`);
+    }
+    const see = async (how) => {
+      const { ids } = await ask("write", { src, ...how });
+      const seen = await ask("look", { src, tgt: ids, ...how });
+      return { source: text, read, sizes, edits: how.edits, ...seen, live: true };
+    };
+    const is_known = this.untouched.source === text && this.untouched.live;
+    if (this.changes && !is_known) this.untouched = await see({ edits: {} });
+    const sampling = method === "sample" ? { method, seed, temperature, top_p } : {};
+    this.view = { ...await see({ edits, prefix: forced, ...sampling }), search };
+    if (!this.changes) this.untouched = this.view;
+  }
+
   async search() {
-    if (!this.engine || !["search", "cache"].includes(this.panel) || this.view.searched) return;
-    const { view } = this, { edits, n_beams, length_penalty } = this.state;
+    const { view, panel } = this, { edits, n_beams, length_penalty } = this.state;
+    if (!this.engine || !["search", "cache"].includes(panel) || view.searched) return;
     view.searched = true;
     const search = await this.ask("search", { src: view.src, edits, n_beams, length_penalty });
     if (view !== this.view) return;
@@ -399,13 +369,12 @@ export class App {
   // ---- The address, and what the tab remembers
 
   get address() {
-    const drawn = ["temperature", "top_p", "seed"], { method } = this.state;
-    const changed = Object.entries(this.state).filter(([name, value]) =>
-      JSON.stringify(value) !== JSON.stringify(START[name])
-      && (method === "sample" || !drawn.includes(name)));
-    const [page] = location.href.split("#");
-    return `${page}#machine${this.path}` + (changed.length
-      ? `?${encodeURIComponent(JSON.stringify(Object.fromEntries(changed)))}` : "");
+    const { state } = this, [page] = location.href.split("#");
+    const idle = state.method === "sample" ? [] : ["temperature", "top_p", "seed"];
+    const changed = Object.entries(state).filter(([name, value]) =>
+      JSON.stringify(value) !== JSON.stringify(START[name]) && !idle.includes(name));
+    const found = JSON.stringify(Object.fromEntries(changed));
+    return `${page}#machine${this.path}${changed.length ? `?${encodeURIComponent(found)}` : ""}`;
   }
 
   share() {
@@ -414,18 +383,16 @@ export class App {
 
   /** Take over what an address says; false where it says nothing of the machine. */
   restore(hash) {
-    const [, path, text] = hash.match(/^#machine(\/[^?]*)?(?:\?(.*))?$/) || [];
     if (!hash.startsWith("#machine")) return false;
-    this.go(path || "");
-    if (path && path !== "/" && this.path !== path) this.status("This model has nothing at that address: here is the whole machine.");
+    const [, path = "", text] = hash.match(/^#machine(\/[^?]*)?(?:\?(.*))?$/) || [];
+    this.go(path);
+    if (path.length > 1 && this.path !== path) {
+      this.status("This model has nothing at that address: here is the whole machine.");
+    }
     if (!text) return true;
     try {
       const found = JSON.parse(decodeURIComponent(text));
-      for (const [name, value] of Object.entries(found)) {
-        if (!Object.hasOwn(START, name) || !is_like(START[name], value, LIMITS[name], this.config)) {
-          throw new Error(`${name} can’t be ${JSON.stringify(value)}`);
-        }
-      }
+      this.check(found);
       Object.assign(this.state, START, { text: this.home.text }, found);
     } catch (error) {
       this.status(`The address holds a state that can’t be read: ${error.message}.`);
@@ -433,21 +400,30 @@ export class App {
     return true;
   }
 
+  check(found) {
+    for (const [name, value] of Object.entries(found)) {
+      const known = Object.hasOwn(START, name);
+      if (!known || !is_like(START[name], value, LIMITS[name], this.config)) {
+        throw new Error(`${name} can’t be ${JSON.stringify(value)}`);
+      }
+    }
+  }
+
   remember() {
-    const { text, edits, forced } = this.state;
+    const { text, edits, forced } = this.state, loaded = Boolean(this.engine);
     try {
-      sessionStorage.setItem(MEMORY, JSON.stringify({ loaded: Boolean(this.engine), text, edits, forced }));
+      sessionStorage.setItem(MEMORY, JSON.stringify({ loaded, text, edits, forced }));
     } catch { /* a browser that keeps nothing: the next page starts afresh */ }
   }
 
   /** The sentence and the changes of the page before; whether a model was loaded there. */
   recall() {
     try {
-      const { loaded, text, edits, forced } = JSON.parse(sessionStorage.getItem(MEMORY) || "{}");
-      if (!loaded || !is_like("", text) || !is_like({}, edits, null, this.config)
-        || !is_like([], forced, null, this.config)) return false;
-      if (text !== this.home.text || JSON.stringify(edits) !== "{}") {
-        Object.assign(this.state, { text, edits, forced, step: 0, word: 0 });
+      const { loaded, ...found } = JSON.parse(sessionStorage.getItem(MEMORY) || "{}");
+      if (!loaded) return false;
+      this.check(found);
+      if (found.text !== this.home.text || JSON.stringify(found.edits) !== "{}") {
+        Object.assign(this.state, found, { step: 0, word: 0 });
       }
       return true;
     } catch {
