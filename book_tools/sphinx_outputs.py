@@ -171,6 +171,9 @@ def write_files(app: Sphinx) -> None:
 # --- the machine ----------------------------------------------------------------------
 
 
+WITHOUT = "Without JavaScript, this is a picture of one stored sentence."
+
+
 def machine(writer: HTML5Translator, stored: dict[str, Any]) -> tuple[str, str]:
     """The place of the machine, what it loads, its pictures, and its trace."""
     app = writer.builder.app
@@ -200,6 +203,7 @@ def pictures(stored: dict[str, Any]) -> str:
     at = "" if at in ("/search", "/cache", "/operate") else at
     wide, tall = (draw(text, at, options, tall=tall) for tall in (False, True))
     found = [f'<p class="machine-alt">{escape(stored["alt"])}</p>']
+    found += [f"<noscript><p>{WITHOUT}</p></noscript>"]
     found += [f'<div class="wide">{wide["words"]}{wide["svg"]}</div>']
     found += [f'<div class="upright">{tall["words"]}{tall["svg"]}</div>']
     found += [folded(wide, "as a table")]

@@ -9,6 +9,7 @@ notebooks and on paper, there is a picture, drawn by the same script without a p
 """
 
 import json
+import re
 from base64 import b64decode
 from functools import cache
 from importlib.resources import files
@@ -106,9 +107,12 @@ def draw(
     how = {"at": at, "step": 0, "word": 0, "tall": tall, **options}
     stored = json.dumps(known)
     try:
-        return json.loads(_engine().call("machine_still", stored, sizes, how))
+        drawn = json.loads(_engine().call("machine_still", stored, sizes, how))
     except Exception as error:  # its message holds the whole script
         raise ValueError(str(error).partition("\n")[0]) from None
+    # Its ways down lead somewhere only where the page is alive.
+    svg = re.sub(r'<a href="[^"]*"', "<g", drawn["svg"]).replace("</a>", "</g>")
+    return {**drawn, "svg": svg}
 
 
 def _sizes(trace: Trace) -> dict[str, int]:
