@@ -150,19 +150,15 @@ def test_the_guide_goes_to_eight_places_and_predicting_hides_the_answer(
 # --- with the model ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["in a worker", "in the same thread", "over HTTP"])
+@pytest.mark.parametrize("how", ["from a file", "over HTTP"])
 def test_a_typed_sentence_is_translated(
     page, address, pages_server, trouble, how
 ) -> None:
-    has_worker = how != "in the same thread"
     if how == "over HTTP":
         page.context.set_offline(False)  # the server is on this machine
         address = f"{pages_server}/book/translator.html"
-    if not has_worker:
-        page.add_init_script("window.machine_without_worker = true")
     page.goto(address)
     assert type_and_wait(page, SENTENCE) == load(MODEL).translate([SENTENCE])[0]
-    assert page.evaluate("machine.engine.worker !== null") == has_worker
     warning = page.locator(".machine-warning").first
     expect(warning).to_be_hidden()
     type_and_wait(page, SENTENCE.lower())

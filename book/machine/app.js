@@ -83,53 +83,47 @@ const LIMITS = { // smallest and largest, or the choices
   word: [0, 200], temperature: [0.1, 3], top_p: [0.05, 1], seed: [0, 2 ** 31],
 };
 export const VIEWS = ["search", "cache", "operate"];
-const KNOWN_EDITS = new Set(["src_positions", "tgt_positions", "causal"]);
+const SWITCHES = {
+  src_positions: "source positions", tgt_positions: "target positions", causal: "the causal mask",
+};
 const MEMORY = "machine"; // what the tab remembers from page to page
 
 const ids = (list, end) => Array.isArray(list)
   && list.every((id) => Number.isInteger(id) && id >= 0 && id < end);
 
-// The names of all attentions, layer by layer: attentions(config, "decoder", "cross_attn")
-export function attentions(config, stack, ...kinds) {
-  return Array.from({ length: config[`n_${stack}_layers`] }, (_, layer) =>
-    kinds.map((kind) => `${stack}.layers.${layer}.${kind}`)).flat();
-}
-
-function is_edits(edits, config) {
+function is_edits(edits, { config, attentions }) {
   return Object.entries(edits).every(([name, value]) => {
     if (name === "hide") return ids(value, config.max_len);
-    if (name !== "without") return typeof value === "boolean" && KNOWN_EDITS.has(name);
-    const known = [...attentions(config, "encoder", "self_attn"),
-      ...attentions(config, "decoder", "self_attn", "cross_attn")];
+    if (name !== "without") return typeof value === "boolean" && Object.hasOwn(SWITCHES, name);
     return value && Object.entries(value).every(([attention, heads]) =>
-      known.includes(attention) && ids(heads, config.n_heads));
+      attentions.includes(attention) && ids(heads, config.n_heads));
   });
 }
 
 // Whether a value out of an address is one that the state may have
-function is_like(known, value, limits, config) {
-  if (Array.isArray(known)) return ids(value, config.tgt_vocab_size);
+function is_like(known, value, limits, app) {
+  if (Array.isArray(known)) return ids(value, app.config.tgt_vocab_size);
   if (typeof known !== typeof value || value === null) return false;
   if (typeof value === "number") return limits[0] <= value && value <= limits[1];
   if (limits) return limits.includes(value);
-  if (typeof value === "object") return !Array.isArray(value) && is_edits(value, config);
+  if (typeof value === "object") return !Array.isArray(value) && is_edits(value, app);
   return typeof value !== "string" || value.length <= 600;
 }
 
 export class App {
-  config; addresses; size; options; // given
+  config; addresses; size; options; told; found; found_before; // what is given, what is found
 
   constructor(config, { trace, edited, addresses, size, at, options }) {
     Object.assign(this, { config, addresses, size, options });
     this.handlers = {};
     this.engine = null; // until the model is loaded
     unpack({ trace, edited });
+    this.attentions = Object.keys(trace.maps); // their names, layer by layer
     this.untouched = trace;
     this.view = edited || trace;
     this.home = { ...START, text: trace.source, step: options.step, word: options.word };
     if (edited) this.home.edits = edited.edits;
     this.state = { ...this.home };
-    this.start = at;
     this.go(at);
     this.turn = 0;
   }
@@ -143,6 +137,7 @@ export class App {
   }
 
   status(text) {
+    this.told = text; // perhaps before there is somebody to tell
     this.tell("status", text);
   }
 
@@ -272,20 +267,19 @@ export class App {
     return this.set({ edits: {}, forced: [], method: "greedy", temperature, top_p });
   }
 
-  // How the model differs from what was trained: [words or nothing, ...]
+  // How the model differs from what was trained, in words: a list
   get edited() {
-    const { without = {}, hide = [], ...off } = this.state.edits, whole = this.config.n_heads;
+    const { without = {}, hide = [], ...is_on } = this.state.edits;
+    const off = Object.keys(SWITCHES).filter((name) => is_on[name] === false);
     const several = (n, one, more) => n > 0 && `${n} ${n === 1 ? one : more}`;
-    const sizes = Object.values(without).map((heads) => heads.length);
+    const sizes = Object.values(without).map((heads) => heads.length), whole = this.config.n_heads;
     const blocks = sizes.filter((n) => n === whole).length;
     const single = sizes.reduce((sum, n) => sum + n, 0) - blocks * whole;
     return [
       several(single, "head removed", "heads removed"),
       several(blocks, "block of heads removed", "blocks of heads removed"),
       several(hide.length, "source token hidden", "source tokens hidden"),
-      off.src_positions === false && "source positions off",
-      off.tgt_positions === false && "target positions off",
-      off.causal === false && "the causal mask off",
+      ...off.map((name) => `${SWITCHES[name]} off`),
     ].filter(Boolean);
   }
 
@@ -316,8 +310,8 @@ export class App {
   async update() {
     if (!this.engine) return;
     const turn = ++this.turn, late = () => turn !== this.turn;
-    const ask = async (task, question) => {
-      const answer = await this.ask(task, question, ({ text }) => late() || this.tell("writing", text));
+    const ask = async (task, question, on_event) => {
+      const answer = await this.ask(task, question, (event) => late() || on_event(event));
       if (late()) throw new Error("there is a later one");
       return answer;
     };
@@ -338,21 +332,23 @@ export class App {
 
   async translate(ask) {
     const { text, edits, forced, method, seed, temperature, top_p } = this.state;
-    const { sizes, search } = this.view; // the old search stays until the new one is there
+    const { sizes } = this.view;
     const read = await ask("tokens", { text }), { src } = read;
     if (read.too_long) {
       throw new Error(`the sentence has ${src.length} tokens, and the model reads ` +
         `${this.config.max_len} at most`);
     }
-    const see = async (how) => {
-      const { ids } = await ask("write", { src, ...how });
+    const see = async (how, on_event) => {
+      const { ids } = await ask("write", { src, ...how }, on_event);
       const seen = await ask("look", { src, tgt: ids, ...how });
       return { source: text, read, sizes, edits: how.edits, ...seen, live: true };
     };
     const is_known = this.untouched.source === text && this.untouched.live;
-    if (this.changes && !is_known) this.untouched = await see({ edits: {} });
+    if (this.changes && !is_known) this.untouched = await see({ edits: {} }, () => {});
     const sampling = method === "sample" ? { method, seed, temperature, top_p } : {};
-    this.view = { ...await see({ edits, prefix: forced, ...sampling }), search };
+    const view = await see({ edits, prefix: forced, ...sampling },
+      (event) => this.tell("writing", event.text));
+    this.view = { ...view, search: this.view.search }; // which stays until there is a new one
     if (!this.changes) this.untouched = this.view;
   }
 
@@ -403,7 +399,7 @@ export class App {
   check(found) {
     for (const [name, value] of Object.entries(found)) {
       const known = Object.hasOwn(START, name);
-      if (!known || !is_like(START[name], value, LIMITS[name], this.config)) {
+      if (!known || !is_like(START[name], value, LIMITS[name], this)) {
         throw new Error(`${name} can’t be ${JSON.stringify(value)}`);
       }
     }

@@ -12,8 +12,8 @@ export function e(tag, attributes = {}, ...children) {
 }
 
 const escaped = (text) => String(text).replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-const given = (attributes) => Object.entries(attributes).filter(([name, value]) =>
-  value !== null && value !== undefined && value !== false && !name.startsWith("on"));
+const given = (attributes) => Object.entries(attributes).filter(([, value]) =>
+  value !== null && value !== undefined && value !== false);
 
 /** The tree as HTML. @param {Node|string} node @returns {string} */
 export function markup(node) {
@@ -25,17 +25,16 @@ export function markup(node) {
   return `<${tag}${marks}>${children.map(markup).join("")}</${tag}>`;
 }
 
+export const SVG = "http://www.w3.org/2000/svg", HTML = "http://www.w3.org/1999/xhtml";
+
 /** The tree as an element, with its handlers. @param {any} node @returns {any} */
-export function element(node, inside = "") {
+export function element(node, inside = HTML) {
   if (typeof node !== "object" || node instanceof globalThis.Node) return node;
-  const space = node.tag === "svg" ? "http://www.w3.org/2000/svg" : inside;
-  const made = space ? document.createElementNS(space, node.tag)
-    : document.createElement(node.tag);
+  const space = node.tag === "svg" ? SVG : inside;
+  const made = document.createElementNS(space, node.tag);
   for (const [name, value] of given(node.attributes)) {
-    made.setAttribute(name, value === true ? "" : value);
-  }
-  for (const [name, value] of Object.entries(node.attributes)) {
-    if (name.startsWith("on") && value) made.addEventListener(name.slice(2), value);
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? "" : value);
   }
   made.append(...node.children.map((child) => element(child, space)));
   return made;
@@ -111,8 +110,9 @@ export const picture = (width, height, label, ...inside) => e("svg", {
   role: "group", "aria-label": label, "font-family": "'Book Sans','Source Sans 3',sans-serif",
 }, ...inside);
 
-/** A table of words. @param {{ caption: string, head: string[], rows: string[][] }} found */
-export const table_of = ({ caption, head, rows }) => e("table", {}, e("caption", {}, caption),
+/** A table of words. @param {{ caption?: string, head: any[], rows: any[][] }} found */
+export const table_of = ({ caption, head, rows }) => e("table", {},
+  caption && e("caption", {}, caption),
   e("thead", {}, e("tr", {}, head.map((words) => e("th", { scope: "col" }, words)))),
   e("tbody", {}, rows.map(([first, ...others]) => e("tr", {}, e("th", { scope: "row" }, first),
     others.map((words) => e("td", {}, words))))));

@@ -2,35 +2,50 @@
 // The guided tour: eight captions. Each goes to a place, says one thing, and hands over one
 // control; its chapter is where the reader writes that part.
 
-import { most, n_layers, path_of } from "./levels.js";
+import { middle_layer, most, path_of } from "./levels.js";
 
-const clearest = (app) => { // a head of the middle cross-attention, and what it looks at
-  const { view, row } = app, layer = n_layers(view, "decoder") >> 1;
-  const name = `decoder.layers.${layer}.cross_attn`, n = view.src_labels.length;
-  const kept = (view.heads || {})[name];
-  const head = kept ? kept.head : 0;
-  const [[, key]] = most(view.maps[name][head], row, n, 1);
-  return { stack: "decoder", layer, kind: "cross_attn", head, key };
-};
-const step = 0.75; // of the way through the translation
+/** The path of a head in the middle of the decoder, of its layer, or of what it looks at. */
+function clearest({ view, row }, level) {
+  const layer = middle_layer(view), name = `decoder.layers.${layer}.cross_attn`;
+  const head = view.heads?.[name]?.head || 0;
+  const [[, key]] = most(view.maps[name][head], row, view.src_labels.length, 1);
+  return path_of({ stack: "decoder", layer, kind: "cross_attn", head, key }, level);
+}
+const whole = () => "";
 
 /** @type {{ go: (app: any) => string, words: string, control: string, chapter: string,
- *  href: string, step?: number }[]} */
+ *  href: string, start?: boolean }[]} */
 export const GUIDE = [
-  { go: () => "", words: "A German sentence goes in on the left, and English comes out on the right, one word at a time: press Play.",
-    control: ".machine-controls button", chapter: "Chapter 8 builds it all.", href: "08_full_transformer.html", step: 0 },
-  { go: () => "", words: "Each German word is a strand that keeps its lane, and where strands cross, words look at one another: point at a word to see where it looks.",
-    control: ".lanes", chapter: "Chapter 6 writes the encoder.", href: "06_encoder.html", step },
-  { go: () => "", words: "The green band is all that the right side ever learns of the German: follow the green strands to the words that were looked at.",
-    control: ".machine-stage", chapter: "Chapter 7 connects the two sides.", href: "07_decoder_and_cross_attention.html", step },
-  { go: () => "", words: "The future does not exist yet: a row appears only when its word is written, so move the slider back and watch rows go.",
-    control: ".machine-controls input", chapter: "Chapter 4 explains the mask.", href: "04_masks.html", step },
-  { go: (app) => path_of({ ...clearest(app), kind: "", head: -1, key: -1 }), words: "A layer looks twice and then thinks: eight heads at its own words, eight at the German ones, and a small network: open a head.",
-    control: ".machine-stage", chapter: "Chapter 3 writes the heads.", href: "03_multi_head_attention.html", step },
-  { go: (app) => path_of({ ...clearest(app), key: -1 }), words: "A head asks with a query, every German word holds out a key, and the better the match, the more of its value is handed on: open a row.",
-    control: ".machine-stage", chapter: "Chapter 2 writes this function.", href: "02_scaled_dot_product_attention.html", step },
-  { go: (app) => path_of(clearest(app)), words: "And this is one weight: multiply number by number, add up, divide, compare; there is nothing below this, so go back up.",
-    control: ".machine-up", chapter: "Chapter 2 does it by hand.", href: "02_scaled_dot_product_attention.html", step },
-  { go: () => "/operate", words: "Now break it: hide a word, cut a layer, switch off the order of the words, and see which numbers move.",
-    control: ".machine-operate", chapter: "Chapter 14 asks what that proves.", href: "14_reading_attention.html", step },
+  { go: whole, control: ".machine-controls button", start: true,
+    words: "A German sentence goes in on the left, and English comes out on the right, one word " +
+      "at a time: press Play.",
+    chapter: "Chapter 8 builds it all.", href: "08_full_transformer.html" },
+  { go: whole, control: ".lanes",
+    words: "Each German word is a strand that keeps its lane, and where strands cross, words " +
+      "look at one another: point at a word to see where it looks.",
+    chapter: "Chapter 6 writes the encoder.", href: "06_encoder.html" },
+  { go: whole, control: ".machine-stage",
+    words: "The green band is all that the right side ever learns of the German: follow the " +
+      "green strands to the words that were looked at.",
+    chapter: "Chapter 7 connects the two sides.", href: "07_decoder_and_cross_attention.html" },
+  { go: whole, control: ".machine-controls input",
+    words: "The future does not exist yet: a row appears only when its word is written, so move " +
+      "the slider back and watch rows go.",
+    chapter: "Chapter 4 explains the mask.", href: "04_masks.html" },
+  { go: (app) => clearest(app, 1), control: ".machine-stage",
+    words: "A layer looks twice and then thinks: eight heads at its own words, eight at the " +
+      "German ones, and a small network: open a head.",
+    chapter: "Chapter 3 writes the heads.", href: "03_multi_head_attention.html" },
+  { go: (app) => clearest(app, 2), control: ".machine-stage",
+    words: "A head asks with a query, every German word holds out a key, and the better the " +
+      "match, the more of its value is handed on: open a row.",
+    chapter: "Chapter 2 writes this function.", href: "02_scaled_dot_product_attention.html" },
+  { go: (app) => clearest(app, 3), control: ".machine-up",
+    words: "And this is one weight: multiply number by number, add up, divide, compare; there " +
+      "is nothing below this, so go back up.",
+    chapter: "Chapter 2 does it by hand.", href: "02_scaled_dot_product_attention.html" },
+  { go: () => "/operate", control: ".machine-operate",
+    words: "Now break it: hide a word, cut a layer, switch off the order of the words, and see " +
+      "which numbers move.",
+    chapter: "Chapter 14 asks what that proves.", href: "14_reading_attention.html" },
 ];

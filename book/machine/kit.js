@@ -7,13 +7,18 @@ import { element, h, table_of } from "./draw.js";
 export const scroller = (label, ...inside) => h("div", { class: "machine-scroll", tabindex: 0,
   role: "region", "aria-label": label }, ...inside);
 
+export const button = (words, onclick, more = {}) =>
+  h("button", { type: "button", onclick, ...more }, words);
+
+export const load_button = (app, words = "Load the model") =>
+  button(`${words} (${app.size})`, () => app.load());
+
 /** A view of the search, step by step: buttons, a slider, a sentence, and what is inside.
  *  @param {any} app @param {(words: string) => void} say @param {string} name of the panel
  *  @param {(at: number) => string} draw draws a step and returns its sentence */
 export function stepped(app, say, name, draw, ...inside) {
   let at = app.options.search_step, of_source = app.view.source;
-  const button = (words, by) => h("button", { type: "button", onclick: () => press(by) }, words);
-  const back = button("Back", -1), forward = button("Forward", 1);
+  const back = button("Back", () => press(-1)), forward = button("Forward", () => press(1));
   const slider = h("input", { type: "range", min: 1, max: 1,
     oninput: () => go(slider.valueAsNumber - 1) });
   const number = h("span", { class: "machine-number" }), says = h("p", { class: "machine-says" });

@@ -14,7 +14,7 @@ export const WHOLE = { stack: "", layer: 0, kind: "", head: -1, key: -1 };
 export const ATTENTIONS = { self_attn: "self-attention", cross_attn: "cross-attention" };
 const KINDS = { encoder: ["self_attn"], decoder: ["self_attn", "cross_attn"] };
 const COLORS = { encoder: "source", decoder: "target" };
-const PATH = /^\/(encoder|decoder)\/(\d{1,2})(?:\/(self_attn|cross_attn)\/(\d{1,2})(?:\/(\d{1,3}))?)?$/;
+const PATH = /^\/(encoder|decoder)\/(\d+)(?:\/(self_attn|cross_attn)\/(\d+)(?:\/(\d{1,3}))?)?$/;
 
 export function level_of({ stack, kind, key }) {
   if (!stack) return 0;
@@ -231,7 +231,7 @@ function answer(view, { at, tall, target, end, out, layers }, i, before) {
   const [n, long, gap] = tall ? [4, 190, 21] : [5, 62, 23];
   const near = tall ? [[x + 60, out - 14], [x + 60, out + 6]] : [[x - 18, top], [x - 4, top]];
   const [, from] = layers.decoder.at(-1);
-  const old = before ? before.next[i] : [];
+  const old = before?.next[i] || [];
   const choices = view.next[i].slice(0, n).map(({ id, label, p }, k) => {
     const y = top + k * gap, width = Math.max(2, long * p);
     const { p: was } = old.find((each) => each.id === id) || {};
@@ -262,13 +262,14 @@ export function layer(view, place, { row, tall = false }) {
   const corner = (u) => (tall ? [66, u + 8] : [u + 4, 24]); // of what stands at a station
   const station = (u, long, title) => { // out of the stream, through a norm, back
     const [a, b] = [u + 12, u + long - 12], [x, y] = at(a, 0), [right, low] = at(b, 0);
+    const [left, top] = corner(u);
     return [
       curve([at(a, 0), at(a, 16), at(a, 20), at(a, 34)], color, 2, 0.7),
       curve([at(b, 34), at(b, 20), at(b, 16), at(b, 0)], color, 2, 0.7),
       dot(right, low, color, 6),
       text(right, low + 4.5, "+", { size: 13, anchor: "middle", fill: "page", stroke: "none" }),
       text(x + plan.norm[0], y + plan.norm[1], "norm", { size: 12, fill: "soft" }),
-      text(...corner(u), title, { size: 15, weight: 600 }),
+      text(left, top, title, { size: 15, weight: 600 }),
     ];
   };
   const titles = ["self-attention: its own sentence", "cross-attention: the memory"];
@@ -284,7 +285,7 @@ export function layer(view, place, { row, tall = false }) {
   const lengths = [view.norms[stack][l][row], view.norms[stack][l + 1][row]];
   const [first, last] = lengths.map((length) => 2 + length / 22); // widths of the stream
   const word = query_of(place, view, row);
-  return picture(...(tall ? [400, stop + 76] : [stop + 150, 380]),
+  return picture(tall ? 400 : stop + 150, tall ? stop + 76 : 380,
     `${stack} layer ${l}, for “${word}”`,
     line([at(start - (tall ? 22 : 40), 0), at(start + 4, 0)], color, first, 0.7),
     line([at(start, 0), at(stop, 0)], color, (first + last) / 2, 0.5),
@@ -385,7 +386,7 @@ const tone_of = ({ stack, kind }) => (kind === "cross_attn" ? "memory" : COLORS[
 const HEAD = {
   wide: { word: 160, key: 174, score: 500, bar: 520, value: 760, cell: 8, high: 20, long: 130,
     n_letters: 18, size: 14, title: { weight: 600, size: 15 } },
-  tall: { word: 74, key: 80, bar: 262, value: 80, cell: 4, high: 14, long: 84,
+  tall: { word: 74, key: 80, score: 0, bar: 262, value: 80, cell: 4, high: 14, long: 84,
     n_letters: 9, size: 12, title: { weight: 600, size: 13 } },
 };
 
@@ -413,7 +414,8 @@ export function head(view, place, found, how) {
     lines.map((each, i) => key_line(place, X, each, top + i * gap, gap,
       { d, most: most_k, best: each === best, was: old[i] && old[i].weight })),
     d > 0 && lines.map(({ label, v, weight }, i) => [
-      strip(X.value, values + i * gap, v, { width, height: high - 2, most: most_v, strength: weight }),
+      strip(X.value, values + i * gap, v,
+        { width, height: high - 2, most: most_v, strength: weight }),
       tall && text(X.word, values + i * gap + 10, shown(label).slice(0, X.n_letters),
         { anchor: "end", size: X.size, fill: tone_of(place) })]),
     d > 0 && text(X.value - 10, end + 26, tall ? "sum" : "their sum, which the head hands on",
@@ -428,9 +430,10 @@ function key_line(place, X, { key, label, k, allowed, score, weight }, y, gap, h
   const style = { size, weight: best ? 600 : 400 }, fill = best ? "ink" : "soft";
   return door(path_of({ ...place, key }), `${shown(label)}: weight ${percent(weight)}`,
     box(word - 70, y - 2, bar + long + 80 - word, gap, "page", 1, { class: "door-ground", rx: 4 }),
-    text(word, y + high - 5, shown(label).slice(0, X.n_letters), { anchor: "end", fill: tone, ...style }),
+    text(word, y + high - 5, shown(label).slice(0, X.n_letters),
+      { anchor: "end", fill: tone, ...style }),
     strip(X.key, y, k, { width: cell, height: high - 2, most, strength: allowed ? 1 : 0.2 }),
-    X.score && d > 0 && text(X.score, y + 15, allowed ? decimal(score) : "masked",
+    X.score > 0 && d > 0 && text(X.score, y + 15, allowed ? decimal(score) : "masked",
       { anchor: "end", fill, ...style }),
     allowed && [box(bar, y + 1, width, high - 4, tone, best ? 1 : 0.6, { rx: 3 }),
       text(bar + width + 6, y + high - 5, compared(weight, was), { fill, ...style })]);
@@ -474,9 +477,11 @@ export function weight(view, place, found, how) {
     line([[left, 350], [right, 350]], "hair", 1),
     line(sums.map((sum, f) => [left + (f + 0.5) * cell, height(sum)]), "ink", 1.8),
     text(right + 4, height(one.sum) + 5, tall ? "" : decimal(one.sum), { size: 13 }),
-    text(left - 10, 355, tall ? "sum" : "added up so far", { anchor: "end", fill: "soft", size: small }),
+    text(left - 10, 355, tall ? "sum" : "added up so far",
+      { anchor: "end", fill: "soft", size: small }),
     facts_of(one, lines, d).map((words, i) => text(facts_at, 404 + 24 * i, words)),
-    text(facts_at, 476, `Weight: ${percent(one.weight)}${was_of(one, old)}`, { weight: 600, fill: tone }));
+    text(facts_at, 476, `Weight: ${percent(one.weight)}${was_of(one, old)}`,
+      { weight: 600, fill: tone }));
 }
 
 function was_of({ weight }, old) {

@@ -2,60 +2,68 @@
 // Reach into the model: switch off, hide, cut, sample; and what a given translation costs
 // the model as it was trained, and as it is now.
 
-import { attentions } from "./app.js";
-import { decimal, h, shown } from "./draw.js";
-import { scroller } from "./kit.js";
+import { decimal, e, h, shown, table_of } from "./draw.js";
+import { ATTENTIONS } from "./levels.js";
+import { button, load_button, scroller } from "./kit.js";
 
-const SWITCHES = [
-  ["src_positions", "Source positions"],
-  ["tgt_positions", "Target positions"],
-  ["causal", "Causal mask"],
-];
+const SWITCHES = {
+  src_positions: "Source positions", tgt_positions: "Target positions", causal: "Causal mask",
+};
+const UNMASKED = "The causal mask is off. A scored translation is there from the start, so each " +
+  "position can look at the tokens after it, even the one that it has to predict. When the " +
+  "model writes, those tokens don’t exist yet: compare what it writes with what it wrote before.";
+
+const OWN = "the untouched model’s own";
 
 export function operate(app, say) {
-  const { n_heads, max_len } = app.config, CROSS = attentions(app.config, "decoder", "cross_attn");
+  const { n_heads, max_len } = app.config;
+  const CROSS = app.attentions.filter((name) => name.endsWith("cross_attn"));
   let turn = 0, acted = false; // acted: here, so say what came of it
-  const act = (change) => { acted = true; return change(); };
-  const edit = (some) => act(() => app.edit(some)); // undefined: as it was trained
+  const set = (changes) => {
+    acted = true;
+    app.set(changes);
+  };
+  const edit = (changes) => set({ edits: { ...app.state.edits, ...changes } });
+  const cut = (heads) => edit({ without: { ...app.state.edits.without, ...heads } });
 
   // ---- Controls
 
-  const switches = SWITCHES.map(([name, words]) => {
-    const box = h("input", { type: "checkbox",
-      onchange: () => edit({ [name]: box.checked ? undefined : false }) });
-    return { name, box, label: h("label", { class: "machine-switch" }, box, words) };
-  });
-  const chips = (label) => h("div", { class: "machine-chips", role: "group", "aria-label": label });
+  const labeled = (words, ...inside) => h("label", { class: "machine-switch" }, words, ...inside);
+  const switches = Object.keys(SWITCHES).map((name) => h("input", { type: "checkbox", name,
+    onchange: ({ target }) => edit({ [name]: target.checked ? undefined : false }) }));
+  const chips = (label) =>
+    h("div", { class: "machine-chips", role: "group", "aria-label": label });
   const tokens = chips("Hide source tokens"), cuts = chips("Cut cross-attention");
   const removed = chips("Put removed heads back");
-  const slider = (words, min, max, name) => {
-    const value = h("output"), input = h("input", { type: "range", min, max, step: 0.05, value: 1,
-      oninput: () => { value.textContent = decimal(input.valueAsNumber); } });
-    return { name, input, value, label: h("label", { class: "machine-switch" }, words, input, value) };
-  };
-  const sliders = [slider("Temperature", 0.1, 2, "temperature"), slider("Top-p", 0.05, 1, "top_p")];
-  const shape = () => Object.fromEntries(sliders.map(({ name, input }) => [name, input.valueAsNumber]));
-  const button = (words, onclick) => h("button", { type: "button", onclick }, words);
-  const draw = button("Sample a translation", () => act(() =>
-    app.set({ method: "sample", ...shape(), seed: app.state.seed + 1 })));
-  const greedy = button("Back to greedy", () => act(() => app.set({ method: "greedy" })));
-  const field = h("input", { type: "text", id: "machine-reference", lang: "en", spellcheck: "false", maxlength: 400,
-    placeholder: "Leave it empty to score the untouched model’s own translation",
-    onchange: () => act(() => app.set({ reference: field.value.trim() })) });
-  const group = (title, ...children) => h("div", {}, h("h3", {}, title), children);
+  const slider = (name, min, max) => h("input", { type: "range", name, min, max, step: 0.05,
+    value: 1, oninput: ({ target }) => show_value(target) });
+  const temperature = slider("temperature", 0.1, 2), top_p = slider("top_p", 0.05, 1);
+  const draw = button("Sample a translation", () => set({ method: "sample",
+    temperature: temperature.valueAsNumber, top_p: top_p.valueAsNumber,
+    seed: app.state.seed + 1 }));
+  const greedy = button("Back to greedy", () => set({ method: "greedy" }));
+  const field = h("input", { type: "text", id: "machine-reference", lang: "en", maxlength: 400,
+    spellcheck: "false", placeholder: `Leave it empty to score ${OWN} translation`,
+    onchange: () => set({ reference: field.value.trim() }) });
+  const group = (title, ...inside) => h("div", {}, h("h3", {}, title), inside);
+  const row = (...inside) => h("div", { class: "machine-row" }, inside);
   const single = group("Removed heads", removed);
   const controls = h("fieldset", { class: "machine-controls-of-model" },
     h("legend", { class: "machine-spoken" }, "Change the model"),
-    group("Switch on or off", h("div", { class: "machine-row" }, switches.map(({ label }) => label))),
+    group("Switch on or off", row(switches.map((box) => labeled(box, SWITCHES[box.name])))),
     group("Hide source tokens: no head can look at them", tokens),
     group("Cut cross-attention: the decoder’s view of the source", cuts), single,
-    group("Draw words instead of taking the likeliest", h("div", { class: "machine-row" },
-      sliders.map(({ label }) => label), draw, greedy)),
+    group("Draw words instead of taking the likeliest", row(
+      labeled("Temperature", temperature, h("output")), labeled("Top-p", top_p, h("output")),
+      draw, greedy)),
     h("h3", {}, h("label", { for: "machine-reference" }, "A translation to score")), field);
   const load = h("p", { class: "machine-note" }, "Changing the model needs the model. ",
-    button(`Load it (${app.size})`, () => app.load().catch(() => {})));
+    load_button(app, "Load it"));
   const results = h("div", { class: "machine-results" });
-  const element = h("div", { class: "machine-operate" }, load, controls, results);
+
+  function show_value(slider) {
+    slider.nextSibling.textContent = decimal(slider.valueAsNumber);
+  }
 
   // Buttons are made anew only if their labels change; the focus keeps its place.
   function fill(row, items) {
@@ -65,105 +73,127 @@ export function operate(app, say) {
       row.key = key;
       const at = [...row.children].indexOf(document.activeElement);
       row.replaceChildren(...items.map(({ label }, i) => button(label, () => row.items[i].act())));
-      if (at >= 0) (row.children[Math.min(at, items.length - 1)] || draw).focus({ preventScroll: true });
+      const next = row.children[Math.min(at, items.length - 1)] || draw;
+      if (at >= 0) next.focus({ preventScroll: true });
     }
-    items.forEach(({ pressed }, i) => {
-      if (pressed !== undefined) row.children[i].setAttribute("aria-pressed", String(pressed));
-    });
+    items.forEach(({ pressed = null }, i) => { row.children[i].ariaPressed = pressed; });
   }
 
-  const without = (name) => (app.state.edits.without || {})[name] || [];
-  const is_cut = (name) => without(name).length >= n_heads;
-  const cut = (names, off) => edit({ without: { ...app.state.edits.without,
-    ...Object.fromEntries(names.map((name) => [name, off ? [...Array(n_heads).keys()] : []])) } });
-
-  function draw_controls() {
-    controls.disabled = !app.engine;
-    load.hidden = Boolean(app.engine);
-    for (const { name, box } of switches) box.checked = app.state.edits[name] !== false;
+  function fill_tokens() {
     const hide = app.is_current ? app.state.edits.hide || [] : []; // else of another sentence
-    fill(tokens, app.view.src_labels.map((label, k) => ({ label: shown(label), pressed: hide.includes(k),
-      act: () => {
-        const next = hide.includes(k) ? hide.filter((x) => x !== k) : [...hide, k];
-        edit({ hide: next.length ? next.sort((a, b) => a - b) : undefined });
-      } })));
-    const all = CROSS.every(is_cut);
-    fill(cuts, [...CROSS.map((name) => ({ label: `layer ${name.split(".")[2]}`, pressed: is_cut(name),
-      act: () => cut([name], !is_cut(name)) })), { label: "all layers", pressed: all, act: () => cut(CROSS, !all) }]);
-    const heads = Object.keys(app.state.edits.without || {}).filter((name) => !(CROSS.includes(name) && is_cut(name)));
-    fill(removed, heads.flatMap((name) => without(name).map((head) => {
+    fill(tokens, app.view.src_labels.map((label, k) => {
+      const pressed = hide.includes(k);
+      const next = pressed ? hide.filter((x) => x !== k) : [...hide, k].sort((a, b) => a - b);
+      return { label: shown(label), pressed,
+        act: () => edit({ hide: next.length ? next : undefined }) };
+    }));
+  }
+
+  const is_cut = (name) => app.without(name).length >= n_heads;
+
+  function fill_cuts() {
+    const chip = (label, names) => {
+      const pressed = names.every(is_cut), heads = pressed ? [] : [...Array(n_heads).keys()];
+      return { label, pressed, act: () => cut(Object.fromEntries(names.map((x) => [x, heads]))) };
+    };
+    fill(cuts, [...CROSS.map((name, layer) => chip(`layer ${layer}`, [name])),
+      chip("all layers", CROSS)]);
+  }
+
+  function fill_removed() {
+    const names = app.attentions.filter((name) => !(CROSS.includes(name) && is_cut(name)));
+    fill(removed, names.flatMap((name) => app.without(name).map((head) => {
       const [stack, , layer, kind] = name.split(".");
-      return { label: `${stack}, layer ${layer}, ${kind === "self_attn" ? "self" : "cross"}-attention, head ${head}`,
-        act: () => act(() => app.remove_head(name, head)) };
+      return { label: `${stack}, layer ${layer}, ${ATTENTIONS[kind]}, head ${head}`,
+        act: () => cut({ [name]: app.without(name).filter((each) => each !== head) }) };
     })));
     single.hidden = !removed.children.length;
-    for (const { name, input, value } of sliders) {
-      if (app.state.method === "sample") input.value = String(app.state[name]);
-      value.textContent = decimal(input.valueAsNumber);
+  }
+
+  function draw_controls() {
+    const { edits, method, reference } = app.state;
+    controls.disabled = !app.engine;
+    load.hidden = Boolean(app.engine);
+    for (const box of switches) box.checked = edits[box.name] !== false;
+    fill_tokens();
+    fill_cuts();
+    fill_removed();
+    for (const slider of [temperature, top_p]) {
+      if (method === "sample") slider.value = app.state[slider.name];
+      show_value(slider);
     }
-    greedy.hidden = app.state.method === "greedy";
-    if (document.activeElement !== field) field.value = app.state.reference;
+    greedy.hidden = method === "greedy";
+    if (document.activeElement !== field) field.value = reference;
   }
 
   // ---- What a translation costs
 
   async function measure() {
-    const mine = ++turn, late = () => mine !== turn;
-    const { edits, reference } = app.state, { src } = app.view;
+    const mine = ++turn;
     try {
-      const scored = reference ? await app.ask("encode", { text: reference })
-        : { ids: app.untouched.tgt, labels: app.untouched.tgt_labels };
-      if (late()) return;
-      if (scored.ids.length > max_len) throw new Error(`the translation has ${scored.ids.length} tokens, more than ${max_len}`);
-      const loss = (some) => app.ask("loss", { src, tgt: scored.ids, edits: some });
-      const untouched = await loss({}), changed = app.n_edits ? await loss(edits) : null;
-      if (late()) return;
-      draw_losses(scored.labels, untouched, changed, !reference);
-      if (acted) {
-        say(`Translation: ${app.view.text}. ${app.beside} Loss: ${decimal(untouched.mean)} untouched` +
-          (changed ? `, ${decimal(changed.mean)} now.` : "."));
-      }
+      const found = await losses();
+      if (mine !== turn) return;
+      draw_losses(found);
+      if (acted) say(`Translation: ${app.view.text}. ${app.beside} Loss: ${in_words(found)}`);
       acted = false;
     } catch (error) {
-      if (!late()) results.replaceChildren(h("p", { class: "machine-warning" }, `That didn’t work: ${error.message}.`));
+      if (mine !== turn) return;
+      const words = `That didn’t work: ${error.message}.`;
+      results.replaceChildren(h("p", { class: "machine-warning" }, words));
     }
-    if (!late()) results.removeAttribute("aria-busy");
+    results.removeAttribute("aria-busy");
   }
 
-  function draw_losses(labels, untouched, changed, own) {
-    const most = Math.max(...untouched.nats, ...(changed ? changed.nats : []), 1e-9);
-    const cell = (x) => h("td", {}, decimal(x), h("span", { class: "machine-bar", style: `--share: ${(100 * x / most).toFixed(1)}%` }));
+  async function losses() {
+    const { edits, reference } = app.state, { src } = app.view, { untouched } = app;
+    const read = reference && await app.ask("tokens", { text: reference });
+    const { src: tgt, src_labels: labels } = read
+      || { src: untouched.tgt, src_labels: untouched.tgt_labels };
+    if (tgt.length > max_len) {
+      throw new Error(`the translation has ${tgt.length} tokens, more than ${max_len}`);
+    }
+    const loss = (edits) => app.ask("loss", { src, tgt, edits });
+    return { labels, whose: reference ? "your" : OWN,
+      before: await loss({}), now: app.edited.length ? await loss(edits) : null };
+  }
+
+  const in_words = ({ before, now }) =>
+    `Untouched ${decimal(before.mean)}${now ? `, now ${decimal(now.mean)}` : ""}.`;
+
+  function draw_losses(found) {
+    const { labels, whose, before, now } = found;
+    const losses = now ? [before, now] : [before];
+    const most = Math.max(...losses.flatMap(({ nats }) => nats), 1e-9);
+    const cell = (x) => [decimal(x), e("span",
+      { class: "machine-bar", style: `--share: ${(100 * x / most).toFixed(1)}%` })];
+    const table = table_of({ head: ["Token", "Untouched", "Now"].slice(0, losses.length + 1),
+      rows: labels.map((label, i) => [shown(label), ...losses.map(({ nats }) => cell(nats[i]))]) });
     results.replaceChildren(
-      h("h3", {}, `Loss of ${own ? "the untouched model’s own" : "your"} translation, in nats per token`),
-      h("p", { class: "machine-says" }, `Untouched ${decimal(untouched.mean)}` + (changed ? `, now ${decimal(changed.mean)}.` : ".")),
-      scroller("Loss of each token", h("table", {},
-        h("thead", {}, h("tr", {}, ["Token", "Untouched", ...(changed ? ["Now"] : [])].map((words) => h("th", { scope: "col" }, words)))),
-        h("tbody", {}, labels.map((label, i) => h("tr", {}, h("th", { scope: "row" }, shown(label)),
-          cell(untouched.nats[i]), changed && cell(changed.nats[i])))))),
-      changed && app.state.edits.causal === false ? h("p", { class: "machine-warning" },
-        "The causal mask is off. A scored translation is there from the start, so each position can look at the " +
-        "tokens after it, even the one that it has to predict. When the model writes, those tokens don’t exist yet: " +
-        "compare what it writes with what it wrote before.") : "");
+      h("h3", {}, `Loss of ${whose} translation, in nats per token`),
+      h("p", { class: "machine-says" }, in_words(found)),
+      scroller("Loss of each token", table),
+      now && app.state.edits.causal === false
+        ? h("p", { class: "machine-warning" }, UNMASKED) : "");
   }
 
-  const shown_now = () => app.panel === "operate";
-  const refresh = () => {
+  function refresh() {
     draw_controls();
-    if (!shown_now()) return;
+    if (app.panel !== "operate") return;
     const { view, untouched } = app;
     if (app.engine) measure();
     else if (view.nats) { // a stored change
       const cost = (nats) => ({ nats, mean: nats.reduce((sum, x) => sum + x, 0) / nats.length });
-      draw_losses(untouched.tgt_labels, cost(untouched.log_probs.map((x) => -x)), cost(view.nats), true);
+      draw_losses({ labels: untouched.tgt_labels, whose: OWN,
+        before: cost(untouched.log_probs.map((x) => -x)), now: cost(view.nats) });
     }
-  };
+  }
   app.on("view", refresh);
   app.on("place", refresh);
   app.on("state", () => {
     turn++; // what is on its way answers an older question
     draw_controls();
-    if (app.engine && shown_now()) results.setAttribute("aria-busy", "true");
+    if (app.engine && app.panel === "operate") results.setAttribute("aria-busy", "true");
   });
   draw_controls();
-  return { place: element };
+  return { place: h("div", { class: "machine-operate" }, load, controls, results) };
 }

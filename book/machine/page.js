@@ -26,6 +26,6 @@ document.addEventListener("DOMContentLoaded", () => {
   const { play } = show(root, app);
   root.classList.add("machine-alive");
   if (linked) root.scrollIntoView({ block: "nearest" });
-  if (loaded) app.load().catch(() => {}); // it was here a page ago
-  else if (app.options.play && !linked && first_time()) play(800, 0);
+  if (loaded) app.load(); // it was here a page ago
+  else if (app.options.play && !linked && first_time()) play();
 });

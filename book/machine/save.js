@@ -1,38 +1,34 @@
 // @ts-check
 // A view as a file for a slide: the picture in the page's colors, with its address below.
 
-import { h } from "./draw.js";
+import { COLOR, e, element, h, SVG } from "./draw.js";
 
 /** @param {SVGSVGElement|null} picture @param {string} address @param {"svg"|"png"} kind */
 export async function save(picture, address, kind) {
   if (!picture) return;
-  const style = getComputedStyle(picture), copy = /** @type {SVGSVGElement} */ (picture.cloneNode(true));
+  const style = getComputedStyle(picture), { width, height: end } = picture.viewBox.baseVal;
+  const height = end + 24, copy = /** @type {SVGSVGElement} */ (picture.cloneNode(true));
   for (const each of copy.querySelectorAll(".to-come, .row:not(.now) .asks")) each.remove();
   for (const each of copy.querySelectorAll(".past .trunk")) each.setAttribute("opacity", "0.4");
-  const { width, height } = picture.viewBox.baseVal;
-  copy.setAttribute("viewBox", `0 0 ${width} ${height + 24}`);
-  copy.setAttribute("width", String(width));
-  copy.setAttribute("height", String(height + 24));
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  const text = new XMLSerializer().serializeToString(copy).replace(
+  const size = { viewBox: `0 0 ${width} ${height}`, width, height };
+  for (const [name, value] of Object.entries(size)) copy.setAttribute(name, String(value));
+  const ground = e("rect", { width: "100%", height: "100%", fill: COLOR.page });
+  const below = e("text", { x: 8, y: end + 16, "font-size": 10, fill: "#8a8a8a" },
+    address.slice(0, 160));
+  copy.prepend(element(ground, SVG));
+  copy.append(element(below, SVG));
+  const svg = new XMLSerializer().serializeToString(copy).replace(
     /var\((--[\w-]+),([^)]*)\)/g, (_, name, light) => style.getPropertyValue(name).trim() || light);
-  const page = style.getPropertyValue("--machine-page").trim() || "#fdfcf8";
-  const label = address.replace(/[&<>]/g, "").slice(0, 160);
-  const svg = text.replace(/>/, `><rect width="100%" height="100%" fill="${page}"/>`).replace(/<\/svg>$/,
-    `<text x="8" y="${height + 16}" font-size="10" fill="#8a8a8a">${label}</text></svg>`);
   const data = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
-  hand_over(kind === "svg" ? data : await as_png(data, width, height + 24), `machine.${kind}`);
+  const href = kind === "svg" ? data : await as_png(data, width, height);
+  h("a", { href, download: `machine.${kind}` }).click();
 }
 
 async function as_png(data, width, height) {
   const image = new Image();
   image.src = data;
   await image.decode();
-  const canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { width: 2 * width, height: 2 * height }));
+  const canvas = h("canvas", { width: 2 * width, height: 2 * height });
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
   return canvas.toDataURL("image/png");
-}
-
-function hand_over(href, download) {
-  h("a", { href, download }).click();
 }

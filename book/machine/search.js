@@ -3,7 +3,7 @@
 // the hypotheses that it found, ranked again under another length penalty.
 
 import { box, COLOR, curve, decimal, e, element, h, picture, shown, text } from "./draw.js";
-import { fill, scroller, stepped } from "./kit.js";
+import { button, fill, scroller, stepped } from "./kit.js";
 
 const WORDS = { beam: "kept", ended: "ended", dropped: "dropped" };
 const OUTLINES = {
@@ -65,7 +65,7 @@ export function search(app, say) {
   const alpha = h("input", { type: "range", min: -1, max: 2, step: 0.05,
     oninput: draw_hypotheses, onchange: () => say(first()) });
   const n_beams = h("select", {}, Array.from({ length: 8 }, (_, i) => e("option", {}, i + 1)));
-  const again = h("button", { type: "button", onclick: search_again });
+  const again = button("", search_again);
   const place = stepped(app, say, "search", draw, tree, key,
     scroller("Candidates", candidates),
     h("h3", {}, "At the end of the search"),
@@ -175,7 +175,7 @@ export function search(app, say) {
     const before = app.view.search, power = alpha.valueAsNumber;
     const done = app.set({ n_beams: Number(n_beams.value), length_penalty: power });
     again.textContent = "Searching…";
-    await (app.engine ? done : app.load().catch(() => {})); // which says what went wrong
+    await (app.engine ? done : app.load()); // which says what went wrong
     again.textContent = ready();
     if (app.view.search !== before) say(first());
   }

@@ -6,9 +6,9 @@ export function translator_tasks(E) {
   let model, tokenizer;
   const N_NEXT = 5; // likeliest tokens that are listed
   const labels = (ids) => ids.map((id) => tokenizer.label(id));
-  const config = (src, more) => ({
+  const config = (src, prefix = []) => ({
     bos_id: tokenizer.bos_id, eos_id: tokenizer.eos_id,
-    max_len: Math.min(src.length + 50, model.config.max_len), ...more,
+    max_len: Math.min(src.length + 50, model.config.max_len), prefix,
   });
   const lengths = ({ data, width }) => Array.from({ length: data.length / width },
     (_, row) => Math.hypot(...data.subarray(row * width, (row + 1) * width)));
@@ -29,17 +29,9 @@ export function translator_tasks(E) {
     return { encoder, decoder, head: n_rows * d * model.lm_head.n_out };
   }
 
-  function cache_of(decoder, before) {
-    if (!decoder.cache) return null;
-    const { length, n_bytes, source_bytes, copied } = decoder.cache;
-    return { length, n_bytes, source_bytes, copied,
-      multiplications: E.work.multiplications - before };
-  }
-
   const tasks = {
     *load(data) {
       ({ model, tokenizer } = yield* E.load(data));
-      return { n_tokens: tokenizer.tokens.length };
     },
 
     // How a text is cut, and whether it looks like what the model has learned
@@ -54,25 +46,15 @@ export function translator_tasks(E) {
     // temperature, top_p and seed; prefix: ids to begin with.
     *write({ src, edits, method = "greedy", prefix = [], seed = 0, ...sampling }) {
       E.intervene(model, edits);
-      if (prefix[prefix.length - 1] === tokenizer.eos_id) { // nothing is left to write
-        return { ids: prefix, log_prob: 0, score: 0, finished: true, steps: [],
-          labels: labels(prefix), text: tokenizer.decode(prefix) };
-      }
-      const how = config(src, { prefix });
-      const search = method === "sample"
-        ? E.sample(model, src, how, sampling, seed)
+      if (prefix.at(-1) === tokenizer.eos_id) return { ids: prefix }; // nothing is left
+      const how = config(src, prefix);
+      const search = method === "sample" ? E.sample(model, src, how, sampling, seed)
         : E.greedy_decode(model, src, how);
-      const steps = [], log_probs = [], before = E.work.multiplications;
       let step = search.next();
       for (; !step.done; step = search.next()) {
-        if (!step.value) { yield; continue; }
-        const { token, log_prob, ids, decoder } = step.value;
-        steps.push(cache_of(decoder, before));
-        log_probs.push(log_prob);
-        yield { token, label: tokenizer.label(token), log_prob, text: tokenizer.decode(ids) };
+        if (step.value) yield { text: tokenizer.decode(step.value.ids) };
       }
-      const found = step.value;
-      return { ...found, steps, log_probs, labels: labels(found.ids), text: tokenizer.decode(found.ids) };
+      return step.value;
     },
 
     // Everything to be seen while a translation is written: weights of all heads, length
@@ -104,20 +86,15 @@ export function translator_tasks(E) {
           };
         }
         for (const stack in seen) model[stack].watch = (x) => seen[stack].push(x);
-        let logits;
-        try {
-          logits = yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, end)]);
-        } finally {
-          for (const attention of attentions.values()) attention.watch = null;
-          model.encoder.watch = model.decoder.watch = null;
-        }
+        const logits = yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, end)]);
+        const watched = [...attentions.values(), model.encoder, model.decoder];
+        for (const each of watched) each.watch = null;
         norms.encoder = seen.encoder.map(lengths);
         const rows = model.causal ? [...tgt.keys()] : [end];
         for (const i of rows) {
           const scores = E.log_softmax(logits.data.subarray(i * n, (i + 1) * n));
           log_probs.push(scores[tgt[i]]);
           next.push(likeliest(E.probabilities(scores, { temperature, top_p }), N_NEXT));
-          yield;
         }
         for (const [stage, x] of seen.decoder.entries()) {
           const answers = yield* model.score(model.decoder.norm.forward(x)), long = lengths(x);
@@ -125,7 +102,6 @@ export function translator_tasks(E) {
             const p = E.log_softmax(answers.data.subarray(i * n, (i + 1) * n)).map(Math.exp);
             (layers[stage] ||= []).push(likeliest(p, 3));
             (norms.decoder[stage] ||= []).push(long[i]);
-            yield;
           }
         }
       }
@@ -146,11 +122,8 @@ export function translator_tasks(E) {
           found[which].set(data.subarray(start, start + d_head), row * d_head);
         }
       });
-      try {
-        yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
-      } finally {
-        attention.spy = null;
-      }
+      yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
+      attention.spy = null;
       return { head, ...found };
     },
 
@@ -161,8 +134,9 @@ export function translator_tasks(E) {
       const steps = [], start = E.work.multiplications;
       let step = search.next();
       for (; !step.done; step = search.next()) {
-        if (!step.value) { yield; continue; }
+        if (!step.value) continue;
         const { position, before, fates, beams, decoder } = step.value;
+        const { length, n_bytes, source_bytes, copied } = decoder.cache || {};
         steps.push({
           position,
           candidates: fates.filter((each) => each.log_prob > -Infinity).map((each) => ({
@@ -171,10 +145,10 @@ export function translator_tasks(E) {
           })),
           beams: beams.map(({ ids, parent }) => ({ parent, labels: labels(ids.slice(1)) })),
           parents: beams.map((beam) => beam.parent),
-          cache: cache_of(decoder, start),
+          cache: decoder.cache ? { length, n_bytes, source_bytes, copied,
+            multiplications: E.work.multiplications - start } : null,
           recomputed: multiplications(src.length, position, n_beams),
         });
-        yield { position };
       }
       return { n_beams, length_penalty, steps, hypotheses: step.value.map((each) => ({
         ...each, labels: labels(each.ids), text: tokenizer.decode(each.ids) })) };
@@ -188,11 +162,6 @@ export function translator_tasks(E) {
       const nats = tgt.map((token, i) =>
         -E.log_softmax(logits.data.subarray(i * n, (i + 1) * n))[token]);
       return { nats, mean: nats.reduce((sum, x) => sum + x, 0) / nats.length };
-    },
-
-    *encode({ text }) { // ids and labels of any text, a reference translation say
-      const ids = tokenizer.encode(text);
-      return { ids, labels: labels(ids) };
     },
   };
   return { tasks, multiplications };

@@ -2,6 +2,5 @@
 interface Window {
   machine: import("./app.js").App;
   machine_model: (part: object | string) => void;
-  machine_without_worker?: boolean; // for tests
 }
 declare var machine_still: (...given: any[]) => string;
