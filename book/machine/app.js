@@ -2,7 +2,7 @@
 // What the views of a page share: the model, a sentence, what is changed, where we are.
 // Without a model it shows a stored trace that the page brings along.
 
-import { h } from "./draw.js";
+import { h, shown } from "./draw.js";
 import { transformer_engine } from "./engine.js";
 import { name_of, path_of, place_of, WHOLE } from "./levels.js";
 import { translator_tasks, translator_worker } from "./tasks.js";
@@ -10,45 +10,33 @@ import { unpack } from "./trace.js";
 
 // ---- The engine, in a worker
 
-const NO_WORKER = "this browser can’t run the model";
-
-class Engine {
-  constructor() {
-    const text = `"use strict";const E=(${transformer_engine})();` +
-      `(${translator_worker})((${translator_tasks})(E).tasks);`;
-    const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
-    this.n = 0;
-    this.waiting = new Map(); // id -> {resolve, reject, on_event}
-    try {
-      this.worker = new Worker(address);
-    } catch {
-      throw new Error(NO_WORKER);
-    }
-    this.worker.onmessage = ({ data }) => this.hear(data);
-    this.worker.onerror = (event) => {
-      event.preventDefault();
-      for (const { reject } of this.waiting.values()) reject(new Error(NO_WORKER));
-      this.waiting.clear();
-    };
-  }
-
-  ask(task, question, on_event = () => {}) {
-    return new Promise((resolve, reject) => {
-      this.waiting.set(++this.n, { resolve, reject, on_event });
-      this.worker.postMessage({ id: this.n, task, question });
-    });
-  }
-
-  hear({ id, event, answer, error }) {
-    const { resolve, reject, on_event } = this.waiting.get(id);
+function start_engine() {
+  const text = `"use strict";const E=(${transformer_engine})();` +
+    `(${translator_worker})((${translator_tasks})(E).tasks);`;
+  const worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+  const waiting = new Map(); // id -> {resolve, reject, on_event}
+  let n = 0;
+  worker.onmessage = ({ data: { id, event, answer, error } }) => {
+    const { resolve, reject, on_event } = waiting.get(id);
     if (event) {
       on_event(event);
       return;
     }
-    this.waiting.delete(id);
+    waiting.delete(id);
     if (error === undefined) resolve(answer);
     else reject(new Error(error));
-  }
+  };
+  worker.onerror = (event) => {
+    const error = new Error("this browser can’t run the model");
+    event.preventDefault();
+    for (const { reject } of waiting.values()) reject(error);
+    waiting.clear();
+  };
+  const ask = (task, question, on_event) => new Promise((resolve, reject) => {
+    waiting.set(++n, { resolve, reject, on_event });
+    worker.postMessage({ id: n, task, question });
+  });
+  return { ask, worker };
 }
 
 function load_script(src) {
@@ -111,7 +99,7 @@ function is_like(known, value, limits, app) {
 }
 
 export class App {
-  config; addresses; size; options; told; found; found_before; // what is given, what is found
+  config; addresses; size; options; told; offer; found; found_before; // given, and found
 
   constructor(config, { trace, edited, addresses, size, at, options }) {
     Object.assign(this, { config, addresses, size, options });
@@ -154,7 +142,7 @@ export class App {
   async start() {
     this.tell("progress", 0);
     const data = await load_model(this.addresses, (share) => this.tell("progress", share));
-    const engine = new Engine();
+    const engine = start_engine();
     await engine.ask("load", data);
     this.engine = engine;
     this.remember();
@@ -180,7 +168,8 @@ export class App {
     return this.panel ? `/${this.panel}` : path_of(this.place);
   }
 
-  move(path) {
+  move(path) { // a step in the history of the tab, too
+    if (path !== this.path && this.options.shares) history.pushState(null, "", this.address);
     this.go(path);
     this.share();
     this.tell("place");
@@ -219,10 +208,7 @@ export class App {
     if (!live) return null;
     // Without a causal mask, a step's vectors are those of what was there by then.
     const tgt = edits.causal === false ? view.tgt.slice(0, this.row + 1) : view.tgt;
-    const key = `${name} ${head} ${tgt.length}`;
-    view.inside ||= {};
-    view.inside[key] ||= await this.ask("head", { src, tgt, edits, name, head });
-    return view.inside[key];
+    return this.ask("head", { src, tgt, edits, name, head });
   }
 
   /** What the untouched model does with the same sentence, where something is changed */
@@ -253,7 +239,7 @@ export class App {
     return this.state.edits.without?.[name] || [];
   }
 
-  remove(heads) { // of some attentions: these, and no others
+  remove(heads) { // of the attentions that are named: these, and no others
     return this.edit({ without: { ...this.state.edits.without, ...heads } });
   }
 
@@ -278,9 +264,14 @@ export class App {
     return [
       several(single, "head removed", "heads removed"),
       several(blocks, "block of heads removed", "blocks of heads removed"),
-      several(hide.length, "source token hidden", "source tokens hidden"),
+      hide.length > 0 && `hidden: ${this.names(hide)}`,
       ...off.map((name) => `${SWITCHES[name]} off`),
     ].filter(Boolean);
+  }
+
+  names(places) { // of source tokens, where they are known
+    const { view, state } = this, known = view.source === state.text;
+    return places.map((i) => (known ? `“${shown(view.src_labels[i])}”` : `token ${i}`)).join(", ");
   }
 
   // The same, and how its translation isn't what it would write greedily; "" for nothing
@@ -290,11 +281,17 @@ export class App {
       method === "sample" && "sampled tokens"].filter(Boolean).join(", ");
   }
 
+  /** All of the state that the model has to be asked for */
+  get asks() {
+    const { text, edits, forced, method, seed, temperature, top_p } = this.state;
+    return JSON.stringify([text, edits, forced, method, seed, temperature, top_p]);
+  }
+
   /** Whether what is shown is what the state asks for. */
   get is_current() {
     const { view, state } = this;
     return view.source === state.text && (Boolean(view.live) === Boolean(this.engine))
-      && (this.engine || JSON.stringify(view.edits || {}) === JSON.stringify(state.edits));
+      && (this.engine || JSON.stringify(view.edits) === JSON.stringify(state.edits));
   }
 
   // Beside a changed translation: what the untouched model wrote, where that is known
@@ -311,7 +308,7 @@ export class App {
     if (!this.engine) return;
     const turn = ++this.turn, late = () => turn !== this.turn;
     const ask = async (task, question, on_event) => {
-      const answer = await this.ask(task, question, (event) => late() || on_event(event));
+      const answer = await this.ask(task, question, (event) => late() || on_event?.(event));
       if (late()) throw new Error("there is a later one");
       return answer;
     };
@@ -344,7 +341,7 @@ export class App {
       return { source: text, read, sizes, edits: how.edits, ...seen, live: true };
     };
     const is_known = this.untouched.source === text && this.untouched.live;
-    if (this.changes && !is_known) this.untouched = await see({ edits: {} }, () => {});
+    if (this.changes && !is_known) this.untouched = await see({ edits: {} });
     const sampling = method === "sample" ? { method, seed, temperature, top_p } : {};
     const view = await see({ edits, prefix: forced, ...sampling },
       (event) => this.tell("writing", event.text));
@@ -412,14 +409,16 @@ export class App {
     } catch { /* a browser that keeps nothing: the next page starts afresh */ }
   }
 
-  /** The sentence and the changes of the page before; whether a model was loaded there. */
+  /** The sentence and the changes of the page before, taken over by a page that shares its
+   *  state, else kept as an offer; whether a model was loaded there. */
   recall() {
     try {
       const { loaded, ...found } = JSON.parse(sessionStorage.getItem(MEMORY) || "{}");
       if (!loaded) return false;
       this.check(found);
-      if (found.text !== this.home.text || JSON.stringify(found.edits) !== "{}") {
-        Object.assign(this.state, found, { step: 0, word: 0 });
+      if (found.text !== this.home.text) {
+        if (this.options.shares) Object.assign(this.state, found, { step: 0, word: 0 });
+        else this.offer = found;
       }
       return true;
     } catch {

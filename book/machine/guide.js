@@ -17,20 +17,20 @@ const whole = () => "";
  *  href: string, start?: boolean }[]} */
 export const GUIDE = [
   { go: whole, control: ".machine-controls button", start: true,
-    words: "A German sentence goes in on the left, and English comes out on the right, one word " +
-      "at a time: press Play.",
+    words: "A German sentence goes in, in blue, and English comes out, in brown, one word at a " +
+      "time: press Play.",
     chapter: "Chapter 8 builds it all.", href: "08_full_transformer.html" },
   { go: whole, control: ".lanes",
-    words: "Each German word is a strand that keeps its lane, and where strands cross, words " +
-      "look at one another: point at a word to see where it looks.",
+    words: "Each German word, or piece of a word, is a strand that keeps its lane, and where " +
+      "strands cross, words look at one another: point at a strand to see where it looks.",
     chapter: "Chapter 6 writes the encoder.", href: "06_encoder.html" },
   { go: whole, control: ".machine-stage",
-    words: "The green band is all that the right side ever learns of the German: follow the " +
+    words: "The green band is all that the brown side ever learns of the German: follow the " +
       "green strands to the words that were looked at.",
     chapter: "Chapter 7 connects the two sides.", href: "07_decoder_and_cross_attention.html" },
   { go: whole, control: ".machine-controls input",
-    words: "The future does not exist yet: a row appears only when its word is written, so move " +
-      "the slider back and watch rows go.",
+    words: "The future does not exist yet: a brown strand appears only when its word is written, " +
+      "so move the slider back and watch strands go.",
     chapter: "Chapter 4 explains the mask.", href: "04_masks.html" },
   { go: (app) => clearest(app, 1), control: ".machine-stage",
     words: "A layer looks twice and then thinks: eight heads at its own words, eight at the " +

@@ -47,7 +47,7 @@ export function axes({ stack, kind }, { src_labels, tgt_labels }) {
 }
 
 function query_of(place, view, row) {
-  return row || place.stack === "encoder" ? shown(axes(place, view)[0][row]) : "‹start›";
+  return row || place.stack === "encoder" ? shown(axes(place, view)[0][row]) : "<bos>";
 }
 
 const range = (n) => [...Array(n).keys()];
@@ -56,17 +56,16 @@ const largest = (lists) => Math.max(...lists.flat().map(Math.abs), 1e-9);
 const n_layers = (view, stack) => view.norms[stack].length - 1;
 export const middle_layer = (view) => n_layers(view, "decoder") >> 1;
 
-/** The mean of a layer's heads; of all attentions, computed once a view. */
-const all_means = new WeakMap();
-export function means(view) {
-  if (!all_means.has(view)) {
-    const mean = (heads) => heads[0].map((_, i) =>
-      sum_of(heads.map((weights) => weights[i])) / heads.length);
-    const found = Object.entries(view.maps).map(([name, heads]) => [name, mean(heads)]);
-    all_means.set(view, Object.fromEntries(found));
-  }
-  return all_means.get(view);
+/** What an attention looks at, all heads together; computed once a view. */
+export function mean_of(view, name) {
+  const heads = view.maps[name];
+  view.means ||= {};
+  view.means[name] ||= heads[0].map((_, i) => sum_of(heads.map((each) => each[i])) / heads.length);
+  return view.means[name];
 }
+
+/** The same in the middle of the decoder, for the source */
+export const middle_of = (view) => mean_of(view, `decoder.layers.${middle_layer(view)}.cross_attn`);
 
 /** The places that a query looks at most, best first: [[share, key], ...] */
 export const most = (weights, row, n_keys, n = 3) => range(n_keys)
@@ -82,10 +81,8 @@ function compared(p, was) {
 /** The picture of a place. row: the query that is looked at; before: what the untouched
  *  model does with the sentence, and found_before the numbers of its head */
 export function draw(view, place, found, how) {
-  const level = level_of(place);
-  if (level === 0) return whole(view, how);
-  if (level === 1) return layer(view, place, how);
-  return level === 2 ? head(view, place, found, how) : weight(view, place, found, how);
+  const levels = [whole, layer, head, weight];
+  return levels[level_of(place)](view, { found, found_before: null, ...how }, place);
 }
 
 // ---- Level 0: the whole machine
@@ -96,7 +93,7 @@ const WIDE = { encoder: [150, 246, 342, 438], memory: 486, decoder: [660, 764, 8
   out: 1006, top: 34, lane: [17, 34], room: 440, reach: 100, captions: [[110, "German"],
     [294, "encoder"], [486, "memory"], [816, "decoder"], [1056, "next word"]] };
 const TALL = { encoder: [66, 104, 142, 180], memory: 202, decoder: [272, 312, 352, 392],
-  out: 412, top: 26, lane: [17, 60], room: 348, reach: 40, captions: [] };
+  out: 412, top: 26, lane: [22, 60], room: 348, reach: 40, captions: [] };
 // Where in a layer it has looked at its own sentence, at the other, and has thought
 const SELF = { encoder: 0.7, decoder: 0.38 }, CROSS = 0.62, FFN = 0.86;
 
@@ -123,7 +120,7 @@ function plan_of(view, tall) {
     layers: { encoder: layers("encoder"), decoder: layers("decoder") } };
 }
 
-export function whole(view, { row = 0, tall = false, before = null, ids = false }) {
+export function whole(view, { row, tall, before, ids = false }) {
   const plan = plan_of(view, tall), { at, memory, source, target, end, layers } = plan;
   const size = tall ? [Math.max(400, end + 26), plan.out + 96] : [1200, end + 62];
   const band = [...at(memory - 9, source[0] - 13), ...at(18, source.at(-1) - source[0] + 26)];
@@ -149,7 +146,7 @@ function layer_door({ tall, at, end, layers }, stack, l) {
   const [x, y] = at(from + 3, top), [right, low] = at(to - 3, bottom);
   return door(path_of({ ...WHOLE, stack, layer: l }), `Into ${stack} layer ${l}`,
     box(x, y, right - x, low - y, "page", 1, { class: "door-ground", rx: 6 }),
-    tall ? text(396, middle + 4, String(l), { size: 12, fill: "soft", anchor: "end" })
+    tall ? text(Math.max(396, end + 22), middle + 4, String(l), { size: 12, fill: "soft", anchor: "end" })
       : text(middle, end + 26, `layer ${l}`, { size: 13, fill: "soft", anchor: "middle" }));
 }
 
@@ -170,7 +167,7 @@ function think({ tall, at }, u, v, color) { // the small network of a layer, in 
 
 /** What a row looks at more than a little: draw(key, weight) for each */
 function looks(view, name, row, n_keys, threshold, draw) {
-  const weights = means(view)[name].slice(row * n_keys, (row + 1) * n_keys);
+  const weights = mean_of(view, name).slice(row * n_keys, (row + 1) * n_keys);
   return range(n_keys).map((key) => weights[key] > threshold && draw(key, weights[key]));
 }
 
@@ -190,7 +187,8 @@ function source_lane(view, plan, i) {
   return e("g", { class: "lane", tabindex: -1 }, flow,
     line([at(end, v), at(memory, v)], "memory", 2.2, 0.6, { class: "flow-3" }),
     dot(...at(memory, v), "memory", tall ? 3 : 4), dot(...at(encoder[0], v), "source", 3),
-    label(plan, encoder[0] - 10, v, shown(view.src_labels[i]), "source", { weight: 500 }));
+    label(plan, encoder[0] - 10, v, shown(view.src_labels[i]), "source", { weight: 500,
+      ...(view.edits?.hide?.includes(i) && { "text-decoration": "line-through", opacity: 0.4 }) }));
 }
 
 function trunk(view, plan, i) { // of a word that is written
@@ -221,7 +219,8 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
   });
   if (tall) return strands;
   const answers = layers.decoder.map(([, to], l) => text(to, v - 9,
-    shown(view.layers[l + 1][i][0].label), { size: 12.5, fill: "target", anchor: "middle" }));
+    shown(view.layers[l + 1][i][0].label),
+    { size: 12.5, fill: "target", anchor: "middle", class: "said" }));
   return [strands, answers];
 }
 
@@ -255,7 +254,7 @@ const LAYER = {
 };
 const MINI = { width: 70, height: 92 }; // the picture of a head
 
-export function layer(view, place, { row, tall = false }) {
+export function layer(view, { row, tall }, place) {
   const { stack, layer: l } = place, color = COLORS[stack];
   const plan = LAYER[tall ? "tall" : "wide"], { stream, start } = plan;
   const at = (u, v) => (tall ? [stream + v, u] : [u, stream - v]);
@@ -331,15 +330,14 @@ function network(left, middle, color, { d_model, d_ff }) { // narrow, wide, narr
 
 function ends(tall, start, stop, word, color, lengths) { // of the stream
   const [before, after] = lengths.map((length) => `length ${decimal(length, 1)}`);
-  const small = { size: 12, fill: "soft" };
+  const small = { size: 12, fill: "soft" }, large = { weight: 600, fill: color };
+  const x = start - 50, y = LAYER.wide.stream, anchor = "end";
   if (tall) {
-    return [text(14, 22, word, { weight: 600, fill: color }), text(14, stop + 22, after, small),
+    return [text(14, 22, word, large), text(14, stop + 22, after, small),
       text(96, 22, before, small)];
   }
-  const left = { x: start - 50, anchor: "end" }, { stream } = LAYER.wide;
-  return [text(left.x, stream + 5, word, { size: 17, fill: color, anchor: "end", weight: 600 }),
-    text(left.x, stream + 24, before, { ...small, anchor: "end" }),
-    text(stop + 8, stream + 24, after, small)];
+  return [text(x, y + 5, word, { size: 17, anchor, ...large }),
+    text(x, y + 24, before, { anchor, ...small }), text(stop + 8, y + 24, after, small)];
 }
 
 function guesses(view, l, row, tall, start, stop) { // before the layer, and after it
@@ -362,17 +360,17 @@ export function numbers(view, place, found, row) {
   const d = found ? view.sizes.d_model / heads.length : 0;
   const part = (which, i) => (found ? Array.from(found[which].subarray(i * d, (i + 1) * d)) : []);
   const q = part("q", row);
-  // What comes later isn't there yet, with a causal mask or without.
+  // What comes later isn't there yet when a word is written.
   const ordered = place.stack === "decoder" && place.kind === "self_attn";
-  const lines = keys.map((label, key) => {
+  const lines = (ordered ? keys.slice(0, row + 1) : keys).map((label, key) => {
     const k = part("k", key), products = k.map((x, f) => x * q[f]), sum = sum_of(products);
     return { key, label, k, v: part("v", key), products, sum, score: sum / Math.sqrt(d),
-      weight: heads[place.head][row * keys.length + key], allowed: !(ordered && key > row) };
+      weight: heads[place.head][row * keys.length + key] };
   });
   // In a stored view the weights are rounded: from the scores they come with all digits.
   if (!view.live && found) {
-    const top = Math.max(...lines.filter((each) => each.allowed).map((each) => each.score));
-    const shares = lines.map((each) => (each.allowed ? Math.exp(each.score - top) : 0));
+    const top = Math.max(...lines.map((each) => each.score));
+    const shares = lines.map((each) => Math.exp(each.score - top));
     const total = sum_of(shares);
     lines.forEach((each, i) => { each.weight = shares[i] / total; });
   }
@@ -390,8 +388,7 @@ const HEAD = {
     n_letters: 9, size: 12, title: { weight: 600, size: 13 } },
 };
 
-export function head(view, place, found, how) {
-  const { row, tall = false, before = null, found_before = null } = how;
+export function head(view, { row, tall, before, found, found_before }, place) {
   const { d, q, query, lines, output } = numbers(view, place, found, row);
   const old = found_before ? numbers(before, place, found_before, row).lines : [];
   const X = { ...HEAD[tall ? "tall" : "wide"], ...(!d && { word: 160, bar: 174 }) };
@@ -424,7 +421,7 @@ export function head(view, place, found, how) {
 }
 
 /** A key with its score and its weight; it opens. */
-function key_line(place, X, { key, label, k, allowed, score, weight }, y, gap, how) {
+function key_line(place, X, { key, label, k, score, weight }, y, gap, how) {
   const { d, most, best, was } = how, { word, bar, cell, high, long, size } = X;
   const tone = tone_of(place), width = Math.max(1.5, long * weight);
   const style = { size, weight: best ? 600 : 400 }, fill = best ? "ink" : "soft";
@@ -432,11 +429,10 @@ function key_line(place, X, { key, label, k, allowed, score, weight }, y, gap, h
     box(word - 70, y - 2, bar + long + 80 - word, gap, "page", 1, { class: "door-ground", rx: 4 }),
     text(word, y + high - 5, shown(label).slice(0, X.n_letters),
       { anchor: "end", fill: tone, ...style }),
-    strip(X.key, y, k, { width: cell, height: high - 2, most, strength: allowed ? 1 : 0.2 }),
-    X.score > 0 && d > 0 && text(X.score, y + 15, allowed ? decimal(score) : "masked",
-      { anchor: "end", fill, ...style }),
-    allowed && [box(bar, y + 1, width, high - 4, tone, best ? 1 : 0.6, { rx: 3 }),
-      text(bar + width + 6, y + high - 5, compared(weight, was), { fill, ...style })]);
+    strip(X.key, y, k, { width: cell, height: high - 2, most }),
+    X.score > 0 && d > 0 && text(X.score, y + 15, decimal(score), { anchor: "end", fill, ...style }),
+    box(bar, y + 1, width, high - 4, tone, best ? 1 : 0.6, { rx: 3 }),
+    text(bar + width + 6, y + high - 5, compared(weight, was), { fill, ...style }));
 }
 
 // ---- Level 3: one weight
@@ -451,8 +447,7 @@ const WEIGHT = { // where features begin, how wide they are, and the letters bes
   tall: { left: 56, cell: 10.4, size: 12, small: 12, facts: 20 },
 };
 
-export function weight(view, place, found, how) {
-  const { row, tall = false, before = null, found_before = null } = how;
+export function weight(view, { row, tall, before, found, found_before }, place) {
   const { d, q, query, lines } = numbers(view, place, found, row);
   const one = lines[Math.min(place.key, lines.length - 1)], name = shown(one.label);
   const old = found_before && numbers(before, place, found_before, row).lines[one.key];
@@ -494,19 +489,18 @@ function largest_product({ k, products }, q, left, cell, high) { // written out,
   if (f > q.length * 0.7) anchor = "end";
   if (f < q.length * 0.3) anchor = "start";
   return text(left + (f + 0.5) * cell, 250 + (products[f] < 0 ? high + 16 : -high - 6),
-    `${decimal(q[f])} × ${decimal(k[f])} = ${decimal(products[f])}`,
+    `${decimal(q[f], 3)} × ${decimal(k[f], 3)} = ${decimal(products[f])}`,
     { size: 12.5, anchor, fill: "soft" });
 }
 
 /** From the sum of the products to the weight */
-function facts_of({ sum, score, allowed }, lines, d) {
-  const all = lines.filter((each) => each.allowed);
-  const total = sum_of(all.map((each) => Math.exp(each.score - score))) * Math.exp(score);
+function facts_of({ sum, score }, lines, d) {
+  const total = sum_of(lines.map((each) => Math.exp(each.score - score))) * Math.exp(score);
   return [
     `Sum of the ${d} products: ${decimal(sum)}`,
-    `Divided by √${d}: ${decimal(score)}`,
-    allowed ? `Softmax: e^${decimal(score)} = ${grouped(Math.exp(score))}, of ${grouped(total)} ` +
-      `for all ${lines.length} keys` : "Masked: it may not look there, so its weight is 0",
+    `Divided by √${d}: ${decimal(score, 4)}`,
+    `Softmax: e^${decimal(score, 4)} ≈ ${grouped(Math.exp(score))}, of ${grouped(total)} ` +
+      `for all ${lines.length} keys`,
   ];
 }
 
@@ -524,8 +518,8 @@ export function table(view, place, found, { row }) {
   const { lines, q } = numbers(view, place, found, row), one = lines[place.key];
   if (level === 2) {
     return { caption: "Scores and weights of this head", head: ["key", "score", "weight"],
-      rows: lines.map(({ label, allowed, score, weight }) =>
-        [shown(label), allowed ? decimal(score) : "masked", decimal(weight, 3)]) };
+      rows: lines.map(({ label, score, weight }) =>
+        [shown(label), found ? decimal(score) : "–", decimal(weight, 3)]) };
   }
   return { caption: `The products of this weight; they add up to ${decimal(one.sum, 3)}`,
     head: ["feature", "q", "k", "product"],
@@ -533,14 +527,13 @@ export function table(view, place, found, { row }) {
 }
 
 function table_of_steps(view) {
-  const middle = middle_layer(view), weights = means(view)[`decoder.layers.${middle}.cross_attn`];
   const likeliest = (i) => view.next[i].slice(0, 5)
     .map(({ label, p }) => `${shown(label)} ${percent(p)}`).join(", ");
   return { caption: "The five likeliest tokens at each step, and where decoder layer " +
-      `${middle} looked, all heads together`,
+      `${middle_layer(view)} looked, all heads together`,
   head: ["step", "written", "likeliest", "looked at"],
   rows: view.tgt_labels.map((label, i) => [i + 1, shown(label), likeliest(i),
-    listed(most(weights, i, view.src_labels.length, 2), view.src_labels)]) };
+    listed(most(middle_of(view), i, view.src_labels.length, 2), view.src_labels)]) };
 }
 
 function table_of_heads(view, place, row) {

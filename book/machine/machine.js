@@ -38,7 +38,7 @@ const HINTS = {
  *  @param {HTMLElement} root @param {import("./app.js").App} app */
 export function show(root, app) {
   let playing = null, tall = false, drawn = {}, guide = -1, last_text = app.view.source;
-  let predicting = false, answered = null, asked_step = 0, said = 0, alike = 0;
+  let typed = false, predicting = false, answered = null, asked_step = 0, said = 0, alike = 0;
 
   // ---- What stays; what it shows is drawn anew
 
@@ -46,7 +46,7 @@ export function show(root, app) {
   const say = (words) => { live.textContent = words; };
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 600,
     spellcheck: "false", autocomplete: "off", list: "machine-examples", value: app.state.text,
-    onfocus: () => app.load(), oninput: mark_stale });
+    onfocus: () => app.load(), oninput: draw_changes });
   const go_button = h("button", { type: "submit", class: "machine-go" }, "Translate");
   const form = h("form", { class: "machine-say", onsubmit: translate },
     h("label", { for: "machine-field", class: "machine-spoken" }, "A German sentence"), field,
@@ -58,8 +58,10 @@ export function show(root, app) {
   const changed = h("p", { class: "machine-changes", hidden: true });
   const undo = button("Undo all", () => {
     app.undo_all();
-    field.focus();
+    stage.focus({ preventScroll: true });
   });
+  const offer = h("p", { class: "machine-changes", hidden: !app.offer }, app.offer
+    && ["You came with a sentence of your own: ", button(`“${app.offer.text}”`, take_offer)]);
   const toolbar = (name, more) => h("div",
     { class: `machine-words${more}`, role: "toolbar", "aria-label": name });
   const words = toolbar("The translation, word by word", "");
@@ -84,13 +86,13 @@ export function show(root, app) {
     h("div", { class: "machine-row" },
       button("Save as SVG", () => save_as("svg")), button("Save as PNG", () => save_as("png")),
       button("Copy link", copy_link), button("Full screen", full_screen), note));
+  const tools = h("div", { class: "machine-row" }, predict,
+    button("Guide", () => lead(guide < 0 ? 0 : -1)), more);
+  const player = h("div", { class: "machine-row machine-controls" }, play_button, slider);
   root.append(h("div", { class: "machine-live" }, form, bar, status, warning,
-    h("div", { class: "machine-head" }, words,
-      h("div", { class: "machine-row machine-controls" }, play_button, slider),
+    h("div", { class: "machine-head" }, words, player,
       h("nav", { class: "machine-views", "aria-label": "Views of the machine" }, views)),
-    changed, crumbs, source_words, stage, beneath, caption,
-    h("div", { class: "machine-row" }, predict,
-      button("Guide", () => lead(guide < 0 ? 0 : -1)), more),
+    offer, changed, crumbs, source_words, stage, beneath, caption, tools,
     Object.values(panels).map(({ place }) => place), numbers, live));
 
   // ---- Sentences
@@ -98,17 +100,21 @@ export function show(root, app) {
   function translate(event) {
     event.preventDefault();
     if (!field.value.trim()) {
+      warning.hidden = true;
       app.status("Type a German sentence first.");
       return;
     }
     pause();
+    typed = true;
     app.set({ text: field.value });
     app.load();
   }
 
-  function mark_stale() {
-    const stale = field.value.trim() !== app.view.source && !app.engine;
-    root.classList.toggle("machine-waiting", stale);
+  function take_offer() {
+    offer.hidden = true;
+    app.move("");
+    app.set({ ...app.offer, step: 0, word: 0 });
+    app.load();
   }
 
   async function copy_link() {
@@ -134,11 +140,8 @@ export function show(root, app) {
 
   function play(pace = PACE.step) {
     pause();
+    predicting = false;
     if (app.place.stack || app.panel) app.move("");
-    if (still_wanted()) { // no film: its last frame
-      finish();
-      return;
-    }
     const on = () => {
       if (!document.hidden) app.show({ step: app.state.step + 1 });
       if (app.state.step < app.view.tgt.length - 1) playing = setTimeout(on, pace);
@@ -152,15 +155,12 @@ export function show(root, app) {
 
   /** The whole sentence, and the word that looks most at one word of the source. */
   function finish() {
-    const { view } = app, weights = middle_weights();
+    const { view } = app, weights = levels.middle_of(view);
     const peaks = view.tgt.slice(0, -1).map((_, i) =>
       levels.most(weights, i, view.src.length, 1)[0][0]);
     pause();
     app.show({ step: Math.max(0, peaks.indexOf(Math.max(...peaks))) });
   }
-
-  const middle_weights = () =>
-    levels.means(app.view)[`decoder.layers.${levels.middle_layer(app.view)}.cross_attn`];
 
   function pause() {
     clearTimeout(playing);
@@ -209,23 +209,27 @@ export function show(root, app) {
     const { axis, row, view } = app;
     source_words.hidden = axis === "step";
     if (axis === "step") return;
+    const had_focus = source_words.contains(document.activeElement);
     source_words.replaceChildren(...view.src_labels.map((label, i) =>
       button(shown(label), () => app.show({ word: i }), { "aria-pressed": String(i === row),
-        class: `machine-word${i === row ? " now" : ""}` })));
+        tabindex: i === row ? 0 : -1, class: `machine-word${i === row ? " now" : ""}` })));
+    if (had_focus) source_words.children[row].focus({ preventScroll: true });
   }
 
   function draw_changes() {
     const { changes, engine, state, view } = app, is_other = state.text !== view.source;
-    const waits = !engine && (is_other || (changes && !app.is_current));
+    const waits = !engine && (is_other || (changes !== "" && !app.is_current));
     changed.hidden = !changes && !waits;
-    root.classList.toggle("machine-waiting", Boolean(waits));
+    const is_stale = !engine && field.value.trim() !== view.source; // perhaps it is being typed
+    root.classList.toggle("machine-waiting", waits || is_stale);
     if (waits) {
       const what = [is_other && `the sentence “${state.text}”`, changes].filter(Boolean).join("; ");
       changed.replaceChildren(`Waiting for the model: ${what}. Until then, you see a stored ` +
         "sentence. ", load_button(app));
       return;
     }
-    changed.replaceChildren(`Changed: ${changes}. ${app.beside} `, engine ? undo : "");
+    changed.replaceChildren(`Changed: ${changes}. Now: “${view.text}” ${app.beside} `,
+      engine ? undo : "");
   }
 
   function draw_crumbs(level) {
@@ -249,13 +253,15 @@ export function show(root, app) {
 
   async function draw() {
     const { place, panel } = app, level = levels.level_of(place);
+    const had_focus = root.contains(document.activeElement);
     draw_words();
     draw_source_words();
     draw_changes();
     draw_crumbs(level);
     for (const [name, each] of Object.entries(panels)) each.place.hidden = name !== panel;
     predict.setAttribute("aria-pressed", String(predicting));
-    stage.hidden = numbers.hidden = panel === "search" || panel === "cache";
+    stage.hidden = player.hidden = tools.hidden = panel === "search" || panel === "cache";
+    numbers.hidden = stage.hidden || predicting;
     if (stage.hidden) {
       app.search();
       beneath.replaceChildren();
@@ -267,6 +273,9 @@ export function show(root, app) {
     draw_picture(level);
     draw_beneath(level);
     draw_table();
+    if (!had_focus || root.contains(document.activeElement)) return;
+    const heir = /** @type {HTMLElement} */ (beneath.querySelector(".machine-predict button"));
+    (heir || stage).focus({ preventScroll: true }); // what had the focus is gone
   }
 
   function draw_picture(level) {
@@ -305,8 +314,11 @@ export function show(root, app) {
 
   function exchange(picture, level) {
     const old = stage.querySelector("svg"), moved = (drawn.level ?? level) !== level;
+    const { width } = picture.viewBox.baseVal;
     stage.replaceChildren(picture);
     picture.classList.toggle("tall", tall);
+    if (tall && width > 420) picture.style.minWidth = `${0.8 * width}px`; // it scrolls
+    if (moved) say(picture.getAttribute("aria-label"));
     if (!old || !moved || still_wanted() || !stage.isConnected) return;
     const ghost = h("div", { class: "machine-ghost", "aria-hidden": "true" }, old);
     const [far, near] = level > drawn.level ? [2.6, 0.5] : [0.5, 1.8];
@@ -353,12 +365,12 @@ export function show(root, app) {
   /** What the step shows, in a sentence. */
   function looked_at() {
     const { view, row } = app, { src_labels } = view, middle = levels.middle_layer(view);
-    const best = levels.most(middle_weights(), row, src_labels.length, 2);
+    const best = levels.most(levels.middle_of(view), row, src_labels.length, 2);
     const [first, second] = best.map(([share, key]) =>
       `“${shown(src_labels[key])}” (${percent(share)})`);
     const found = best[0][0] > 0
       ? `layer ${middle} of the decoder looked most at ${first} and ${second}`
-      : "the decoder couldn’t look anywhere";
+      : `layer ${middle} of the decoder couldn’t look at the German`;
     const sure = percent(Math.exp(view.log_probs[row]));
     return `Writing “${shown(view.tgt_labels[row])}” (${sure}): ${found}.`;
   }
@@ -425,6 +437,8 @@ export function show(root, app) {
         button(is_last ? "Done" : "Next", () => lead(is_last ? -1 : guide + 1)),
         button("Full screen", full_screen)));
     root.querySelector(control)?.classList.add("machine-lit");
+    caption.querySelector(".machine-row").children[1].focus({ preventScroll: true });
+    caption.scrollIntoView({ block: "nearest" });
     say(text);
   }
 
@@ -481,19 +495,25 @@ export function show(root, app) {
     const mean = log_probs.reduce((sum, x) => sum + x, 0) / log_probs.length;
     warning.textContent = worry(source, read.pieces, Math.exp(mean));
     warning.hidden = !warning.textContent;
-    say([app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside]
-      .filter(Boolean).join(" "));
-    if (is_new && !app.place.stack && !app.panel) play(PACE.own);
+    say([app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside,
+      warning.textContent].filter(Boolean).join(" "));
+    root.setAttribute("aria-label", `The machine translates “${source}” into “${text}”.`);
+    root.classList.toggle("machine-own", is_new || root.matches(".machine-own"));
+    if (typed && is_new && !app.place.stack && !app.panel) {
+      if (still_wanted()) finish();
+      else play(PACE.own);
+    }
+    typed = false;
     draw();
   });
   window.addEventListener("hashchange", () => {
-    const { hash } = location;
-    if (!app.restore(hash)) return;
-    if (hash.includes("?")) {
-      app.update();
-      app.tell("state");
-    } else app.share();
+    const { asks } = app;
+    if (!app.restore(location.hash)) return;
+    app.share();
     app.tell("place");
+    if (app.asks === asks) return;
+    app.tell("state");
+    app.update();
   });
   new ResizeObserver(() => {
     if ((root.clientWidth < NARROW) !== tall) draw();

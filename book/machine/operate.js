@@ -18,19 +18,13 @@ const OWN = "the untouched model’s own";
 export function operate(app, say) {
   const { n_heads, max_len } = app.config;
   const CROSS = app.attentions.filter((name) => name.endsWith("cross_attn"));
-  let turn = 0, acted = false; // acted: here, so say what came of it
-  const set = (changes) => {
-    acted = true;
-    app.set(changes);
-  };
-  const edit = (changes) => set({ edits: { ...app.state.edits, ...changes } });
-  const cut = (heads) => edit({ without: { ...app.state.edits.without, ...heads } });
+  let turn = 0, acted = false; // acted: while this is open, so say what came of it
 
   // ---- Controls
 
   const labeled = (words, ...inside) => h("label", { class: "machine-switch" }, words, ...inside);
   const switches = Object.keys(SWITCHES).map((name) => h("input", { type: "checkbox", name,
-    onchange: ({ target }) => edit({ [name]: target.checked ? undefined : false }) }));
+    onchange: ({ target }) => app.edit({ [name]: target.checked ? undefined : false }) }));
   const chips = (label) =>
     h("div", { class: "machine-chips", role: "group", "aria-label": label });
   const tokens = chips("Hide source tokens"), cuts = chips("Cut cross-attention");
@@ -38,13 +32,13 @@ export function operate(app, say) {
   const slider = (name, min, max) => h("input", { type: "range", name, min, max, step: 0.05,
     value: 1, oninput: ({ target }) => show_value(target) });
   const temperature = slider("temperature", 0.1, 2), top_p = slider("top_p", 0.05, 1);
-  const draw = button("Sample a translation", () => set({ method: "sample",
+  const draw = button("Sample a translation", () => app.set({ method: "sample",
     temperature: temperature.valueAsNumber, top_p: top_p.valueAsNumber,
     seed: app.state.seed + 1 }));
-  const greedy = button("Back to greedy", () => set({ method: "greedy" }));
+  const greedy = button("Back to greedy", () => app.set({ method: "greedy" }));
   const field = h("input", { type: "text", id: "machine-reference", lang: "en", maxlength: 400,
     spellcheck: "false", placeholder: `Leave it empty to score ${OWN} translation`,
-    onchange: () => set({ reference: field.value.trim() }) });
+    onchange: () => app.set({ reference: field.value.trim() }) });
   const group = (title, ...inside) => h("div", {}, h("h3", {}, title), inside);
   const row = (...inside) => h("div", { class: "machine-row" }, inside);
   const single = group("Removed heads", removed);
@@ -57,7 +51,7 @@ export function operate(app, say) {
       labeled("Temperature", temperature, h("output")), labeled("Top-p", top_p, h("output")),
       draw, greedy)),
     h("h3", {}, h("label", { for: "machine-reference" }, "A translation to score")), field);
-  const load = h("p", { class: "machine-note" }, "Changing the model needs the model. ",
+  const load = h("p", { class: "machine-note" }, "To change the model, load it first. ",
     load_button(app, "Load it"));
   const results = h("div", { class: "machine-results" });
 
@@ -85,7 +79,7 @@ export function operate(app, say) {
       const pressed = hide.includes(k);
       const next = pressed ? hide.filter((x) => x !== k) : [...hide, k].sort((a, b) => a - b);
       return { label: shown(label), pressed,
-        act: () => edit({ hide: next.length ? next : undefined }) };
+        act: () => app.edit({ hide: next.length ? next : undefined }) };
     }));
   }
 
@@ -94,7 +88,8 @@ export function operate(app, say) {
   function fill_cuts() {
     const chip = (label, names) => {
       const pressed = names.every(is_cut), heads = pressed ? [] : [...Array(n_heads).keys()];
-      return { label, pressed, act: () => cut(Object.fromEntries(names.map((x) => [x, heads]))) };
+      const cut = Object.fromEntries(names.map((name) => [name, heads]));
+      return { label, pressed, act: () => app.remove(cut) };
     };
     fill(cuts, [...CROSS.map((name, layer) => chip(`layer ${layer}`, [name])),
       chip("all layers", CROSS)]);
@@ -105,7 +100,7 @@ export function operate(app, say) {
     fill(removed, names.flatMap((name) => app.without(name).map((head) => {
       const [stack, , layer, kind] = name.split(".");
       return { label: `${stack}, layer ${layer}, ${ATTENTIONS[kind]}, head ${head}`,
-        act: () => cut({ [name]: app.without(name).filter((each) => each !== head) }) };
+        act: () => app.remove_head(name, head) };
     })));
     single.hidden = !removed.children.length;
   }
@@ -134,7 +129,7 @@ export function operate(app, say) {
       const found = await losses();
       if (mine !== turn) return;
       draw_losses(found);
-      if (acted) say(`Translation: ${app.view.text}. ${app.beside} Loss: ${in_words(found)}`);
+      if (acted) say(`Translation: ${app.view.text} ${app.beside} Loss: ${in_words(found)}`);
       acted = false;
     } catch (error) {
       if (mine !== turn) return;
@@ -192,7 +187,8 @@ export function operate(app, say) {
   app.on("state", () => {
     turn++; // what is on its way answers an older question
     draw_controls();
-    if (app.engine && app.panel === "operate") results.setAttribute("aria-busy", "true");
+    acted = app.engine && app.panel === "operate";
+    if (acted) results.setAttribute("aria-busy", "true");
   });
   draw_controls();
   return { place: h("div", { class: "machine-operate" }, load, controls, results) };

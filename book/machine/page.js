@@ -26,6 +26,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const { play } = show(root, app);
   root.classList.add("machine-alive");
   if (linked) root.scrollIntoView({ block: "nearest" });
-  if (loaded) app.load(); // it was here a page ago
+  // A link asks for what it holds; and a model that was here a page ago is here again.
+  if (loaded || (linked && !app.is_current)) app.load();
   else if (app.options.play && !linked && first_time()) play();
 });

@@ -6,19 +6,24 @@ import { COLOR, e, element, h, SVG } from "./draw.js";
 /** @param {SVGSVGElement|null} picture @param {string} address @param {"svg"|"png"} kind */
 export async function save(picture, address, kind) {
   if (!picture) return;
-  const style = getComputedStyle(picture), { width, height: end } = picture.viewBox.baseVal;
+  const { width, height: end } = picture.viewBox.baseVal;
   const height = end + 24, copy = /** @type {SVGSVGElement} */ (picture.cloneNode(true));
   for (const each of copy.querySelectorAll(".to-come, .row:not(.now) .asks")) each.remove();
-  for (const each of copy.querySelectorAll(".past .trunk")) each.setAttribute("opacity", "0.4");
+  for (const each of copy.querySelectorAll(".past")) each.setAttribute("opacity", "0.4");
   const size = { viewBox: `0 0 ${width} ${height}`, width, height };
   for (const [name, value] of Object.entries(size)) copy.setAttribute(name, String(value));
   const ground = e("rect", { width: "100%", height: "100%", fill: COLOR.page });
   const below = e("text", { x: 8, y: end + 16, "font-size": 10, fill: "#8a8a8a" },
-    address.slice(0, 160));
+    decodeURIComponent(address).slice(0, 200));
   copy.prepend(element(ground, SVG));
   copy.append(element(below, SVG));
+  const color_of = (variable) => { // as it is now, light or dark
+    picture.style.color = variable;
+    return getComputedStyle(picture).color;
+  };
   const svg = new XMLSerializer().serializeToString(copy).replace(
-    /var\((--[\w-]+),([^)]*)\)/g, (_, name, light) => style.getPropertyValue(name).trim() || light);
+    /var\(--[\w-]+,[^)]*\)/g, color_of);
+  picture.style.color = "";
   const data = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
   const href = kind === "svg" ? data : await as_png(data, width, height);
   h("a", { href, download: `machine.${kind}` }).click();

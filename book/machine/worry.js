@@ -25,7 +25,7 @@ export function worry(text, pieces, sure) {
       "may leave some of your sentences out.";
   }
   if (sure >= SURE) return "";
-  return "The model is unsure: on average, it gave a token that it wrote a probability of " +
+  return "The model is unsure: the geometric mean of its tokens’ probabilities is " +
     `${percent(sure)}.` + (/.\p{Lu}/u.test(text) ? "" : " German nouns begin with a capital " +
     "letter, and it has learned them like that.");
 }
