@@ -146,7 +146,8 @@ function layer_door({ tall, at, end, layers }, stack, l) {
   const [x, y] = at(from + 3, top), [right, low] = at(to - 3, bottom);
   return door(path_of({ ...WHOLE, stack, layer: l }), `Into ${stack} layer ${l}`,
     box(x, y, right - x, low - y, "page", 1, { class: "door-ground", rx: 6 }),
-    tall ? text(Math.max(396, end + 22), middle + 4, String(l), { size: 12, fill: "soft", anchor: "end" })
+    tall ? text(Math.max(396, end + 22), middle + 4, String(l),
+      { size: 12, fill: "soft", anchor: "end" })
       : text(middle, end + 26, `layer ${l}`, { size: 13, fill: "soft", anchor: "middle" }));
 }
 
@@ -430,7 +431,8 @@ function key_line(place, X, { key, label, k, score, weight }, y, gap, how) {
     text(word, y + high - 5, shown(label).slice(0, X.n_letters),
       { anchor: "end", fill: tone, ...style }),
     strip(X.key, y, k, { width: cell, height: high - 2, most }),
-    X.score > 0 && d > 0 && text(X.score, y + 15, decimal(score), { anchor: "end", fill, ...style }),
+    X.score > 0 && d > 0 && text(X.score, y + 15, decimal(score),
+      { anchor: "end", fill, ...style }),
     box(bar, y + 1, width, high - 4, tone, best ? 1 : 0.6, { rx: 3 }),
     text(bar + width + 6, y + high - 5, compared(weight, was), { fill, ...style }));
 }
