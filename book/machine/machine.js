@@ -60,7 +60,7 @@ export function show(root, app) {
     app.undo_all();
     stage.focus({ preventScroll: true });
   });
-  const offer = h("p", { class: "machine-changes", hidden: !app.offer }, app.offer
+  const offer = h("p", { class: "machine-offer", hidden: !app.offer }, app.offer
     && ["You came with a sentence of your own: ", button(`“${app.offer.text}”`, take_offer)]);
   const toolbar = (name, more) => h("div",
     { class: `machine-words${more}`, role: "toolbar", "aria-label": name });
