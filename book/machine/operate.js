@@ -160,7 +160,7 @@ export function operate(app, say) {
     const losses = now ? [before, now] : [before];
     const most = Math.max(...losses.flatMap(({ nats }) => nats), 1e-9);
     const cell = (x) => [decimal(x), e("span",
-      { class: "machine-bar", style: `--share: ${(100 * x / most).toFixed(1)}%` })];
+      { class: "machine-bar", style: `--share: ${(x / most).toFixed(3)}` })];
     const table = table_of({ head: ["Token", "Untouched", "Now"].slice(0, losses.length + 1),
       rows: labels.map((label, i) => [shown(label), ...losses.map(({ nats }) => cell(nats[i]))]) });
     results.replaceChildren(
@@ -190,6 +190,6 @@ export function operate(app, say) {
     acted = app.engine && app.panel === "operate";
     if (acted) results.setAttribute("aria-busy", "true");
   });
-  draw_controls();
+  queueMicrotask(refresh); // when the view has its place in the page
   return { place: h("div", { class: "machine-operate" }, load, controls, results) };
 }
