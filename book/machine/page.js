@@ -14,6 +14,8 @@ function first_time() { // in this tab
   return true;
 }
 
+const is_still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
 document.addEventListener("DOMContentLoaded", () => {
   const root = /** @type {HTMLElement|null} */ (document.querySelector(".machine"));
   if (!root) return;
@@ -28,5 +30,5 @@ document.addEventListener("DOMContentLoaded", () => {
   if (linked) root.scrollIntoView({ block: "nearest" });
   // A link asks for what it holds; and a model that was here a page ago is here again.
   if (loaded || (linked && !app.is_current)) app.load();
-  else if (app.options.play && !linked && first_time()) play();
+  else if (app.options.play && !linked && !is_still() && first_time()) play();
 });
