@@ -56,12 +56,16 @@ def page(page, trouble):
         if not request.url.startswith(("file:", "data:", "blob:")):
             trouble.append(f"asks the network for {request.url}")
 
+    def note_failure(request):
+        if request.failure != "net::ERR_ABORTED":  # the page was left meanwhile
+            trouble.append(f"misses {request.url}")
+
     def note_console(message):
         if message.type in ("error", "warning"):
             trouble.append(f"says on the console {message.text}")
 
     page.on("request", note_request)
-    page.on("requestfailed", lambda request: trouble.append(f"misses {request.url}"))
+    page.on("requestfailed", note_failure)
     page.on("console", note_console)
     page.on("pageerror", lambda error: trouble.append(f"throws {error}"))
     yield page
