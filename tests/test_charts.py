@@ -143,6 +143,10 @@ def test_every_picture_is_shown_without_a_converter(
         assert stored["trace"]["source"] == "der Hund schläft"
         assert "image/png" not in shown[-1]
         assert ("text/html" in shown[-1]) == in_colab
+    bare = charts.trace_translation(translator, "der Hund schläft", heads={})
+    charts.show_machine(bare, at="/encoder/0/self_attn/0")  # its weights are enough
+    with pytest.raises(ValueError, match="head 0 is not stored"):
+        charts.show_machine(bare, at="/encoder/0/self_attn/0/0")
     with pytest.raises(ValueError, match="options are step, .* not 'steps'"):
         charts.show_machine(trace, steps=1)
 

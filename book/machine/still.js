@@ -15,7 +15,7 @@ export function machine_still(stored, config, { at, step, word, tall }) {
   const how = { row: place.stack === "encoder" ? word : step, tall, ids: true,
     before: edited ? trace : null };
   const found = level < 2 ? null : view.heads[levels.name_of(place)];
-  if (found && found.head !== place.head) {
+  if (found ? found.head !== place.head : level === 3) {
     throw new Error(`head ${place.head} is not stored at ${at}`);
   }
   const word_of = (label, i) => e("a", { href: `#${levels.row_id(i, tall)}`,

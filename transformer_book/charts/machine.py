@@ -106,9 +106,11 @@ def draw(
     sizes = json.dumps(_sizes(known["trace"]))
     how = {"at": at, "step": 0, "word": 0, "tall": tall, **options}
     stored = json.dumps(known)
+    from py_mini_racer import JSEvalException
+
     try:
         drawn = json.loads(_engine().call("machine_still", stored, sizes, how))
-    except Exception as error:  # its message holds the whole script
+    except JSEvalException as error:  # its message holds the whole script
         raise ValueError(str(error).partition("\n")[0]) from None
     # Its ways down lead somewhere only where the page is alive.
     svg = re.sub(r'<a href="[^"]*"', "<g", drawn["svg"]).replace("</a>", "</g>")
