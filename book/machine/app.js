@@ -2,11 +2,12 @@
 // What the views of a page share: the model, a sentence, what is changed, where we are.
 // Without a model it shows a stored trace that the page brings along.
 
-import { h, shown } from "./draw.js";
+import { h, shown, sum_of } from "./draw.js";
 import { transformer_engine } from "./engine.js";
 import { name_of, path_of, place_of, WHOLE } from "./levels.js";
 import { translator_tasks, translator_worker } from "./tasks.js";
-import { unpack } from "./trace.js";
+
+export const failed = (error) => `That didn’t work: ${error.message}.`;
 
 // ---- The engine, in a worker
 
@@ -36,7 +37,7 @@ function start_engine() {
     waiting.set(++n, { resolve, reject, on_event });
     worker.postMessage({ id: n, task, question });
   });
-  return { ask, worker };
+  return { ask };
 }
 
 function load_script(src) {
@@ -70,8 +71,8 @@ const LIMITS = { // smallest and largest, or the choices
   method: ["greedy", "sample"], n_beams: [1, 8], length_penalty: [-1, 2], step: [0, 200],
   word: [0, 200], temperature: [0.1, 3], top_p: [0.05, 1], seed: [0, 2 ** 31],
 };
-export const VIEWS = ["search", "cache", "operate"];
-const SWITCHES = {
+export const VIEWS = { search: "Search", cache: "Cache", operate: "Operate" };
+export const SWITCHES = {
   src_positions: "source positions", tgt_positions: "target positions", causal: "the causal mask",
 };
 const MEMORY = "machine"; // what the tab remembers from page to page
@@ -104,8 +105,8 @@ export class App {
   constructor(config, { trace, edited, addresses, size, at, options }) {
     Object.assign(this, { config, addresses, size, options });
     this.handlers = {};
+    this.turn = 0;
     this.engine = null; // until the model is loaded
-    unpack({ trace, edited });
     this.attentions = Object.keys(trace.maps); // their names, layer by layer
     this.untouched = trace;
     this.view = edited || trace;
@@ -113,7 +114,6 @@ export class App {
     if (edited) this.home.edits = edited.edits;
     this.state = { ...this.home };
     this.go(at);
-    this.turn = 0;
   }
 
   on(name, handler) { // "view", "search", "state", "place", "status", "progress"
@@ -134,7 +134,7 @@ export class App {
     this.loading ||= this.start().catch((error) => {
       this.loading = null;
       this.tell("progress", null);
-      this.status(`That didn’t work: ${error.message}. Try again.`);
+      this.status(`${failed(error)} Try again.`);
     });
     return this.loading;
   }
@@ -159,7 +159,7 @@ export class App {
 
   go(path) {
     const view = path.slice(1);
-    this.panel = VIEWS.includes(view) ? view : "";
+    this.panel = Object.hasOwn(VIEWS, view) ? view : "";
     this.place = this.panel ? WHOLE : place_of(path, this.config);
     this.found = null; // queries, keys and values of the head that is open
   }
@@ -249,8 +249,8 @@ export class App {
   }
 
   undo_all() {
-    const { temperature, top_p } = START;
-    return this.set({ edits: {}, forced: [], method: "greedy", temperature, top_p });
+    const { edits, forced, method, temperature, top_p } = START;
+    return this.set({ edits, forced, method, temperature, top_p });
   }
 
   // How the model differs from what was trained, in words: a list
@@ -259,8 +259,7 @@ export class App {
     const off = Object.keys(SWITCHES).filter((name) => is_on[name] === false);
     const several = (n, one, more) => n > 0 && `${n} ${n === 1 ? one : more}`;
     const sizes = Object.values(without).map((heads) => heads.length), whole = this.config.n_heads;
-    const blocks = sizes.filter((n) => n === whole).length;
-    const single = sizes.reduce((sum, n) => sum + n, 0) - blocks * whole;
+    const blocks = sizes.filter((n) => n === whole).length, single = sum_of(sizes) - blocks * whole;
     return [
       several(single, "head removed", "heads removed"),
       several(blocks, "block of heads removed", "blocks of heads removed"),
@@ -313,18 +312,14 @@ export class App {
       return answer;
     };
     this.tell("busy", true);
-    try {
-      await this.translate(ask);
-      this.found = null;
-      this.tell("busy", false);
-      this.status("");
-      this.tell("view");
-      await this.search();
-    } catch (error) {
-      if (late()) return;
-      this.tell("busy", false);
-      this.status(`That didn’t work: ${error.message}.`);
-    }
+    const error = await this.translate(ask).catch((error) => error);
+    if (late()) return;
+    this.tell("busy", false);
+    this.status(error ? failed(error) : "");
+    if (error) return;
+    this.found = null;
+    this.tell("view");
+    await this.search().catch((error) => this.status(failed(error)));
   }
 
   async translate(ask) {

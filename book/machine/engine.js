@@ -78,12 +78,10 @@ export function transformer_engine() {
   }
 
   function log_softmax(logits) {
-    let top = -Infinity, total = 0;
-    for (let i = 0; i < logits.length; i++) if (logits[i] > top) top = logits[i];
-    for (let i = 0; i < logits.length; i++) total += Math.exp(logits[i] - top);
-    const shift = top + Math.log(total), found = new Float32Array(logits.length);
-    for (let i = 0; i < found.length; i++) found[i] = logits[i] - shift;
-    return found;
+    const top = Math.max(...logits);
+    const total = logits.reduce((sum, logit) => sum + Math.exp(logit - top), 0);
+    const shift = top + Math.log(total);
+    return logits.map((logit) => logit - shift);
   }
 
   // The n highest scores, best first: [[score, index], ...]
@@ -114,26 +112,18 @@ export function transformer_engine() {
     const weights = new Float32Array(q.length * k.length);
     work.multiplications += 2 * q.length * k.length * d_head;
     for (let i = 0; i < q.length; i++) {
-      const at = i * q.width + first, w = i * k.length;
-      let top = -Infinity, total = 0;
+      const at = i * q.width + first, own = weights.subarray(i * k.length, (i + 1) * k.length);
       for (let j = 0; j < k.length; j++) {
         let score = 0;
         for (let f = 0, key = j * k.width + first; f < d_head; f++) {
           score += queries[at + f] * keys[key + f];
         }
-        score = !mask || mask(i, j) ? score / Math.sqrt(d_head) : -Infinity;
-        weights[w + j] = score;
-        if (score > top) top = score;
+        own[j] = !mask || mask(i, j) ? score / Math.sqrt(d_head) : -Infinity;
       }
+      own.set(log_softmax(own).map((x) => Math.exp(x) || 0)); // 0 for NaN: no key is left
       for (let j = 0; j < k.length; j++) {
-        const weight = weights[w + j] === -Infinity ? 0 : Math.exp(weights[w + j] - top);
-        weights[w + j] = weight;
-        total += weight;
-      }
-      for (let j = 0; j < k.length && total > 0; j++) {
-        weights[w + j] /= total;
         for (let f = 0, value = j * v.width + first; f < d_head; f++) {
-          to[at + f] += weights[w + j] * values[value + f];
+          to[at + f] += own[j] * values[value + f];
         }
       }
     }
@@ -360,11 +350,7 @@ export function transformer_engine() {
     return both;
   }
 
-  class IncrementalDecoder {
-    constructor(model) {
-      this.model = model;
-    }
-
+  class IncrementalDecoder extends Module { // model
     prefill(src) {
       this.cache = new KeyValueCache();
       this.cache.source = new KeyValueCache(); // filled in the first step; all rows share it
@@ -386,11 +372,7 @@ export function transformer_engine() {
     }
   }
 
-  class RecomputingDecoder { // reads all tokens again in every step
-    constructor(model) {
-      this.model = model;
-    }
-
+  class RecomputingDecoder extends Module { // model; reads all tokens again in every step
     prefill(src) {
       this.rows = null;
       this.memory = this.model.encode(src);
@@ -416,7 +398,7 @@ export function transformer_engine() {
 
   // Without its causal mask, a model's earlier rows change with every new token.
   function make_decoder(model) {
-    return model.causal ? new IncrementalDecoder(model) : new RecomputingDecoder(model);
+    return new (model.causal ? IncrementalDecoder : RecomputingDecoder)({ model });
   }
 
   // ---- Searches. config: bos_id, eos_id, max_len, and prefix, tokens to begin with.
@@ -519,16 +501,13 @@ export function transformer_engine() {
       const last = position === this.config.max_len, children = [], fates = [];
       candidates.forEach(([log_prob, parent, token], rank) => {
         const { ids } = this.beams[parent], ends = last || token === this.config.eos_id;
+        const is_full = children.length === this.n_beams;
+        const counts = !is_full && rank < this.n_beams && log_prob > -Infinity;
         let fate = "dropped";
-        if (!ends && children.length < this.n_beams) {
+        if (!ends && !is_full) {
           children.push({ ids: [...ids, token], log_prob, parent });
           fate = "beam";
-        } else if (
-          ends && rank < this.n_beams && log_prob > -Infinity &&
-          children.length < this.n_beams
-        ) {
-          if (this.keep([...ids.slice(1), token], log_prob)) fate = "ended";
-        }
+        } else if (counts && this.keep([...ids.slice(1), token], log_prob)) fate = "ended";
         fates.push({ log_prob, parent, token, fate });
       });
       this.beams = settle(children);

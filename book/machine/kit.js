@@ -10,6 +10,27 @@ export const scroller = (label, ...inside) => h("div", { class: "machine-scroll"
 export const button = (words, onclick, more = {}) =>
   h("button", { type: "button", onclick, ...more }, words);
 
+export const toolbar = (label, more = "") => h("div",
+  { class: `machine-words${more}`, role: "toolbar", "aria-label": label });
+
+/** Buttons in a row, made anew: [words, act, attributes] for each. A focus that was in the row
+ *  goes to the current one, else it keeps its place; false if there is no place for it. */
+export function refill(row, items, current = -1) {
+  const at = [...row.children].indexOf(document.activeElement);
+  row.replaceChildren(...items.map(([words, act, more], i) => button(words, act,
+    { ...(current >= 0 && { "aria-pressed": String(i === current),
+      tabindex: i === current ? 0 : -1 }), ...more })));
+  if (at < 0) return true;
+  const heir = row.children[current < 0 ? Math.min(at, items.length - 1) : current];
+  heir?.focus({ preventScroll: true });
+  return Boolean(heir);
+}
+
+export const labeled = (words, ...inside) =>
+  h("label", { class: "machine-switch" }, words, ...inside);
+
+export const is_still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
 export const load_button = (app, words = "Load the model") =>
   button(`${words} (${app.size})`, () => app.load());
 
@@ -23,7 +44,7 @@ export function stepped(app, say, name, draw, ...inside) {
     oninput: () => go(slider.valueAsNumber - 1) });
   const number = h("span", { class: "machine-number" }), says = h("p", { class: "machine-says" });
   const body = h("div", {}, h("div", { class: "machine-row" }, back, forward,
-    h("label", { class: "machine-switch" }, "Step", slider), number), says, inside);
+    labeled("Step", slider), number), says, inside);
   const none = h("p", { class: "machine-note" },
     "The search comes with the model: load it with a sentence.");
   const place = h("div", { onkeydown: keys }, body, none);

@@ -3,8 +3,8 @@
 // function of what is known of a sentence (a "view") and of where we are; none of them
 // reads the page, so the same functions make the pictures for readers without a script.
 
-import { box, COLOR, curve, decimal, door, dot, e, line, percent, picture, shown, strip, text }
-  from "./draw.js";
+import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, shown, strip,
+  sum_of, text } from "./draw.js";
 
 /** @typedef {{ stack: "encoder"|"decoder"|"", layer: number, kind: string, head: number,
  *  key: number }} Place  stack "" is the whole machine, kind "" a layer, head -1 and
@@ -51,21 +51,19 @@ function query_of(place, view, row) {
 }
 
 const range = (n) => [...Array(n).keys()];
-const sum_of = (numbers) => numbers.reduce((sum, x) => sum + x, 0);
 const largest = (lists) => Math.max(...lists.flat().map(Math.abs), 1e-9);
 const n_layers = (view, stack) => view.norms[stack].length - 1;
 export const middle_layer = (view) => n_layers(view, "decoder") >> 1;
 
 /** What an attention looks at, all heads together; computed once a view. */
-export function mean_of(view, name) {
-  const heads = view.maps[name];
-  view.means ||= {};
-  view.means[name] ||= heads[0].map((_, i) => sum_of(heads.map((each) => each[i])) / heads.length);
-  return view.means[name];
+function heads_together(view, name) {
+  const heads = view.maps[name], means = view.means ||= {};
+  return means[name] ||= heads[0].map((_, i) => mean_of(heads.map((each) => each[i])));
 }
 
 /** The same in the middle of the decoder, for the source */
-export const middle_of = (view) => mean_of(view, `decoder.layers.${middle_layer(view)}.cross_attn`);
+export const middle_of = (view) =>
+  heads_together(view, `decoder.layers.${middle_layer(view)}.cross_attn`);
 
 /** The places that a query looks at most, best first: [[share, key], ...] */
 export const most = (weights, row, n_keys, n = 3) => range(n_keys)
@@ -168,7 +166,7 @@ function think({ tall, at }, u, v, color) { // the small network of a layer, in 
 
 /** What a row looks at more than a little: draw(key, weight) for each */
 function looks(view, name, row, n_keys, threshold, draw) {
-  const weights = mean_of(view, name).slice(row * n_keys, (row + 1) * n_keys);
+  const weights = heads_together(view, name).slice(row * n_keys, (row + 1) * n_keys);
   return range(n_keys).map((key) => weights[key] > threshold && draw(key, weights[key]));
 }
 
@@ -354,25 +352,32 @@ function guesses(view, l, row, tall, start, stop) { // before the layer, and aft
 
 // ---- Level 2: a head
 
+/** Stored vectors as the engine has them: base64 of 32-bit numbers, or the numbers. */
+function vectors_of(stored) {
+  if (typeof stored !== "string") return Float32Array.from(stored);
+  return new Float32Array(Uint8Array.from(atob(stored), (sign) => sign.charCodeAt(0)).buffer);
+}
+
 /** The numbers of one query of a head. found: q, k, v of all positions, or null where a
  *  stored view has no more of this head than its weights */
 export function numbers(view, place, found, row) {
   const [, keys] = axes(place, view), heads = view.maps[name_of(place)];
   const d = found ? view.sizes.d_model / heads.length : 0;
-  const part = (which, i) => (found ? Array.from(found[which].subarray(i * d, (i + 1) * d)) : []);
-  const q = part("q", row);
+  const [queries, all_keys, values] = ["q", "k", "v"].map((which) =>
+    found && vectors_of(found[which]));
+  const part = (vectors, i) => (found ? Array.from(vectors.slice(i * d, (i + 1) * d)) : []);
+  const q = part(queries, row);
   // What comes later isn't there yet when a word is written.
   const ordered = place.stack === "decoder" && place.kind === "self_attn";
   const lines = (ordered ? keys.slice(0, row + 1) : keys).map((label, key) => {
-    const k = part("k", key), products = k.map((x, f) => x * q[f]), sum = sum_of(products);
-    return { key, label, k, v: part("v", key), products, sum, score: sum / Math.sqrt(d),
+    const k = part(all_keys, key), products = k.map((x, f) => x * q[f]), sum = sum_of(products);
+    return { key, label, k, v: part(values, key), products, sum, score: sum / Math.sqrt(d),
       weight: heads[place.head][row * keys.length + key] };
   });
   // In a stored view the weights are rounded: from the scores they come with all digits.
   if (!view.live && found) {
     const top = Math.max(...lines.map((each) => each.score));
-    const shares = lines.map((each) => Math.exp(each.score - top));
-    const total = sum_of(shares);
+    const shares = lines.map((each) => Math.exp(each.score - top)), total = sum_of(shares);
     lines.forEach((each, i) => { each.weight = shares[i] / total; });
   }
   const output = q.map((_, f) => sum_of(lines.map(({ weight, v }) => weight * v[f])));

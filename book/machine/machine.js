@@ -3,10 +3,11 @@
 // every part opens, from the machine down to one weight. The views "search", "cache" and
 // "operate" show the same sentence and the same changes.
 
+import { VIEWS } from "./app.js";
 import { cache } from "./cache.js";
-import { e, h, markup, percent, shown, table_of } from "./draw.js";
+import { e, h, markup, mean_of, percent, shown, table_of } from "./draw.js";
 import { GUIDE } from "./guide.js";
-import { button, load_button, scroller } from "./kit.js";
+import { button, is_still, load_button, refill, scroller, toolbar } from "./kit.js";
 import * as levels from "./levels.js";
 import { operate } from "./operate.js";
 import { save } from "./save.js";
@@ -15,7 +16,6 @@ import { worry } from "./worry.js";
 
 const PACE = { first: 1300, step: 800, own: 330 }; // ms: before the first word, for each
 const NARROW = 800; // px: below, pictures stand upright
-const still_wanted = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 const EXAMPLES = [
   "Ein Hund spielt im Schnee.",
   "Im Wasser schwimmt ein brauner Hund.",
@@ -23,7 +23,6 @@ const EXAMPLES = [
   "Eine Frau mit einem roten Hut liest in der Sonne ein Buch.",
   "Drei Männer mit Helmen stehen vor einem Gebäude.",
 ];
-const VIEWS = { "": "The machine", search: "Search", cache: "Cache", operate: "Operate" };
 const HINTS = {
   encoder: "Each head looks at the whole sentence, and what it found is added to the word’s own " +
     "strand. Open a head.",
@@ -62,16 +61,15 @@ export function show(root, app) {
   });
   const offer = h("p", { class: "machine-offer", hidden: !app.offer }, app.offer
     && ["You came with a sentence of your own: ", button(`“${app.offer.text}”`, take_offer)]);
-  const toolbar = (name, more) => h("div",
-    { class: `machine-words${more}`, role: "toolbar", "aria-label": name });
-  const words = toolbar("The translation, word by word", "");
+  const words = toolbar("The translation, word by word");
   const source_words = toolbar("The words of the sentence", " source");
-  const play_button = button("Play", play_or_pause);
+  const play_button = button("Play", () => (playing ? step_to(app.state.step) : play()));
   const slider = h("input", { type: "range", min: 1, max: 1,
     "aria-label": "Step of the translation", oninput: () => step_to(slider.valueAsNumber - 1) });
   const predict = button("Predict first", start_predicting, { "aria-pressed": "false" });
-  const views = Object.entries(VIEWS).map(([view, name]) =>
-    h("a", { href: `#machine${view && `/${view}`}` }, name));
+  const views = h("nav", { class: "machine-views", "aria-label": "Views of the machine" },
+    Object.entries({ "": "The machine", ...VIEWS }).map(([view, name]) =>
+      h("a", { href: `#machine${view && `/${view}`}`, "data-view": view }, name)));
   const crumbs = h("nav", { class: "machine-crumbs", "aria-label": "Where we are in the machine" });
   const stage = h("div", { class: "machine-stage", tabindex: 0, role: "region",
     "aria-label": "The picture" });
@@ -90,8 +88,7 @@ export function show(root, app) {
     button("Guide", () => lead(guide < 0 ? 0 : -1)), more);
   const player = h("div", { class: "machine-row machine-controls" }, play_button, slider);
   root.append(h("div", { class: "machine-live" }, form, bar, status, warning,
-    h("div", { class: "machine-head" }, words, player,
-      h("nav", { class: "machine-views", "aria-label": "Views of the machine" }, views)),
+    h("div", { class: "machine-head" }, words, player, views),
     offer, changed, crumbs, source_words, stage, beneath, caption, tools,
     Object.values(panels).map(({ place }) => place), numbers, live));
 
@@ -169,11 +166,6 @@ export function show(root, app) {
     root.classList.remove("machine-from-start");
   }
 
-  function play_or_pause() {
-    if (!playing) play();
-    else step_to(app.state.step);
-  }
-
   function step_to(step) {
     pause();
     app.show({ step });
@@ -185,20 +177,17 @@ export function show(root, app) {
     const { tgt_labels, log_probs } = app.view;
     const at = Math.min(app.state.step, tgt_labels.length - 1);
     const n_forced = app.engine ? app.state.forced.length : 0;
-    const had_focus = words.contains(document.activeElement);
     const hides_now = predicting && !answered;
     root.classList.toggle("machine-hides", hides_now);
-    words.replaceChildren(...tgt_labels.map((label, i) => {
+    refill(words, tgt_labels.map((label, i) => {
       const hidden = (playing || predicting) && (i > at || (hides_now && i === at));
       const kinds = ["machine-word", levels.row_class(i, at), !/^[▁<]/.test(label) && "joined",
         i < n_forced && "forced"];
       const share = percent(Math.exp(log_probs[i]));
-      return button(hidden ? "·" : shown(label), () => step_to(i), {
+      return [hidden ? "·" : shown(label), () => step_to(i), {
         class: kinds.filter(Boolean).join(" "), title: !hidden && share,
-        tabindex: i === at ? 0 : -1, "aria-pressed": String(i === at),
-        "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` });
-    }));
-    if (had_focus) words.children[at].focus({ preventScroll: true });
+        "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` }];
+    }), at);
     slider.max = tgt_labels.length;
     slider.value = at + 1;
     slider.setAttribute("aria-valuetext",
@@ -209,11 +198,8 @@ export function show(root, app) {
     const { axis, row, view } = app;
     source_words.hidden = axis === "step";
     if (axis === "step") return;
-    const had_focus = source_words.contains(document.activeElement);
-    source_words.replaceChildren(...view.src_labels.map((label, i) =>
-      button(shown(label), () => app.show({ word: i }), { "aria-pressed": String(i === row),
-        tabindex: i === row ? 0 : -1, class: `machine-word${i === row ? " now" : ""}` })));
-    if (had_focus) source_words.children[row].focus({ preventScroll: true });
+    refill(source_words, view.src_labels.map((label, i) => [shown(label),
+      () => app.show({ word: i }), { class: `machine-word${i === row ? " now" : ""}` }]), row);
   }
 
   function draw_changes() {
@@ -234,21 +220,18 @@ export function show(root, app) {
 
   function draw_crumbs(level) {
     const { place, view, panel } = app, { stack, layer, kind, head, key } = place;
+    const link = (to, words, more) =>
+      h("a", { href: `#machine${levels.path_of(place, to)}`, ...more }, words);
+    const weight_of = level > 2 && shown(levels.axes(place, view)[1][key] || "");
     const names = ["the machine", `${stack}, layer ${layer}`,
-      `${levels.ATTENTIONS[kind]}, head ${head}`].slice(0, level + 1);
-    const links = names.map((name, i) => h("a", { href: `#machine${levels.path_of(place, i)}`,
-      "aria-current": i === names.length - 1 && "true" }, name));
-    if (level > 2) {
-      const label = levels.axes(place, view)[1][key] || "";
-      links.push(h("span", {}, `its weight for “${shown(label)}”`));
-    }
-    const up = { class: "machine-up", href: `#machine${levels.path_of(place, level - 1)}` };
-    crumbs.replaceChildren(...links.flatMap((link, i) => (i ? [" › ", link] : [link])),
-      level ? h("a", up, "Up") : "");
+      `${levels.ATTENTIONS[kind]}, head ${head}`, `its weight for “${weight_of}”`];
+    crumbs.replaceChildren(...names.slice(0, level + 1).flatMap((name, i) => [i ? " › " : "",
+      link(i, name, { "aria-current": i === level && "true" })]),
+    link(Math.max(0, level - 1), "Up", { class: "machine-up" }));
     crumbs.hidden = !level;
-    Object.keys(VIEWS).forEach((name, i) => {
-      views[i].ariaCurrent = name === panel ? "page" : null;
-    });
+    for (const each of views.children) {
+      each.ariaCurrent = each.dataset.view === panel ? "page" : null;
+    }
   }
 
   async function draw() {
@@ -287,20 +270,17 @@ export function show(root, app) {
       return;
     }
     const is_drawn = drawn.view === view && drawn.tall === tall && drawn.before === before;
-    if (level === 0 && drawn.level === 0 && is_drawn) redraw_rows(row);
-    else {
+    if (level === 0 && drawn.level === 0 && is_drawn) { // only what is written, or to come
+      for (const each of stage.querySelectorAll(".row")) {
+        each.setAttribute("class", `row ${levels.row_class(Number(each.dataset.row), row)}`);
+      }
+    } else {
       const holder = h("div"), how = { row, tall, before, found_before };
       holder.innerHTML = markup(levels.draw(view, place, found, how)); // faster than by node
       exchange(holder.firstElementChild, level);
       drawn = { view, tall, before, level };
     }
     for (const choice of stage.querySelectorAll(".choice")) make_choice(choice);
-  }
-
-  function redraw_rows(step) { // level 0: only what is written, being written, to come
-    for (const each of stage.querySelectorAll(".row")) {
-      each.setAttribute("class", `row ${levels.row_class(Number(each.dataset.row), step)}`);
-    }
   }
 
   // One zoom: the old picture grows away from the place that was chosen, the new one out
@@ -319,7 +299,7 @@ export function show(root, app) {
     picture.classList.toggle("tall", tall);
     if (tall && width > 420) picture.style.minWidth = `${0.8 * width}px`; // it scrolls
     if (moved) say(picture.getAttribute("aria-label"));
-    if (!old || !moved || still_wanted() || !stage.isConnected) return;
+    if (!old || !moved || is_still() || !stage.isConnected) return;
     const ghost = h("div", { class: "machine-ghost", "aria-hidden": "true" }, old);
     const [far, near] = level > drawn.level ? [2.6, 0.5] : [0.5, 1.8];
     const how = { duration: 320, easing: "ease-in-out" };
@@ -343,10 +323,9 @@ export function show(root, app) {
   }
 
   function draw_beneath(level) {
-    const says = (words) => h("p", { class: "machine-says" }, words);
-    if (level === 0) beneath.replaceChildren(predicting ? ask() : says(looked_at()));
-    else if (level === 1) beneath.replaceChildren(says(HINTS[app.place.stack]));
-    else beneath.replaceChildren(says(level === 2 ? HINTS.head : HINTS.weight), heads());
+    const words = [looked_at, () => HINTS[app.place.stack], () => HINTS.head, () => HINTS.weight];
+    beneath.replaceChildren(level === 0 && predicting ? ask()
+      : h("p", { class: "machine-says" }, words[level]()), level < 2 ? "" : heads());
   }
 
   function heads() {
@@ -492,15 +471,14 @@ export function show(root, app) {
   app.on("view", () => {
     const { source, read, log_probs, text } = app.view, is_new = source !== last_text;
     last_text = source;
-    const mean = log_probs.reduce((sum, x) => sum + x, 0) / log_probs.length;
-    warning.textContent = worry(source, read.pieces, Math.exp(mean));
+    warning.textContent = worry(source, read.pieces, Math.exp(mean_of(log_probs)));
     warning.hidden = !warning.textContent;
     say([app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside,
       warning.textContent].filter(Boolean).join(" "));
     root.setAttribute("aria-label", `The machine translates “${source}” into “${text}”.`);
     root.classList.toggle("machine-own", is_new || root.matches(".machine-own"));
     if (typed && is_new && !app.place.stack && !app.panel) {
-      if (still_wanted()) finish();
+      if (is_still()) finish();
       else play(PACE.own);
     }
     typed = false;

@@ -2,6 +2,7 @@
 // A page with a machine in it: the entry of the script that pages load.
 
 import { App } from "./app.js";
+import { is_still } from "./kit.js";
 import { show } from "./machine.js";
 
 const ONCE = "machine-played";
@@ -13,8 +14,6 @@ function first_time() { // in this tab
   } catch { /* a browser that keeps nothing: it plays again */ }
   return true;
 }
-
-const is_still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 document.addEventListener("DOMContentLoaded", () => {
   const root = /** @type {HTMLElement|null} */ (document.querySelector(".machine"));

@@ -3,7 +3,7 @@
 // the hypotheses that it found, ranked again under another length penalty.
 
 import { box, COLOR, curve, decimal, e, element, h, picture, shown, text } from "./draw.js";
-import { button, fill, scroller, stepped } from "./kit.js";
+import { button, fill, labeled, scroller, stepped } from "./kit.js";
 
 const WORDS = { beam: "kept", ended: "ended", dropped: "dropped" };
 const OUTLINES = {
@@ -69,12 +69,11 @@ export function search(app, say) {
   const place = stepped(app, say, "search", draw, tree, key,
     scroller("Candidates", candidates),
     h("h3", {}, "At the end of the search"),
-    h("label", { class: "machine-switch" }, "Length penalty α", alpha), alpha_number,
+    labeled("Length penalty α", alpha), alpha_number,
     scroller("Hypotheses", hypotheses),
     h("p", { class: "machine-note" }, "Score: ln p divided by length", e("sup", {}, "α"),
       ". The slider reranks what this search found; a search with another α may find others."),
-    h("div", { class: "machine-row" },
-      h("label", { class: "machine-switch" }, "Beams", n_beams), again));
+    h("div", { class: "machine-row" }, labeled("Beams", n_beams), again));
   place.className = "machine-search";
 
   function draw_tree(at) {
