@@ -117,7 +117,7 @@ export class App {
   }
 
   on(name, handler) { // "view", "search", "state", "place", "status", "progress"
-    (this.handlers[name] ||= []).push(handler);
+    (this.handlers[name] ||= []).push(handler); // told even of what is being told
   }
 
   tell(name, what) {
@@ -386,6 +386,17 @@ export class App {
       this.status(`The address holds a state that can’t be read: ${error.message}.`);
     }
     return true;
+  }
+
+  /** Another address, in the page that is open */
+  follow(hash) {
+    const { asks } = this;
+    if (!this.restore(hash)) return;
+    this.share();
+    this.tell("place");
+    if (this.asks === asks) return;
+    this.tell("state");
+    this.update();
   }
 
   check(found) {

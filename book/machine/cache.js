@@ -3,7 +3,7 @@
 // which rows are copied when beams change parents, and what all that saves.
 
 import { decimal, e, h, shown } from "./draw.js";
-import { fill, scroller, stepped } from "./kit.js";
+import { fill, scroller, show_end, stepped } from "./kit.js";
 
 const NOTHING = { n_bytes: 0, source_bytes: 0, copied: 0, multiplications: 0, without: 0 };
 const head = (tokens) => ["position", ...tokens.map((_, i) => i)]; // columns are positions
@@ -58,7 +58,7 @@ export function cache(app, say) {
         ...(is_last ? [] : [[e("b", {}, `For step ${at + 2}`)]]), ...after] },
     [...rows.map(() => "grown"), "",
       ...parents.map((parent, beam) => parent !== beam && "copied")]);
-    own_region.scrollLeft = own_region.scrollWidth; // the new column is the last one
+    show_end(own_region);
   }
 
   // After a step and the copies that follow it: those are counted in what the next reports
@@ -88,5 +88,5 @@ export function cache(app, say) {
       ] }, []);
   }
 
-  return { place };
+  return place;
 }

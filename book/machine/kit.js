@@ -7,6 +7,11 @@ import { element, h, table_of } from "./draw.js";
 export const scroller = (label, ...inside) => h("div", { class: "machine-scroll", tabindex: 0,
   role: "region", "aria-label": label }, ...inside);
 
+/** What is new stands at the right: seen when it is laid out. */
+export const show_end = (region) => requestAnimationFrame(() => {
+  region.scrollLeft = region.scrollWidth;
+});
+
 export const button = (words, onclick, more = {}) =>
   h("button", { type: "button", onclick, ...more }, words);
 
@@ -84,8 +89,7 @@ export function stepped(app, say, name, draw, ...inside) {
   }
 
   app.on("search", refresh);
-  app.on("place", refresh);
-  queueMicrotask(refresh); // when the view has its place in the page
+  app.on("place", refresh); // and now, since a panel is made on the way to its place
   return place;
 }
 

@@ -36,7 +36,7 @@ const HINTS = {
 /** A machine in its place in a page.
  *  @param {HTMLElement} root @param {import("./app.js").App} app */
 export function show(root, app) {
-  let playing = null, tall = false, drawn = {}, guide = -1, last_text = app.view.source;
+  let playing = null, tall = root.clientWidth < NARROW, drawn = {}, guide = -1, last_text = app.view.source;
   let typed = false, predicting = false, answered = null, asked_step = 0, said = 0, alike = 0;
 
   // ---- What stays; what it shows is drawn anew
@@ -77,7 +77,7 @@ export function show(root, app) {
   const numbers = h("details", { class: "machine-numbers", ontoggle: draw_table },
     e("summary", {}, "The same as a table"));
   const caption = h("div", { class: "machine-guide", hidden: true });
-  const panels = { search: search(app, say), cache: cache(app, say), operate: operate(app, say) };
+  const panels = {}; // made when they are asked for
   const note = h("small");
   const save_as = (kind) => save(stage.querySelector("svg"), app.address, kind);
   const more = h("details", { class: "machine-more" }, e("summary", {}, "Keep, share"),
@@ -89,8 +89,7 @@ export function show(root, app) {
   const player = h("div", { class: "machine-row machine-controls" }, play_button, slider);
   root.append(h("div", { class: "machine-live" }, form, bar, status, warning,
     h("div", { class: "machine-head" }, words, player, views),
-    offer, changed, crumbs, source_words, stage, beneath, caption, tools,
-    Object.values(panels).map(({ place }) => place), numbers, live));
+    offer, changed, crumbs, source_words, stage, beneath, caption, tools, numbers, live));
 
   // ---- Sentences
 
@@ -241,7 +240,11 @@ export function show(root, app) {
     draw_source_words();
     draw_changes();
     draw_crumbs(level);
-    for (const [name, each] of Object.entries(panels)) each.place.hidden = name !== panel;
+    if (panel && !panels[panel]) {
+      panels[panel] = { search, cache, operate }[panel](app, say);
+      numbers.before(panels[panel]);
+    }
+    for (const [name, each] of Object.entries(panels)) each.hidden = name !== panel;
     predict.setAttribute("aria-pressed", String(predicting));
     stage.hidden = player.hidden = tools.hidden = panel === "search" || panel === "cache";
     numbers.hidden = stage.hidden || predicting;
@@ -250,7 +253,6 @@ export function show(root, app) {
       beneath.replaceChildren();
       return;
     }
-    tall = root.clientWidth > 0 && root.clientWidth < NARROW;
     const is_unknown = level >= 2 && (!app.found || app.view.edits.causal === false);
     if (is_unknown && !await app.look_into()) return;
     draw_picture(level);
@@ -484,19 +486,10 @@ export function show(root, app) {
     typed = false;
     draw();
   });
-  window.addEventListener("hashchange", () => {
-    const { asks } = app;
-    if (!app.restore(location.hash)) return;
-    app.share();
-    app.tell("place");
-    if (app.asks === asks) return;
-    app.tell("state");
-    app.update();
-  });
-  new ResizeObserver(() => {
-    if ((root.clientWidth < NARROW) !== tall) draw();
+  new ResizeObserver(([{ contentRect: { width } }]) => {
+    if ((width < NARROW) === tall) return;
+    tall = !tall;
+    draw();
   }).observe(root);
-
-  draw();
   return { play };
 }

@@ -174,6 +174,5 @@ export function operate(app, say) {
     acted = app.engine && app.panel === "operate";
     if (acted) results.setAttribute("aria-busy", "true");
   });
-  queueMicrotask(refresh); // when the view has its place in the page
-  return { place: h("div", { class: "machine-operate" }, load, controls, results) };
+  return h("div", { class: "machine-operate" }, load, controls, results);
 }

@@ -3,7 +3,7 @@
 // the hypotheses that it found, ranked again under another length penalty.
 
 import { box, COLOR, curve, decimal, e, element, h, picture, shown, text } from "./draw.js";
-import { button, fill, labeled, scroller, stepped } from "./kit.js";
+import { button, fill, labeled, scroller, show_end, stepped } from "./kit.js";
 
 const WORDS = { beam: "kept", ended: "ended", dropped: "dropped" };
 const OUTLINES = {
@@ -98,7 +98,7 @@ export function search(app, say) {
     made.setAttribute("role", "img");
     made.style.width = `${width / 16}rem`;
     drawing.replaceChildren(made);
-    tree.scrollLeft = tree.scrollWidth; // the current step stands at the right
+    show_end(tree);
   }
 
   function sentence(at) {
@@ -179,5 +179,5 @@ export function search(app, say) {
     if (app.view.search !== before) say(first());
   }
 
-  return { place };
+  return place;
 }
