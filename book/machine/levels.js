@@ -90,8 +90,9 @@ export function draw(view, place, found, how) {
 const WIDE = { encoder: [150, 246, 342, 438], memory: 486, decoder: [660, 764, 868, 972],
   out: 1006, top: 34, lane: [17, 34], room: 440, reach: 100, captions: [[110, "German"],
     [294, "encoder"], [486, "memory"], [816, "decoder"], [1056, "next word"]] };
-const TALL = { encoder: [66, 104, 142, 180], memory: 202, decoder: [272, 312, 352, 392],
-  out: 412, top: 26, lane: [22, 60], room: 348, reach: 40, captions: [] };
+// Layers are high enough for a finger.
+const TALL = { encoder: [66, 120, 174, 228], memory: 250, decoder: [320, 374, 428, 482],
+  out: 502, top: 26, lane: [2, 60], room: 348, reach: 40, captions: [] };
 // Where in a layer it has looked at its own sentence, at the other, and has thought
 const SELF = { encoder: 0.7, decoder: 0.38 }, CROSS = 0.62, FFN = 0.86;
 
@@ -102,7 +103,8 @@ export function row_class(i, step) {
   return i < step ? "past" : "to-come";
 }
 
-/** Where things are: u goes along the flow, v across it, with a lane for each token. */
+/** Where things are: u goes along the flow, v across it, with a lane for each token. Where
+ *  lanes are narrow, labels stand at every second one, at every third, ... */
 function plan_of(view, tall) {
   const plan = tall ? TALL : WIDE, { top, room, lane: [narrow, wide] } = plan;
   const lanes = ({ length }) => {
@@ -114,20 +116,22 @@ function plan_of(view, tall) {
   const end = Math.max(source.at(-1), target.at(-1), tall ? room + top : 0);
   const layers = (stack) => range(n_layers(view, stack)).map((l) => plan[stack].slice(l, l + 2));
   const at = (u, v) => (tall ? [v, u] : [u, v]);
+  const every = (places) => (tall && Math.ceil(17 / (places[1] - places[0]))) || 1;
   return { ...plan, tall, at, source, target, end,
+    every: { source: every(source), target: every(target) },
     layers: { encoder: layers("encoder"), decoder: layers("decoder") } };
 }
 
 export function whole(view, { row, tall, before, ids = false }) {
   const plan = plan_of(view, tall), { at, memory, source, target, end, layers } = plan;
-  const size = tall ? [Math.max(400, end + 26), plan.out + 96] : [1200, end + 62];
+  const size = tall ? [400, plan.out + 96] : [1200, end + 62];
   const band = [...at(memory - 9, source[0] - 13), ...at(18, source.at(-1) - source[0] + 26)];
   const rows = target.map((_, i) => e("g",
     { class: `row ${row_class(i, row)}`, "data-row": i, id: ids && row_id(i, tall) },
     trunk(view, plan, i),
     e("g", { class: "asks" }, asks(view, plan, i), answer(view, plan, i, before)),
     label(plan, plan.decoder[0] - 9, target[i], query_of({ stack: "decoder" }, view, i), "target",
-      { class: "read" })));
+      { class: i % plan.every.target ? "sparse" : null })));
   return picture(...size,
     `The machine at work: ${source.length} German tokens, ${target.length} English ones`,
     Object.keys(layers).map((stack) => layers[stack].map((_, l) => layer_door(plan, stack, l))),
@@ -140,17 +144,18 @@ export function whole(view, { row, tall, before, ids = false }) {
 
 function layer_door({ tall, at, end, layers }, stack, l) {
   const [from, to] = layers[stack][l], middle = (from + to) / 2;
-  const [top, bottom] = tall ? [4, 398] : [14, end + 36];
-  const [x, y] = at(from + 3, top), [right, low] = at(to - 3, bottom);
+  const [top, bottom, gap] = tall ? [4, 398, 1] : [14, end + 36, 3];
+  const [x, y] = at(from + gap, top), [right, low] = at(to - gap, bottom);
   return door(path_of({ ...WHOLE, stack, layer: l }), `Into ${stack} layer ${l}`,
-    box(x, y, right - x, low - y, "page", 1, { class: "door-ground", rx: 6 }),
-    tall ? text(Math.max(396, end + 22), middle + 4, String(l),
-      { size: 12, fill: "soft", anchor: "end" })
+    box(x, y, right - x, low - y, "page", 1,
+      { class: "door-ground", rx: 6, stroke: tall ? COLOR.hair : null }),
+    tall ? text(392, middle + 5, String(l), { size: 15, fill: "soft", anchor: "end" })
       : text(middle, end + 26, `layer ${l}`, { size: 13, fill: "soft", anchor: "middle" }));
 }
 
 function label({ tall }, u, v, words, fill, more) {
-  return tall ? text(v + 4, u + 2, words, { size: 14, fill, turn: -58, ...more })
+  const short = words.length > 9 && more.weight !== 700 ? `${words.slice(0, 8)}…` : words;
+  return tall ? text(v + 4, u + 2, short, { size: 14, fill, turn: -58, ...more })
     : text(u, v + 5, words, { fill, anchor: "end", ...more });
 }
 
@@ -186,8 +191,9 @@ function source_lane(view, plan, i) {
   return e("g", { class: "lane", tabindex: -1 }, flow,
     line([at(end, v), at(memory, v)], "memory", 2.2, 0.6, { class: "flow-3" }),
     dot(...at(memory, v), "memory", tall ? 3 : 4), dot(...at(encoder[0], v), "source", 3),
-    label(plan, encoder[0] - 10, v, shown(view.src_labels[i]), "source", { weight: 500,
-      ...(view.edits?.hide?.includes(i) && { "text-decoration": "line-through", opacity: 0.4 }) }));
+    i % plan.every.source ? null
+      : label(plan, encoder[0] - 10, v, shown(view.src_labels[i]), "source", { weight: 500,
+        ...(view.edits?.hide?.includes(i) && { "text-decoration": "line-through", opacity: 0.4 }) }));
 }
 
 function trunk(view, plan, i) { // of a word that is written
@@ -216,7 +222,11 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
     return e("g", { class: `ask ask-${l}` },
       looks(view, `decoder.layers.${l}.cross_attn`, i, source.length, 0.05, look));
   });
-  if (tall) return strands;
+  if (tall) { // among few labels, that of the word that is looked at most
+    const [[, key]] = most(middle_of(view), i, source.length, 1);
+    return [strands, plan.every.source > 1 && label(plan, plan.encoder[0] - 10, source[key],
+      shown(view.src_labels[key]), "source", { weight: 700, "stroke-width": 16 })];
+  }
   const answers = layers.decoder.map(([, to], l) => text(to, v - 9,
     shown(view.layers[l + 1][i][0].label),
     { size: 12.5, fill: "target", anchor: "middle", class: "said" }));

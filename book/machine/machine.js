@@ -38,11 +38,15 @@ const HINTS = {
 export function show(root, app) {
   let playing = null, tall = root.clientWidth < NARROW, drawn = {}, guide = -1, last_text = app.view.source;
   let typed = false, predicting = false, answered = null, asked_step = 0, said = 0, alike = 0;
+  let saying = null, where = "", told = { path: app.path, row: app.row };
 
   // ---- What stays; what it shows is drawn anew
 
   const live = h("p", { class: "machine-spoken", role: "status", "aria-live": "polite" });
-  const say = (words) => { live.textContent = words; };
+  const say = (words) => { // what stays for a moment, not each of many steps
+    clearTimeout(saying);
+    saying = setTimeout(() => { live.textContent = words; }, 150);
+  };
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 600,
     spellcheck: "false", autocomplete: "off", list: "machine-examples", value: app.state.text,
     onfocus: () => app.load(), oninput: draw_changes });
@@ -145,6 +149,7 @@ export function show(root, app) {
     };
     root.classList.add("machine-from-start");
     play_button.textContent = "Pause";
+    if (pace === PACE.step) say(`Playing ${app.view.tgt.length} steps.`);
     playing = setTimeout(on, pace >= PACE.step ? PACE.first : pace);
     app.show({ step: 0 });
   }
@@ -213,8 +218,8 @@ export function show(root, app) {
         "sentence. ", load_button(app));
       return;
     }
-    changed.replaceChildren(`Changed: ${changes}. Now: “${view.text}” ${app.beside} `,
-      engine ? undo : "");
+    const lines = [`Changed: ${changes}. `, `Now: “${view.text}” `, `${app.beside} `];
+    changed.replaceChildren(...lines.map((words) => h("span", {}, words)), engine ? undo : "");
   }
 
   function draw_crumbs(level) {
@@ -228,9 +233,22 @@ export function show(root, app) {
       link(i, name, { "aria-current": i === level && "true" })]),
     link(Math.max(0, level - 1), "Up", { class: "machine-up" }));
     crumbs.hidden = !level;
+    where = VIEWS[panel] || names.slice(Math.min(1, level), level + 1).join(", ");
     for (const each of views.children) {
       each.ariaCurrent = each.dataset.view === panel ? "page" : null;
     }
+  }
+
+  /** For those who listen: where we are, if that is another place, and at which step. */
+  function announce() {
+    const { axis, panel, path, row, view } = app, has_moved = path !== told.path;
+    if (playing || (!has_moved && row === told.row)) return;
+    told = { path, row };
+    if (!has_moved && document.activeElement === slider) return; // it speaks for itself
+    const labels = axis === "word" ? view.src_labels : view.tgt_labels;
+    const step = `${axis === "word" ? "Word" : "Step"} ${row + 1} of ${labels.length}: ` +
+      `${shown(labels[row])}.`;
+    say([has_moved && `${where}.`, !panel && step, !path && looked_at()].filter(Boolean).join(" "));
   }
 
   async function draw() {
@@ -296,11 +314,8 @@ export function show(root, app) {
 
   function exchange(picture, level) {
     const old = stage.querySelector("svg"), moved = (drawn.level ?? level) !== level;
-    const { width } = picture.viewBox.baseVal;
     stage.replaceChildren(picture);
     picture.classList.toggle("tall", tall);
-    if (tall && width > 420) picture.style.minWidth = `${0.8 * width}px`; // it scrolls
-    if (moved) say(picture.getAttribute("aria-label"));
     if (!old || !moved || is_still() || !stage.isConnected) return;
     const ghost = h("div", { class: "machine-ghost", "aria-hidden": "true" }, old);
     const [far, near] = level > drawn.level ? [2.6, 0.5] : [0.5, 1.8];
@@ -435,7 +450,6 @@ export function show(root, app) {
       event.preventDefault();
       pause();
       app.show({ [axis]: to });
-      if (level === 0) say(looked_at());
     } else if (event.key === "Escape" && level > 0 && !document.fullscreenElement) {
       event.preventDefault();
       crumbs.querySelector(".machine-up").click();
@@ -469,6 +483,7 @@ export function show(root, app) {
     if (app.state.step !== asked_step) answered = null;
     asked_step = app.state.step;
     draw();
+    announce();
   });
   app.on("view", () => {
     const { source, read, log_probs, text } = app.view, is_new = source !== last_text;
