@@ -40,21 +40,17 @@ function start_engine() {
   return { ask };
 }
 
-function load_script(src) {
-  return new Promise((resolve, reject) => {
-    const onerror = () => reject(new Error(`a part of the model couldn’t be loaded from ${src}`));
-    document.head.append(h("script", { src, onload: resolve, onerror }));
-  });
-}
-
 // The weights come in scripts that call a function with their part: a page that is opened
 // from a file may load scripts and nothing else.
 async function load_model(addresses, on_part) {
   const parts = [];
   window.machine_model = (part) => { parts.push(part); };
-  for (const [i, address] of addresses.entries()) {
+  for (const [i, src] of addresses.entries()) {
     if (parts.length !== i) throw new Error("a part of the model is damaged");
-    await load_script(address);
+    await new Promise((onload, fail) => {
+      const onerror = () => fail(new Error(`a part of the model couldn’t be loaded from ${src}`));
+      document.head.append(h("script", { src, onload, onerror }));
+    });
     on_part((i + 1) / addresses.length);
   }
   const [first, ...data] = parts;
@@ -64,12 +60,12 @@ async function load_model(addresses, on_part) {
 // ---- The state: all that an address holds
 
 export const START = {
-  text: "", step: 0, word: 0, edits: {}, method: "greedy", n_beams: 4, length_penalty: 1,
+  text: "", step: 0, word: 0, beam_step: 0, edits: {}, method: "greedy", n_beams: 4, length_penalty: 1,
   temperature: 1, top_p: 1, seed: 1, forced: [], reference: "",
 };
 const LIMITS = { // smallest and largest, or the choices
   method: ["greedy", "sample"], n_beams: [1, 8], length_penalty: [-1, 2], step: [0, 200],
-  word: [0, 200], temperature: [0.1, 3], top_p: [0.05, 1], seed: [0, 2 ** 31],
+  word: [0, 200], beam_step: [0, 200], temperature: [0.1, 3], top_p: [0.05, 1], seed: [0, 2 ** 31],
 };
 export const VIEWS = { search: "Search", cache: "Cache", operate: "Operate" };
 export const SWITCHES = {
@@ -110,7 +106,8 @@ export class App {
     this.attentions = Object.keys(trace.maps); // their names, layer by layer
     this.untouched = trace;
     this.view = edited || trace;
-    this.home = { ...START, text: trace.source, step: options.step, word: options.word };
+    const { step, word, search_step: beam_step } = options;
+    this.home = { ...START, text: trace.source, step, word, beam_step };
     if (edited) this.home.edits = edited.edits;
     this.state = { ...this.home };
     this.go(at);
@@ -175,14 +172,21 @@ export class App {
     this.tell("place");
   }
 
-  /** The query that is looked at: a step of the translation, or a word of the source */
-  get row() {
-    const { state, view, axis } = this;
-    return Math.min(state[axis], (axis === "word" ? view.src_labels : view.tgt_labels).length - 1);
+  /** What the keys go along: words of the source, steps of the translation or of the search */
+  get axis() {
+    if (["search", "cache"].includes(this.panel)) return "beam_step";
+    return this.place.stack === "encoder" ? "word" : "step";
   }
 
-  get axis() {
-    return this.place.stack === "encoder" ? "word" : "step";
+  get labels() {
+    const { src_labels: word, tgt_labels: step, search } = this.view;
+    return { word, step, beam_step: search?.steps.map(({ position }) => `${position}`) || [] }[
+      this.axis];
+  }
+
+  /** Where on it we are: the query that is looked at, the step of the search */
+  get row() {
+    return Math.max(0, Math.min(this.state[this.axis], this.labels.length - 1));
   }
 
   show(changes) { // another step or word: nothing is computed
@@ -222,7 +226,8 @@ export class App {
   set(changes) { // and translate again where there is a model
     if ("text" in changes && changes.text !== this.state.text) { // of the old sentence
       const edits = { ...this.state.edits, hide: undefined };
-      changes = { edits, forced: [], reference: "", step: 0, word: 0, ...changes };
+      changes = { edits, forced: [], reference: "", step: 0, word: 0, beam_step: 0,
+        ...changes };
     }
     Object.assign(this.state, changes);
     this.remember();
@@ -255,7 +260,9 @@ export class App {
 
   // How the model differs from what was trained, in words: a list
   get edited() {
-    const { without = {}, hide = [], ...is_on } = this.state.edits;
+    const { without = {}, hide = [], ...is_on } = this.state.edits, { view, state } = this;
+    const name_of_token = (i) => (view.source === state.text ? `“${shown(view.src_labels[i])}”`
+      : `token ${i}`);
     const off = Object.keys(SWITCHES).filter((name) => is_on[name] === false);
     const several = (n, one, more) => n > 0 && `${n} ${n === 1 ? one : more}`;
     const sizes = Object.values(without).map((heads) => heads.length), whole = this.config.n_heads;
@@ -263,14 +270,9 @@ export class App {
     return [
       several(single, "head removed", "heads removed"),
       several(blocks, "block of heads removed", "blocks of heads removed"),
-      hide.length > 0 && `hidden: ${this.names(hide)}`,
+      hide.length > 0 && `hidden: ${hide.map(name_of_token).join(", ")}`,
       ...off.map((name) => `${SWITCHES[name]} off`),
     ].filter(Boolean);
-  }
-
-  names(places) { // of source tokens, where they are known
-    const { view, state } = this, known = view.source === state.text;
-    return places.map((i) => (known ? `“${shown(view.src_labels[i])}”` : `token ${i}`)).join(", ");
   }
 
   // The same, and how its translation isn't what it would write greedily; "" for nothing
@@ -345,8 +347,8 @@ export class App {
   }
 
   async search() {
-    const { view, panel } = this, { edits, n_beams, length_penalty } = this.state;
-    if (!this.engine || !["search", "cache"].includes(panel) || view.searched) return;
+    const { view } = this, { edits, n_beams, length_penalty } = this.state;
+    if (!this.engine || this.axis !== "beam_step" || view.searched) return;
     view.searched = true;
     const search = await this.ask("search", { src: view.src, edits, n_beams, length_penalty });
     if (view !== this.view) return;

@@ -3,12 +3,12 @@
 // which rows are copied when beams change parents, and what all that saves.
 
 import { decimal, e, h, shown } from "./draw.js";
-import { fill, scroller, show_end, stepped } from "./kit.js";
+import { fill, scroller, show_end, view_of_search } from "./kit.js";
 
 const NOTHING = { n_bytes: 0, source_bytes: 0, copied: 0, multiplications: 0, without: 0 };
 const head = (tokens) => ["position", ...tokens.map((_, i) => i)]; // columns are positions
 
-export function cache(app, say) {
+export function cache(app) {
   const source = h("table", { class: "machine-cells source" });
   const own = h("table", { class: "machine-cells" });
   const counters = h("table", { class: "machine-figures" });
@@ -20,7 +20,7 @@ export function cache(app, say) {
     scroller("Cross-attention cache", source), own_region, scroller("Counters", counters),
     h("p", { class: "machine-note" }, "Multiplications include those of the encoder and of the " +
       "output layer. Without a cache, each step runs the encoder and reads all tokens again."));
-  const place = stepped(app, say, "cache", draw, contents);
+  return view_of_search(app, "cache", draw, contents);
 
   function draw(at) {
     const { steps } = app.view.search, step = steps[at], n = at + 1;
@@ -87,6 +87,4 @@ export function cache(app, say) {
         row("Times as many", (of) => decimal(of.without / of.multiplications, 1)),
       ] }, []);
   }
-
-  return place;
 }

@@ -132,14 +132,13 @@ export function transformer_engine() {
 
   class MultiHeadAttention extends Module { // n_heads, q_proj, k_proj, v_proj, out_proj
     without = new Set(); // heads that are removed
-    watch = null; // gets the weights: (head, row, weights)
-    spy = null; // gets queries, keys and values of all heads
+    seen = null; // in the last pass: q, k, v of all heads, and the weights of each, by row
 
     forward(query, key, value, mask = null, cache = null) {
       const q = this.q_proj.forward(query), d_head = q.width / this.n_heads;
       let k = this.k_proj.forward(key), v = this.v_proj.forward(value);
       if (cache) [k, v] = cache.update(this, k, v);
-      if (this.spy) this.spy(q, k, v);
+      this.seen = { q, k, v, weights: [] };
       const output = new Tensor(q.batch, q.length, q.width);
       const nowhere = new Tensor(q.batch, q.length, q.width); // for heads that are removed
       for (let row = 0; row < q.batch; row++) {
@@ -147,7 +146,7 @@ export function transformer_engine() {
           const is_removed = this.without.has(head), to = is_removed ? nowhere : output;
           const weights = scaled_dot_product_attention(q, k, v, mask, head, d_head, row, to);
           if (is_removed) weights.fill(0);
-          if (this.watch) this.watch(head, row, weights);
+          this.seen.weights.push(weights);
         }
       }
       return this.out_proj.forward(output);
@@ -227,13 +226,11 @@ export function transformer_engine() {
   }
 
   class Encoder extends Module { // layers, norm
-    watch = null; // gets the residual stream before and after each layer
-
     forward(x, ...others) { // what else its layers read
-      if (this.watch) this.watch(x);
+      this.stream = [x]; // before and after each layer, in the last pass
       for (const layer of this.layers) {
         x = layer.forward(x, ...others);
-        if (this.watch) this.watch(x);
+        this.stream.push(x);
       }
       return this.norm.forward(x);
     }
@@ -606,14 +603,18 @@ export function transformer_engine() {
       }
     }
 
+    bytes_of(ids) {
+      const letters = ids.map((id) => this.tokens[id]).join("");
+      return Uint8Array.from(letters, (letter) => this.bytes.get(letter));
+    }
+
     decode(ids) { // without special tokens
-      const letters = ids.filter((id) => id > 3).map((id) => this.tokens[id]).join("");
-      return utf8(Uint8Array.from(letters, (c) => this.bytes.get(c))).replace(/^ /, "");
+      return utf8(this.bytes_of(ids.filter((id) => id > 3))).replace(/^ /, "");
     }
 
     label(id, space = "▁") { // readable, for the axes of a picture
       if (id <= 3) return this.tokens[id];
-      const raw = Uint8Array.from(this.tokens[id], (c) => this.bytes.get(c));
+      const raw = this.bytes_of([id]);
       try {
         return utf8(raw, true).replace(/^ /, space);
       } catch { // a part of a character

@@ -39,58 +39,22 @@ export const is_still = () => matchMedia("(prefers-reduced-motion: reduce)").mat
 export const load_button = (app, words = "Load the model") =>
   button(`${words} (${app.size})`, () => app.load());
 
-/** A view of the search, step by step: buttons, a slider, a sentence, and what is inside.
- *  @param {any} app @param {(words: string) => void} say @param {string} name of the panel
+/** A view of the search, at the step where the page is.
+ *  @param {any} app @param {string} name of the panel
  *  @param {(at: number) => string} draw draws a step and returns its sentence */
-export function stepped(app, say, name, draw, ...inside) {
-  let at = app.options.search_step, of_source = app.view.source;
-  const back = button("Back", () => press(-1)), forward = button("Forward", () => press(1));
-  const slider = h("input", { type: "range", min: 1, max: 1,
-    oninput: () => go(slider.valueAsNumber - 1) });
-  const number = h("span", { class: "machine-number" }), says = h("p", { class: "machine-says" });
-  const body = h("div", {}, h("div", { class: "machine-row" }, back, forward,
-    labeled("Step", slider), number), says, inside);
+export function view_of_search(app, name, draw, ...inside) {
+  const says = h("p", { class: "machine-says" }), body = h("div", {}, says, inside);
   const none = h("p", { class: "machine-note" },
     "The search comes with the model: load it with a sentence.");
-  const place = h("div", { onkeydown: keys }, body, none);
-
-  function go(to) {
-    const n = app.view.search.steps.length;
-    at = Math.max(0, Math.min(to, n - 1));
-    says.textContent = draw(at);
-    slider.max = n;
-    slider.value = at + 1;
-    slider.setAttribute("aria-valuetext", says.textContent);
-    number.textContent = `${at + 1} of ${n}`;
-    back.setAttribute("aria-disabled", String(at === 0)); // not disabled: keeps the focus
-    forward.setAttribute("aria-disabled", String(at === n - 1));
-  }
-
-  function press(by) {
-    if (!app.view.search.steps[at + by]) return;
-    go(at + by);
-    say(says.textContent);
-  }
-
-  function keys(event) { // here they are steps of the search, not of the translation
-    event.stopPropagation();
-    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (by && [back, forward].includes(event.target)) press(by);
-  }
-
-  function refresh() {
-    const { search, source } = app.view;
+  const refresh = () => {
     if (app.panel !== name) return;
-    body.hidden = !search;
-    none.hidden = Boolean(search);
-    if (of_source !== source) at = 0; // a new sentence starts at step 1
-    of_source = source;
-    if (search) go(at);
-  }
-
+    none.hidden = Boolean(app.view.search);
+    body.hidden = !none.hidden;
+    if (none.hidden) says.textContent = draw(app.row);
+  };
   app.on("search", refresh);
   app.on("place", refresh); // and now, since a panel is made on the way to its place
-  return place;
+  return h("div", { class: `machine-${name}` }, body, none);
 }
 
 /** New contents for a table that stays; each row can have a class.

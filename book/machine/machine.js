@@ -36,9 +36,10 @@ const HINTS = {
 /** A machine in its place in a page.
  *  @param {HTMLElement} root @param {import("./app.js").App} app */
 export function show(root, app) {
-  let playing = null, tall = root.clientWidth < NARROW, drawn = {}, guide = -1, last_text = app.view.source;
-  let typed = false, predicting = false, answered = null, asked_step = 0, said = 0, alike = 0;
-  let saying = null, where = "", told = { path: app.path, row: app.row };
+  let playing = null, tall = root.clientWidth < NARROW, drawn = {}, guide = -1;
+  let typed = false, predicting = false, answered = null, said = 0, alike = 0;
+  let saying = null, where = "";
+  const told = { path: app.path, row: app.row, source: app.view.source };
 
   // ---- What stays; what it shows is drawn anew
 
@@ -70,6 +71,7 @@ export function show(root, app) {
   const play_button = button("Play", () => (playing ? step_to(app.state.step) : play()));
   const slider = h("input", { type: "range", min: 1, max: 1,
     "aria-label": "Step of the translation", oninput: () => step_to(slider.valueAsNumber - 1) });
+  const back = button("Back", () => step_by(-1)), forward = button("Forward", () => step_by(1));
   const predict = button("Predict first", start_predicting, { "aria-pressed": "false" });
   const views = h("nav", { class: "machine-views", "aria-label": "Views of the machine" },
     Object.entries({ "": "The machine", ...VIEWS }).map(([view, name]) =>
@@ -90,7 +92,8 @@ export function show(root, app) {
       button("Copy link", copy_link), button("Full screen", full_screen), note));
   const tools = h("div", { class: "machine-row" }, predict,
     button("Guide", () => lead(guide < 0 ? 0 : -1)), more);
-  const player = h("div", { class: "machine-row machine-controls" }, play_button, slider);
+  const player = h("div", { class: "machine-row machine-controls" },
+    play_button, back, forward, slider);
   root.append(h("div", { class: "machine-live" }, form, bar, status, warning,
     h("div", { class: "machine-head" }, words, player, views),
     offer, changed, crumbs, source_words, stage, beneath, caption, tools, numbers, live));
@@ -170,9 +173,13 @@ export function show(root, app) {
     root.classList.remove("machine-from-start");
   }
 
-  function step_to(step) {
+  function step_to(step, axis = app.axis === "word" ? "step" : app.axis) {
     pause();
-    app.show({ step });
+    app.show({ [axis]: step });
+  }
+
+  function step_by(by) {
+    if (app.labels[app.row + by]) step_to(app.row + by, app.axis);
   }
 
   // ---- Drawing
@@ -188,20 +195,21 @@ export function show(root, app) {
       const kinds = ["machine-word", levels.row_class(i, at), !/^[▁<]/.test(label) && "joined",
         i < n_forced && "forced"];
       const share = percent(Math.exp(log_probs[i]));
-      return [hidden ? "·" : shown(label), () => step_to(i), {
+      return [hidden ? "·" : shown(label), () => step_to(i, "step"), {
         class: kinds.filter(Boolean).join(" "), title: !hidden && share,
         "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` }];
     }), at);
-    slider.max = tgt_labels.length;
-    slider.value = at + 1;
-    slider.setAttribute("aria-valuetext",
-      `${shown(tgt_labels[at])}, ${at + 1} of ${tgt_labels.length}`);
+    const searches = app.axis === "beam_step", n = searches ? app.labels.length : tgt_labels.length;
+    slider.max = n;
+    slider.value = (searches ? app.row : at) + 1;
+    slider.ariaLabel = `Step of the ${searches ? "search" : "translation"}`;
+    slider.ariaValueText = `${searches ? "" : `${shown(tgt_labels[at])}, `}${slider.value} of ${n}`;
   }
 
   function draw_source_words() {
     const { axis, row, view } = app;
-    source_words.hidden = axis === "step";
-    if (axis === "step") return;
+    source_words.hidden = axis !== "word";
+    if (source_words.hidden) return;
     refill(source_words, view.src_labels.map((label, i) => [shown(label),
       () => app.show({ word: i }), { class: `machine-word${i === row ? " now" : ""}` }]), row);
   }
@@ -241,14 +249,14 @@ export function show(root, app) {
 
   /** For those who listen: where we are, if that is another place, and at which step. */
   function announce() {
-    const { axis, panel, path, row, view } = app, has_moved = path !== told.path;
+    const { axis, labels, path, row } = app, has_moved = path !== told.path;
     if (playing || (!has_moved && row === told.row)) return;
-    told = { path, row };
+    Object.assign(told, { path, row });
     if (!has_moved && document.activeElement === slider) return; // it speaks for itself
-    const labels = axis === "word" ? view.src_labels : view.tgt_labels;
-    const step = `${axis === "word" ? "Word" : "Step"} ${row + 1} of ${labels.length}: ` +
-      `${shown(labels[row])}.`;
-    say([has_moved && `${where}.`, !panel && step, !path && looked_at()].filter(Boolean).join(" "));
+    const sentence = root.querySelector(".machine-live > :not([hidden]) .machine-says")?.textContent;
+    const step = axis !== "beam_step" && `${axis === "word" ? "Word" : "Step"} ${row + 1} of ` +
+      `${labels.length}: ${shown(labels[row])}.`;
+    say([has_moved && `${where}.`, step, (!path || !step) && sentence].filter(Boolean).join(" "));
   }
 
   async function draw() {
@@ -264,7 +272,10 @@ export function show(root, app) {
     }
     for (const [name, each] of Object.entries(panels)) each.hidden = name !== panel;
     predict.setAttribute("aria-pressed", String(predicting));
-    stage.hidden = player.hidden = tools.hidden = panel === "search" || panel === "cache";
+    stage.hidden = tools.hidden = play_button.hidden = app.axis === "beam_step";
+    back.hidden = forward.hidden = !stage.hidden;
+    back.ariaDisabled = String(!app.labels[app.row - 1]);
+    forward.ariaDisabled = String(!app.labels[app.row + 1]);
     numbers.hidden = stage.hidden || predicting;
     if (stage.hidden) {
       app.search();
@@ -418,7 +429,6 @@ export function show(root, app) {
   function lead(to) {
     guide = to;
     caption.hidden = guide < 0;
-    root.classList.toggle("machine-guided", guide >= 0);
     root.querySelector(".machine-lit")?.classList.remove("machine-lit");
     if (guide < 0) return;
     pause();
@@ -430,26 +440,23 @@ export function show(root, app) {
     caption.replaceChildren(h("p", {}, number, `${text} `, e("a", { href }, chapter)),
       h("div", { class: "machine-row" },
         button("Back", () => lead(guide - 1), { disabled: guide === 0 }),
-        button(is_last ? "Done" : "Next", () => lead(is_last ? -1 : guide + 1)),
-        button("Full screen", full_screen)));
+        button(is_last ? "Done" : "Next", () => lead(is_last ? -1 : guide + 1))));
     root.querySelector(control)?.classList.add("machine-lit");
     caption.querySelector(".machine-row").children[1].focus({ preventScroll: true });
     caption.scrollIntoView({ block: "nearest" });
-    say(text);
+    queueMicrotask(() => say(text)); // instead of where we are
   }
 
   // ---- Keys: left and right are steps, Escape goes up
 
   root.addEventListener("keydown", (event) => {
-    const from = /** @type {HTMLElement} */ (event.target), { axis, view, row } = app;
+    const from = /** @type {HTMLElement} */ (event.target), by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const is_command = event.altKey || event.ctrlKey || event.metaKey;
-    if (is_command || from.matches("input, select, textarea")) return;
+    if (is_command || from.matches("input, select, .machine-scroll")) return;
     const level = levels.level_of(app.place);
-    const to = row + { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (to >= 0 && to < (axis === "word" ? view.src : view.tgt).length) {
+    if (by) {
       event.preventDefault();
-      pause();
-      app.show({ [axis]: to });
+      step_by(by);
     } else if (event.key === "Escape" && level > 0 && !document.fullscreenElement) {
       event.preventDefault();
       crumbs.querySelector(".machine-up").click();
@@ -480,14 +487,14 @@ export function show(root, app) {
     draw_changes();
   });
   app.on("place", () => {
-    if (app.state.step !== asked_step) answered = null;
-    asked_step = app.state.step;
+    if (app.row !== told.row) answered = null;
     draw();
-    announce();
+    queueMicrotask(announce); // when all is drawn
   });
+  app.on("search", draw);
   app.on("view", () => {
-    const { source, read, log_probs, text } = app.view, is_new = source !== last_text;
-    last_text = source;
+    const { source, read, log_probs, text } = app.view, is_new = source !== told.source;
+    told.source = source;
     warning.textContent = worry(source, read.pieces, Math.exp(mean_of(log_probs)));
     warning.hidden = !warning.textContent;
     say([app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside,

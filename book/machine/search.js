@@ -3,7 +3,7 @@
 // the hypotheses that it found, ranked again under another length penalty.
 
 import { box, COLOR, curve, decimal, e, element, h, picture, shown, text } from "./draw.js";
-import { button, fill, labeled, scroller, show_end, stepped } from "./kit.js";
+import { button, fill, labeled, scroller, show_end, view_of_search } from "./kit.js";
 
 const WORDS = { beam: "kept", ended: "ended", dropped: "dropped" };
 const OUTLINES = {
@@ -66,7 +66,7 @@ export function search(app, say) {
     oninput: draw_hypotheses, onchange: () => say(first()) });
   const n_beams = h("select", {}, Array.from({ length: 8 }, (_, i) => e("option", {}, i + 1)));
   const again = button("", search_again);
-  const place = stepped(app, say, "search", draw, tree, key,
+  const place = view_of_search(app, "search", draw, tree, key,
     scroller("Candidates", candidates),
     h("h3", {}, "At the end of the search"),
     labeled("Length penalty α", alpha), alpha_number,
@@ -74,7 +74,6 @@ export function search(app, say) {
     h("p", { class: "machine-note" }, "Score: ln p divided by length", e("sup", {}, "α"),
       ". The slider reranks what this search found; a search with another α may find others."),
     h("div", { class: "machine-row" }, labeled("Beams", n_beams), again));
-  place.className = "machine-search";
 
   function draw_tree(at) {
     const { log_probs, tgt_labels } = app.view, n_rows = 2 * app.view.search.n_beams;

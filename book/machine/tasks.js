@@ -59,35 +59,27 @@ export function translator_tasks(E) {
     // but without a causal mask, where each step is a pass over what was there by then.
     look({ src, tgt, edits, temperature = 1, top_p = 1 }) {
       E.intervene(model, edits);
-      const attentions = model.named_attentions(), all = [...tgt.keys()];
+      const all = [...tgt.keys()];
       const maps = {}, norms = { decoder: [] }, log_probs = [], next = [], layers = [];
       for (const rows of model.causal ? [all] : all.map((row) => [row])) {
-        const end = rows.at(-1) + 1, seen = { encoder: [], decoder: [] };
-        for (const [name, attention] of attentions) {
-          const [n_rows, n_keys, n_read, first] = name.startsWith("encoder")
-            ? [src.length, src.length, src.length, 0]
-            : [tgt.length, ...(name.endsWith("cross_attn") ? [src.length, src.length]
-              : [tgt.length, end]), rows[0]];
-          const kept = maps[name] ||= Array.from({ length: attention.n_heads },
-            () => new Float32Array(n_rows * n_keys));
-          attention.watch = (head, _, weights) => {
-            for (let row = first; row * n_read < weights.length; row++) {
-              const read = weights.subarray(row * n_read, (row + 1) * n_read);
-              kept[head].set(read, row * n_keys);
-            }
-          };
+        const logits = model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, rows.at(-1))]);
+        for (const [name, { seen }] of model.named_attentions()) {
+          const is_encoder = name.startsWith("encoder"), n_read = seen.k.length;
+          const n_rows = is_encoder ? src.length : tgt.length;
+          const n_keys = name.startsWith("decoder") && name.endsWith("self_attn") ? n_rows : n_read;
+          const kept = maps[name] ||= seen.weights.map(() => new Float32Array(n_rows * n_keys));
+          for (const row of is_encoder ? src.keys() : rows) {
+            kept.forEach((head, i) => head.set(
+              seen.weights[i].subarray(row * n_read, (row + 1) * n_read), row * n_keys));
+          }
         }
-        for (const stack in seen) model[stack].watch = (x) => seen[stack].push(x);
-        const logits = model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, end - 1)]);
-        const watched = [...attentions.map(([, each]) => each), model.encoder, model.decoder];
-        for (const each of watched) each.watch = null;
-        norms.encoder = seen.encoder.map(lengths);
+        norms.encoder = model.encoder.stream.map(lengths);
         for (const i of rows) {
           const scores = log_probs_of(logits, i);
           log_probs.push(scores[tgt[i]]);
           next.push(likeliest(E.probabilities(scores, { temperature, top_p }), N_NEXT));
         }
-        for (const [stage, x] of seen.decoder.entries()) {
+        for (const [stage, x] of model.decoder.stream.entries()) {
           const answers = model.lm_head.forward(model.decoder.norm.forward(x)), long = lengths(x);
           for (const i of rows) {
             const p = log_probs_of(answers, i).map(Math.exp);
@@ -103,19 +95,18 @@ export function translator_tasks(E) {
     // Queries, keys and values of one head: (length, d_head) each, row after row
     head({ src, tgt, edits, name, head }) {
       E.intervene(model, edits);
-      const attention = new Map(model.named_attentions()).get(name), found = {};
+      model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
+      const { seen } = new Map(model.named_attentions()).get(name), found = { head };
       const d_head = model.config.d_model / model.config.n_heads;
-      attention.spy = (...all) => ["q", "k", "v"].forEach((which, i) => {
-        const { data, length, width } = all[i];
-        found[which] = new Float32Array(length * d_head);
+      for (const which of ["q", "k", "v"]) {
+        const { data, length, width } = seen[which], own = new Float32Array(length * d_head);
         for (let row = 0; row < length; row++) {
           const start = row * width + head * d_head;
-          found[which].set(data.subarray(start, start + d_head), row * d_head);
+          own.set(data.subarray(start, start + d_head), row * d_head);
         }
-      });
-      model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
-      attention.spy = null;
-      return { head, ...found };
+        found[which] = own;
+      }
+      return found;
     },
 
     // Beam search, step by step, with what its cache holds after each
