@@ -59,13 +59,15 @@ async function load_model(addresses, on_part) {
 
 // ---- The state: all that an address holds
 
+const FIRST = { step: 0, word: 0, beam_step: 0 }; // where a new sentence is looked at
 export const START = {
-  text: "", step: 0, word: 0, beam_step: 0, edits: {}, method: "greedy", n_beams: 4, length_penalty: 1,
-  temperature: 1, top_p: 1, seed: 1, forced: [], reference: "",
+  ...FIRST, text: "", edits: {}, method: "greedy", n_beams: 4, length_penalty: 1, temperature: 1,
+  top_p: 1, seed: 1, forced: [], reference: "",
 };
 const LIMITS = { // smallest and largest, or the choices
-  method: ["greedy", "sample"], n_beams: [1, 8], length_penalty: [-1, 2], step: [0, 200],
-  word: [0, 200], beam_step: [0, 200], temperature: [0.1, 3], top_p: [0.05, 1], seed: [0, 2 ** 31],
+  step: [0, 200], word: [0, 200], beam_step: [0, 200], method: ["greedy", "sample"],
+  n_beams: [1, 8], length_penalty: [-1, 2], temperature: [0.1, 3], top_p: [0.05, 1],
+  seed: [0, 2 ** 31],
 };
 export const VIEWS = { search: "Search", cache: "Cache", operate: "Operate" };
 export const SWITCHES = {
@@ -97,12 +99,12 @@ function is_like(known, value, limits, app) {
 
 export class App {
   config; addresses; size; options; told; offer; found; found_before; // given, and found
+  handlers = {};
+  turn = 0;
+  engine = null; // until the model is loaded
 
   constructor(config, { trace, edited, addresses, size, at, options }) {
     Object.assign(this, { config, addresses, size, options });
-    this.handlers = {};
-    this.turn = 0;
-    this.engine = null; // until the model is loaded
     this.attentions = Object.keys(trace.maps); // their names, layer by layer
     this.untouched = trace;
     this.view = edited || trace;
@@ -226,8 +228,7 @@ export class App {
   set(changes) { // and translate again where there is a model
     if ("text" in changes && changes.text !== this.state.text) { // of the old sentence
       const edits = { ...this.state.edits, hide: undefined };
-      changes = { edits, forced: [], reference: "", step: 0, word: 0, beam_step: 0,
-        ...changes };
+      changes = { edits, forced: [], reference: "", ...FIRST, ...changes };
     }
     Object.assign(this.state, changes);
     this.remember();
@@ -425,7 +426,7 @@ export class App {
       if (!loaded) return false;
       this.check(found);
       if (found.text !== this.home.text) {
-        if (this.options.shares) Object.assign(this.state, found, { step: 0, word: 0 });
+        if (this.options.shares) Object.assign(this.state, found, FIRST);
         else this.offer = found;
       }
       return true;

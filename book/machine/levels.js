@@ -191,9 +191,9 @@ function source_lane(view, plan, i) {
   return e("g", { class: "lane", tabindex: -1 }, flow,
     line([at(end, v), at(memory, v)], "memory", 2.2, 0.6, { class: "flow-3" }),
     dot(...at(memory, v), "memory", tall ? 3 : 4), dot(...at(encoder[0], v), "source", 3),
-    i % plan.every.source ? null
-      : label(plan, encoder[0] - 10, v, shown(view.src_labels[i]), "source", { weight: 500,
-        ...(view.edits?.hide?.includes(i) && { "text-decoration": "line-through", opacity: 0.4 }) }));
+    !(i % plan.every.source) && label(plan, encoder[0] - 10, v, shown(view.src_labels[i]),
+      "source", { weight: 500, ...(view.edits?.hide?.includes(i)
+        && { "text-decoration": "line-through", opacity: 0.4 }) }));
 }
 
 function trunk(view, plan, i) { // of a word that is written

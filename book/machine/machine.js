@@ -116,7 +116,7 @@ export function show(root, app) {
   function take_offer() {
     offer.hidden = true;
     app.move("");
-    app.set({ ...app.offer, step: 0, word: 0 });
+    app.set(app.offer);
     app.load();
   }
 
@@ -253,10 +253,10 @@ export function show(root, app) {
     if (playing || (!has_moved && row === told.row)) return;
     Object.assign(told, { path, row });
     if (!has_moved && document.activeElement === slider) return; // it speaks for itself
-    const sentence = root.querySelector(".machine-live > :not([hidden]) .machine-says")?.textContent;
+    const says = root.querySelector(".machine-live > :not([hidden]) .machine-says");
     const step = axis !== "beam_step" && `${axis === "word" ? "Word" : "Step"} ${row + 1} of ` +
       `${labels.length}: ${shown(labels[row])}.`;
-    say([has_moved && `${where}.`, step, (!path || !step) && sentence].filter(Boolean).join(" "));
+    say([has_moved && `${where}.`, step, (!path || !step) && says?.textContent].filter(Boolean).join(" "));
   }
 
   async function draw() {
@@ -450,10 +450,10 @@ export function show(root, app) {
   // ---- Keys: left and right are steps, Escape goes up
 
   root.addEventListener("keydown", (event) => {
-    const from = /** @type {HTMLElement} */ (event.target), by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const from = /** @type {HTMLElement} */ (event.target), level = levels.level_of(app.place);
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const is_command = event.altKey || event.ctrlKey || event.metaKey;
     if (is_command || from.matches("input, select, .machine-scroll")) return;
-    const level = levels.level_of(app.place);
     if (by) {
       event.preventDefault();
       step_by(by);
