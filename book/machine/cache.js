@@ -2,7 +2,7 @@
 // The key/value cache during a beam search, step by step: what is kept, what is new,
 // which rows are copied when beams change parents, and what all that saves.
 
-import { decimal, e, h, shown } from "./draw.js";
+import { decimal, e, h, shown, sum_of } from "./draw.js";
 import { fill, scroller, show_end, view_of_search } from "./kit.js";
 
 const NOTHING = { n_bytes: 0, source_bytes: 0, copied: 0, multiplications: 0, without: 0 };
@@ -65,8 +65,7 @@ export function cache(app) {
   function totals(i) {
     const { steps } = app.view.search;
     if (i < 0) return NOTHING;
-    const without = steps.slice(0, i + 1).reduce((sum, { recomputed }) =>
-      sum + recomputed.encoder + recomputed.decoder + recomputed.head, 0);
+    const without = sum_of(steps.slice(0, i + 1).flatMap((each) => Object.values(each.recomputed)));
     return { ...steps[i].cache, copied: (steps[i + 1] || steps[i]).cache.copied, without };
   }
 

@@ -69,9 +69,11 @@ export const middle_of = (view) =>
 export const most = (weights, row, n_keys, n = 3) => range(n_keys)
   .map((key) => [weights[row * n_keys + key], key]).sort((a, b) => b[0] - a[0]).slice(0, n);
 
+const differ = (p, was) => was !== undefined && percent(was) !== percent(p);
+
 /** A probability, and what the untouched model says where that is another one. */
 function compared(p, was) {
-  if (was === undefined || percent(was) === percent(p)) return e("tspan", {}, percent(p));
+  if (!differ(p, was)) return e("tspan", {}, percent(p));
   return [e("tspan", { class: "changed" }, percent(p)),
     e("tspan", { fill: COLOR.soft, dx: 4 }, `was ${percent(was)}`)];
 }
@@ -243,10 +245,9 @@ function answer(view, { at, tall, target, end, out, layers }, i, before) {
   const choices = view.next[i].slice(0, n).map(({ id, label, p }, k) => {
     const y = top + k * gap, width = Math.max(2, long * p);
     const { p: was } = old.find((each) => each.id === id) || {};
-    const changed = was !== undefined && percent(was) !== percent(p);
     return e("g", { class: `choice${k ? "" : " first"}`, "data-id": id, "data-rank": k },
       box(x, y - 8, width, 16, "target", k ? 0.35 : 0.92, { rx: 3 }),
-      changed && box(x + long * was - 1, y - 10, 2, 20, "ink"),
+      differ(p, was) && box(x + long * was - 1, y - 10, 2, 20, "ink"),
       text(x + width + 7, y + 5, [e("tspan", {}, shown(label)), " ", compared(p, was)],
         k ? { size: 13.5, fill: "soft" } : { size: 16, weight: 600, fill: "target" }));
   });
@@ -492,12 +493,9 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
     text(left - 10, 355, tall ? "sum" : "added up so far",
       { anchor: "end", fill: "soft", size: small }),
     facts_of(one, lines, d).map((words, i) => text(facts_at, 404 + 24 * i, words)),
-    text(facts_at, 476, `Weight: ${percent(one.weight)}${was_of(one, old)}`,
+    text(facts_at, 476, `Weight: ${percent(one.weight)}` +
+      (differ(one.weight, old?.weight) ? `, was ${percent(old.weight)}` : ""),
       { weight: 600, fill: tone }));
-}
-
-function was_of({ weight }, old) {
-  return !old || percent(old.weight) === percent(weight) ? "" : `, was ${percent(old.weight)}`;
 }
 
 function largest_product({ k, products }, q, left, cell, high) { // written out, at its bar

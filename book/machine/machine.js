@@ -33,6 +33,8 @@ const HINTS = {
   weight: "Multiply feature by feature, add up, divide, and compare with the other keys.",
 };
 
+const quoted = ({ label, p }) => `“${shown(label)}” (${percent(p)})`;
+
 /** A machine in its place in a page.
  *  @param {HTMLElement} root @param {import("./app.js").App} app */
 export function show(root, app) {
@@ -256,7 +258,8 @@ export function show(root, app) {
     const says = root.querySelector(".machine-live > :not([hidden]) .machine-says");
     const step = axis !== "beam_step" && `${axis === "word" ? "Word" : "Step"} ${row + 1} of ` +
       `${labels.length}: ${shown(labels[row])}.`;
-    say([has_moved && `${where}.`, step, (!path || !step) && says?.textContent].filter(Boolean).join(" "));
+    const words = [has_moved && `${where}.`, step, (!path || !step) && says?.textContent];
+    say(words.filter(Boolean).join(" "));
   }
 
   async function draw() {
@@ -373,13 +376,12 @@ export function show(root, app) {
   function looked_at() {
     const { view, row } = app, { src_labels } = view, middle = levels.middle_layer(view);
     const best = levels.most(levels.middle_of(view), row, src_labels.length, 2);
-    const [first, second] = best.map(([share, key]) =>
-      `“${shown(src_labels[key])}” (${percent(share)})`);
+    const [first, second] = best.map(([p, key]) => quoted({ label: src_labels[key], p }));
     const found = best[0][0] > 0
       ? `layer ${middle} of the decoder looked most at ${first} and ${second}`
       : `layer ${middle} of the decoder couldn’t look at the German`;
-    const sure = percent(Math.exp(view.log_probs[row]));
-    return `Writing “${shown(view.tgt_labels[row])}” (${sure}): ${found}.`;
+    const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
+    return `Writing ${quoted(written)}: ${found}.`;
   }
 
   // ---- Predict first
@@ -406,13 +408,10 @@ export function show(root, app) {
   }
 
   function reply(best, row) {
-    const verdict = answered.id === best.id
-      ? `Yes: “${shown(best.label)}”, ${percent(best.p)}. `
-      : `You said “${shown(answered.label)}” (${percent(answered.p)}); the model says ` +
-        `“${shown(best.label)}” (${percent(best.p)}). `;
+    const verdict = answered.id === best.id ? `Yes: “${shown(best.label)}”, ${percent(best.p)}. `
+      : `You said ${quoted(answered)}; the model says ${quoted(best)}. `;
     const next = button("Next word", () => app.show({ step: row + 1 }));
-    return [h("p", {}, verdict, `Alike ${alike} of ${said}. `),
-      row < app.view.tgt.length - 1 && next];
+    return [h("p", {}, verdict, `Alike ${alike} of ${said}. `), app.labels[row + 1] && next];
   }
 
   // ---- The numbers as a table
