@@ -12,17 +12,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from small_run import read_log
 
 from book_tools.toc import ROOT
 from transformer_lib.acceleration import for_training
 from transformer_lib.cli import main
 from transformer_lib.data import corpora
 from transformer_lib.data.corpora import LabelledCorpus
+from transformer_lib.evaluation.scores import Score
 from transformer_lib.pretrained.classifier import load_classifier
 from transformer_lib.pretrained.translator import load
 from transformer_lib.runs import classification, translation
 from transformer_lib.runs.recipe import read_recipe
-from transformer_lib.runs.run import read_log
 
 TRANSLATOR = """
 [data]
@@ -121,7 +122,8 @@ def test_a_run_is_repeated_resumed_and_measured_again(
         main(["score", "nonesuch", str(trained / "run")])  # the other one is
     measured = capsys.readouterr().out
     noted = json.loads((trained / "run" / "scores.json").read_text())
-    assert all(line in measured for each in noted["searches"] for line in each["text"])
+    scores = [Score(**each) for found in noted["searches"] for each in found["scores"]]
+    assert all(f"  {score}\n" in measured for score in scores)
     source, translation, _ = noted["examples"][0]
     assert load(trained / "run").translate([source]) == [translation]
 

@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from transformer_lib.acceleration import keep_freed_memory
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         translator = translation.train(recipe, data, folder, progress)
         seconds = time.perf_counter() - begun
         result = {**evaluate(translator, recipe, progress), "seconds": seconds}
-        text = json.dumps(result, ensure_ascii=False, indent=1)
+        text = json.dumps(result, default=asdict, ensure_ascii=False, indent=1)
         write_text(folder / SCORES, text + "\n")
         scores = describe(result)
     sys.stdout.write(f"{folder}: trained in {seconds:.0f} seconds\n{scores}")
