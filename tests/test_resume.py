@@ -30,7 +30,7 @@ PLACES = [
     *((loop, "train_step", call) for call in (1, 4, 5, 8)),
     (translation, "nats_per_token", 2),
     *((os, name, call) for name in ("fsync", "replace") for call in (1, 2, 3)),
-    *((runs, "keep_only", call) for call in (1, 2)),
+    *((runs, "keep_newest", call) for call in (1, 2)),
 ]
 MOMENTS = (9, 9, signal.SIGTERM, signal.SIGINT)  # of each kind; 9 kills
 

@@ -1,12 +1,11 @@
 """Runs in folders: checkpoints, log, what is resumed, what is refused."""
 
 import os
-import signal
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock, Timeout
 from small_run import (
     N_STEPS,
     SAVE_EVERY,
@@ -27,15 +26,8 @@ from transformer_lib.runs.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from transformer_lib.runs.interruption import (
-    SIGNALS,
-    Interrupted,
-    alone_in,
-    noted_signals,
-)
 from transformer_lib.runs.run import choose_device
 from transformer_lib.runs.translation import fit
-from transformer_lib.training import loop
 from transformer_lib.training.loop import train_step
 from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import (
@@ -191,56 +183,9 @@ def test_log_lines_after_the_checkpoint_are_written_anew(run, tmp_path) -> None:
     assert one == other
 
 
-# --- signals and locks ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("stopped_at", [3, 4])
-def test_a_signal_between_two_steps_saves_the_state(
-    run, tmp_path, monkeypatch, stopped_at
-) -> None:
-    calls = []
-
-    def step(*given):
-        calls.append(given)
-        if len(calls) == stopped_at:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return train_step(*given)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "train_step", step)
-        with pytest.raises(
-            Interrupted, match="SIGTERM after step .*: the state"
-        ) as end:
-            small_fit(tmp_path)
-    assert (end.value.exit_code, end.value.step) == (143, stopped_at)
-    assert [state["step"] for state in states(tmp_path)] == [stopped_at]
-    assert_same(small_fit(tmp_path), run[1])
-    # What an interruption saved is no part of the mean, and goes with the next save.
-    assert [state["step"] for state in states(tmp_path)] == [4, 8]
-
-
-def test_the_second_signal_is_not_only_noted() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background
-    before = [signal.getsignal(each) for each in SIGNALS]
-    with pytest.raises(KeyboardInterrupt), noted_signals() as noted:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert noted == [signal.SIGINT]
-        os.kill(os.getpid(), signal.SIGINT)
-    assert [signal.getsignal(each) for each in SIGNALS] == before
-
-
-def test_another_thread_is_never_interrupted_and_can_train(run, tmp_path) -> None:
-    with ThreadPoolExecutor() as pool:
-        assert_same(pool.submit(small_fit, tmp_path).result(), run[1])
-
-
 def test_a_folder_is_used_by_one_run_at_a_time(tmp_path) -> None:
-    for _ in range(2):  # it is free again after the block
-        with (
-            alone_in(tmp_path / "all" / "run"),
-            pytest.raises(BlockingIOError, match="another process works on the run"),
-        ):
-            small_fit(tmp_path / "all" / "run")
+    with FileLock(tmp_path / ".lock"), pytest.raises(Timeout, match=r"\.lock' could"):
+        small_fit(tmp_path)
 
 
 # --- checkpoints ----------------------------------------------------------------------

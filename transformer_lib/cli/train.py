@@ -2,8 +2,7 @@
 
 Without an argument it trains on the sentences inside the package. It needs no network
 and no accelerator, and uses one where there is one. With `--source` and `--target` it
-trains on two text files of yours. With `--resume` it resumes a run that was
-interrupted.
+trains on two text files of yours. With `--resume` it resumes a run that was stopped.
 """
 
 import json
@@ -33,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--source", help="a file of your own sentences, one a line, to learn from")
     add("--target", help="the file of their translations, in the same lines")
     add("--out", help="folder of the run (default: runs/NAME)")
-    add("--resume", action="store_true", help="resume the run in the folder")
+    add(
+        "--resume", action="store_true", help="resume the run after its last checkpoint"
+    )
     add("--quiet", action="store_true", help="show no progress bar")
     options = parser.parse_args(arguments)
     if bool(options.source) != bool(options.target):

@@ -5,9 +5,9 @@ metrics.jsonl       one line per step, and one per look at the validation data
 checkpoints/        the newest states; see `checkpoint`
 .lock               held by the process that works on the run
 
-A run that was killed resumes after its last checkpoint; one that Ctrl-C or SIGTERM
-stopped saves its state first, and resumes from there. On a CPU, with as many
-threads, it ends with the same weights, bit for bit, as a run that was left alone.
+A run that was stopped, however that came, resumes after its last checkpoint. On a CPU,
+with as many threads, it ends with the same weights, bit for bit, as a run that was left
+alone.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
@@ -27,14 +28,11 @@ from transformer_lib.acceleration import for_training
 from transformer_lib.data.steps import BatchStream
 from transformer_lib.files import naming, remove_leftovers, write_text
 from transformer_lib.runs.checkpoint import (
-    checkpoint_name,
-    checkpoint_step,
-    keep_only,
+    keep_newest,
     list_checkpoints,
     load_checkpoint,
     save_checkpoint,
 )
-from transformer_lib.runs.interruption import Interrupted, alone_in, noted_signals
 from transformer_lib.runs.recipe import (
     RECIPE,
     Precision,
@@ -95,15 +93,15 @@ def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
     Raises:
         ValueError: the folder holds a run with another recipe or other data, or a
             damaged one, or the training diverged.
-        BlockingIOError: another process works on the run.
+        filelock.Timeout: another process works on the run.
         OSError: the disk is full, for example. What was saved before is still there.
-        Interrupted: Ctrl-C or SIGTERM stopped the run; the state is saved.
     """
     folder = Path(folder)
-    with alone_in(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".lock", timeout=0):
         _claim(folder, job.recipe)
         _train(job, folder, progress)
-        last = _planned(folder, job)
+        last = list_checkpoints(folder / CHECKPOINTS)[-job.average :]
         states = [load_checkpoint(path)["model"] for path in last]
     job.trainer.model.cpu().load_state_dict(average_tensors(states))
 
@@ -149,25 +147,20 @@ def _train(job: Job, folder: Path, progress: bool) -> None:
         total=job.n_steps,
         disable=not progress,
     )
-    with noted_signals() as signals:
-        for nats in losses:
-            step = trainer.n_steps
-            is_planned = step % job.save_every == 0
-            note(train_nats=nats, rate=trainer.rate(step))
-            if is_planned:  # the line comes first: a run that resumes here has it
-                note(**job.measure(model))
-            if is_planned or signals:
-                state = {
-                    "step": step,
-                    "data": digest,
-                    "model": model.state_dict(),
-                    "optimizer": trainer.optimizer.state_dict(),
-                }
-                save_checkpoint(checkpoints / checkpoint_name(step), state)
-            if is_planned:
-                keep_only(checkpoints, _planned(folder, job))
-            if signals:
-                raise Interrupted(signals[0], step, folder)
+    for nats in losses:
+        step = trainer.n_steps
+        note(train_nats=nats, rate=trainer.rate(step))
+        if step % job.save_every == 0:
+            # The line comes first: a run that resumes here has it.
+            note(**job.measure(model))
+            state = {
+                "step": step,
+                "data": digest,
+                "model": model.state_dict(),
+                "optimizer": trainer.optimizer.state_dict(),
+            }
+            save_checkpoint(checkpoints / f"step-{step:08d}.pt", state)
+            keep_newest(checkpoints, job.average)
 
 
 def _resume(trainer: Trainer, path: Path, digest: str) -> None:
@@ -182,15 +175,6 @@ def _resume(trainer: Trainer, path: Path, digest: str) -> None:
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         why = " ".join(str(error).split())
         raise ValueError(f"{path} does not fit this run: {why}") from None
-
-
-def _planned(folder: Path, job: Job) -> list[Path]:
-    """Return the checkpoints that the mean is taken of, none of an interruption."""
-    return [
-        path
-        for path in list_checkpoints(folder / CHECKPOINTS)
-        if checkpoint_step(path) % job.save_every == 0
-    ][-job.average :]
 
 
 def choose_device(wanted: Precision) -> tuple[torch.device, torch.dtype]:

@@ -90,7 +90,7 @@ def train(
         The model as it was written, in half precision.
 
     Raises:
-        ValueError, OSError, Interrupted: see `run_job`.
+        ValueError, OSError: see `run_job`.
     """
     with torch.random.fork_rng():
         torch.manual_seed(recipe.training.seed)
@@ -119,7 +119,7 @@ def fit(
         progress: show a progress bar.
 
     Raises:
-        ValueError, OSError, Interrupted: see `run_job`.
+        ValueError, OSError: see `run_job`.
     """
     training, d_model = recipe.training, model.config.d_model
     trainer = Trainer(

@@ -28,7 +28,7 @@ def load_grammar() -> ParallelCorpus:
     """
     pairs = tuple(tuple(line.split("\t")) for line in read_lines(GRAMMAR_FILE))
     parts = pairs[:20_000], pairs[20_000:20_500], pairs[20_500:]
-    return ParallelCorpus("grammar", "en", "de", *parts)
+    return ParallelCorpus("grammar", *parts)
 
 
 _LOADERS = {

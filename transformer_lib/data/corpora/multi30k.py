@@ -40,8 +40,8 @@ def load_multi30k(
     Raises:
         FileNotFoundError: the folder lacks a file; which one.
         ConnectionError: a download fails; the message says where to put a copy.
-        ValueError: a file is broken, or has another number of lines than its
-            translation.
+        ValueError: a file is broken, has an empty line, or another number of lines
+            than its translation.
     """
     folder = folder or os.environ.get("TRANSFORMER_LIB_MULTI30K")
     if not folder:
@@ -52,7 +52,7 @@ def load_multi30k(
         read_pairs(*(_find(Path(folder), f"{part}.{side}") for side in ("en", "de")))
         for part in ("train", "val", "test_2016_flickr")
     )
-    return ParallelCorpus("multi30k", "en", "de", *parts)
+    return ParallelCorpus("multi30k", *parts)
 
 
 def _find(folder: Path, name: str) -> Path:
