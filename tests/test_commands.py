@@ -115,8 +115,8 @@ def test_a_run_is_repeated_resumed_and_measured_again(
     assert weights_in(trained) == weights_in(tmp_path)
     assert len(read_log(trained / "run")) == 4 + 2
     capsys.readouterr()
-    with pytest.raises(SystemExit, match="error: nonesuch was not measured"):
-        main(["score", "nonesuch", str(trained / "run")])  # the other one is
+    with pytest.raises(SystemExit, match="error: there is no model 'nonesuch'"):
+        main(["score", str(trained / "run"), "nonesuch"])
     measured = capsys.readouterr().out
     noted = json.loads((trained / "run" / "scores.json").read_text())
     scores = [Score(**each) for found in noted["searches"] for each in found["scores"]]
@@ -206,7 +206,7 @@ def command(*words: str) -> subprocess.CompletedProcess:
         (["train", "--help"], 0, ["--config", "--out", "--resume", "exit codes: 0"]),
         (["train", "--source", "a"], 2, ["--source and --target go together"]),
         (["train", "--config", "no"], 1, ["error: there is no recipe no; .* grammar"]),
-        (["score", "no"], 1, ["error: no was not measured: there is no model 'no'"]),
+        (["score", "no"], 1, ["error: there is no model 'no'"]),
     ],
 )
 def test_a_command_answers_and_exits_as_a_shell_expects(words, code, said) -> None:

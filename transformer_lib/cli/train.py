@@ -18,8 +18,7 @@ from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import SCORES
 from transformer_lib.runs import classification, translation
 from transformer_lib.runs.evaluate import describe, evaluate
-from transformer_lib.runs.recipe import ClassifierTraining, read_recipe
-from transformer_lib.runs.run import require_new
+from transformer_lib.runs.recipe import RECIPE, ClassifierTraining, read_recipe
 
 DEFAULT = "home-assistant"  # a recipe whose sentences are inside the package
 
@@ -48,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         own = {name: str(Path(file).resolve()) for name, file in files.items()}
         own.update(corpus="", reverse=False)
     recipe = read_recipe(options.config, **own)
-    if not options.resume:
-        require_new(folder)
+    if not options.resume and (folder / RECIPE).exists():
+        raise FileExistsError(f"{folder} holds a run already; --resume resumes it")
     if isinstance(recipe.training, ClassifierTraining):
         data, begun = classification.prepare(recipe), time.perf_counter()
         classifier = classification.train(recipe, data, folder, progress)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
-from transformer_lib.plots.arrays import as_array, require_weights
+from transformer_lib.plots.arrays import as_array
 from transformer_lib.plots.palette import LIGHT
 
 Tokens = Sequence[str]
@@ -32,7 +32,6 @@ def plot_attention(
     weights: ArrayLike,
     q_tokens: Tokens,
     k_tokens: Tokens,
-    title: str | None = None,
 ) -> Figure:
     """Draw one attention map; a small one has the number in each cell.
 
@@ -40,13 +39,12 @@ def plot_attention(
         weights: (q_len, k_len), each in 0..1.
         q_tokens: q_len names for the rows.
         k_tokens: k_len names for the columns.
-        title: text above the map.
 
     Raises:
         ValueError: wrong rank, other counts of tokens, or a weight outside 0..1.
     """
     array = as_array(weights, 2, "weights")
-    figure = _draw_weights(array[None], q_tokens, k_tokens, [title or ""], cell=0.42)
+    figure = _draw_weights(array[None], q_tokens, k_tokens, [""], cell=0.42)
     if array.size <= MAX_WRITTEN_CELLS:
         for (row, column), value in np.ndenumerate(array):
             color = LIGHT.low if value < EQUALLY_READABLE else LIGHT.high
@@ -165,7 +163,9 @@ def _draw_weights(
     cell: float,
 ) -> Figure:
     """Draw (n_maps, q_len, k_len) with one color bar for all."""
-    require_weights(weights)
+    low, high = weights.min(), weights.max()
+    if low < -1e-6 or high > 1 + 1e-6:  # up to rounding
+        raise ValueError(f"weights must lie in 0..1, but go from {low:g} to {high:g}")
     labels = ("query", "key")
     figure = _draw_maps(weights, q_tokens, k_tokens, titles, cell, _WEIGHTS, labels)
     image = figure.axes[0].images[0]

@@ -72,16 +72,6 @@ class Job:
     average: int = 1
 
 
-def require_new(folder: Path) -> None:
-    """Refuse a folder with a run in it.
-
-    Raises:
-        FileExistsError: there is one.
-    """
-    if (folder / RECIPE).exists():
-        raise FileExistsError(f"{folder} holds a run already; --resume resumes it")
-
-
 def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
     """Train a model, resuming the run in the folder if there is one.
 

@@ -13,7 +13,6 @@ license, so none of it is part of this project.
 
 import hashlib
 import html
-import os
 import re
 import tarfile
 import zlib
@@ -75,9 +74,7 @@ def load_reviews() -> LabelledCorpus:
     return LabelledCorpus("reviews", CLASSES, *parts)
 
 
-def load_imdb(
-    archive: str | Path | None = None, progress: bool = False
-) -> LabelledCorpus:
+def load_imdb(archive: str | Path | None = None) -> LabelledCorpus:
     """Return IMDb: 22,500 reviews to train on, 2,500 and 25,000 to test on.
 
     As in the lecture, a tenth of the published 25,000 for training is held out for
@@ -85,20 +82,18 @@ def load_imdb(
     may be in both of these parts. Training and test share no film.
 
     Args:
-        archive: a copy of aclImdb_v1.tar.gz. If None: the file that the variable
-            TRANSFORMER_LIB_IMDB names, else the cache, filled by a download of 84 MB
-            the first time. It is read as it is; nothing is unpacked to the disk.
-        progress: show a bar for the download.
+        archive: a copy of aclImdb_v1.tar.gz. If None: the one in the cache, filled by a
+            download of 84 MB the first time. It is read as it is; nothing is unpacked
+            to the disk.
 
     Raises:
         FileNotFoundError: there is no such archive.
         ConnectionError: the download fails; the message says where to put a copy.
         ValueError: the archive is broken or incomplete.
     """
-    archive = archive or os.environ.get("TRANSFORMER_LIB_IMDB")
     if not archive:
         into = cache_folder() / "imdb" / "aclImdb_v1.tar.gz"
-        archive = fetch(IMDB, IMDB_SHA256, into, progress)
+        archive = fetch(IMDB, IMDB_SHA256, into)
     try:
         parts = _read_imdb(Path(archive))
         # In the order of checksums, the classes are mixed; a tenth is a fair sample.
