@@ -20,6 +20,8 @@ from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.pretrained.translator import load_model, save_model
 
+BATCH_SIZE = 64
+
 
 @dataclass(frozen=True)
 class Classification:
@@ -67,9 +69,7 @@ class Classifier:
             )
 
     @torch.no_grad()
-    def classify(
-        self, texts: Sequence[str], batch_size: int = 64
-    ) -> list[Classification]:
+    def classify(self, texts: Sequence[str]) -> list[Classification]:
         """Classify each text; one that is longer than the model reads is truncated.
 
         Raises:
@@ -80,8 +80,8 @@ class Classifier:
         too_long = set(truncated)
         found: list[Classification] = []
         with without_dropout(self.model):
-            for start in range(0, len(rows), batch_size):
-                some = rows[start : start + batch_size]
+            for start in range(0, len(rows), BATCH_SIZE):
+                some = rows[start : start + BATCH_SIZE]
                 src = pad_batch(some, config.pad_id).to(device)
                 best = zip(*self.model(src).softmax(-1).max(-1), strict=True)
                 for ids, (probability, label) in zip(some, best, strict=True):
