@@ -26,7 +26,6 @@ from book_tools.toc import ROOT
 from transformer_book.charts.trace import (
     intervene,
     multiplications,
-    step_multiplications,
     trace_translation,
 )
 from transformer_lib import (
@@ -393,7 +392,8 @@ def test_multiplications_are_those_that_are_counted(engine, translator) -> None:
     assert counted["encoder"] == counted["first"] == expected["encoder"]
     assert counted["decoder"] == expected["decoder"]
     assert expected["head"] == n_rows * config.d_model * config.tgt_vocab_size
-    steps = [step_multiplications(config, n_src, i, n_rows) for i in range(1, 5)]
+    counts = [multiplications(config, n_src, i, n_rows, n_new=1) for i in range(1, 5)]
+    steps = [sum(count.values()) for count in counts]
     assert steps[0] > steps[1] < steps[2] < steps[3]
 
 
