@@ -14,7 +14,7 @@ from reference import EXACT, draw_parameters
 from torch import Tensor, nn
 
 from transformer_book.documents import DOCUMENTS
-from transformer_book.other_code import as_convolution
+from transformer_book.other_code.dialects import as_convolution
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.config import TransformerConfig

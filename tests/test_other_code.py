@@ -10,15 +10,17 @@ from reference import EXACT, draw_parameters
 from torch import nn
 
 from transformer_book.documents import DOCUMENTS
-from transformer_book.other_code import (
-    convert_mask,
+from transformer_book.other_code.crosswalk import (
+    DIALECTS,
+    WEIGHTS,
     find_parts,
     find_rows,
+    is_found,
     look_up,
     read_rows,
     to_markdown,
 )
-from transformer_book.other_code.crosswalk import DIALECTS, WEIGHTS, is_found
+from transformer_book.other_code.dialects import convert_mask
 from transformer_lib import (
     MultiHeadAttention,
     Transformer,
@@ -105,10 +107,10 @@ def test_every_name_of_hugging_face_exists(marian) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nn.Transformer(heads)", "no parameter 'heads'"),
-        ("nn.Transformer(nhead=6)", "default of nhead is 8"),
-        ("nn.Transformer.forward(tgt, src)", "the order is"),
-        ("F.scaled_dot_product_attention(key, query)", "the order is"),
+        ("nn.Transformer(heads)", "no 'heads' in this place of .'d_model"),
+        ("nn.Transformer(nhead=6)", "no 'nhead=6' in this place of .*'nhead=8'"),
+        ("nn.Transformer.forward(tgt, src)", "no 'src'"),
+        ("F.scaled_dot_product_attention(key, query)", "no 'query'"),
     ],
 )
 def test_a_wrong_name_is_refused(name, message) -> None:

@@ -293,11 +293,9 @@ class Canvas:
 
 def display_bundle(bundle: dict[str, str]) -> None:
     """Display a picture in a notebook; a plain script has nowhere to show it."""
-    try:
-        from IPython import get_ipython
-        from IPython.display import display
-    except ImportError:
-        return
+    from IPython import get_ipython
+    from IPython.display import display
+
     if get_ipython() is not None:
         display(bundle, raw=True)
 
