@@ -5,6 +5,7 @@ wiring is the paper's: post-norm layers, and the memory goes to every decoder la
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import altair
 from torch import Tensor
@@ -187,15 +188,13 @@ def _wires(boxes: list[Box]) -> tuple[list[dict], list[dict]]:
 
 def _layer_titles(boxes: list[Box]) -> list[dict]:
     """Name each layer beside the middle of its boxes."""
-    layers: dict[tuple[str, str], list[int]] = {}
-    for box in boxes:
-        if ": " in box.name:
-            layers.setdefault((box.name.split(":")[0], box.side), []).append(box.row)
-    return [
-        {"label": f"{layer[:-2]} layer {layer[-1]}", "y": sum(rows) / len(rows)}
-        | {"x": CENTER[side] + (NAME if side == "target" else -NAME)}
-        for (layer, side), rows in layers.items()
-    ]
+    titles = []
+    for layer, group in groupby(boxes, lambda box: box.name.rpartition(":")[0]):
+        rows, (side, *_) = zip(*((box.row, box.side) for box in group), strict=True)
+        x = CENTER[side] + (NAME if side == "target" else -NAME)
+        label, y = f"{layer[:-2]} layer {layer[-1:]}", sum(rows) / len(rows)
+        titles += [{"label": label, "y": y, "x": x}] if layer else []
+    return titles
 
 
 def _fill(box: Box) -> str:
