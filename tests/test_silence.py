@@ -19,7 +19,7 @@ import transformers
 from small_run import small_fit, small_pairs
 
 import transformer_lib as tl
-from transformer_book.other_code import convert_mask
+from transformer_book.other_code.dialects import convert_mask
 from transformer_lib import evaluation, interpret, plots
 from transformer_lib.convert import convert_weights, from_marian, from_torch
 from transformer_lib.convert.to_hugging_face import to_hugging_face
