@@ -301,8 +301,6 @@ for name, do in {
 }.items():
     row(f"{name}: one text, whose letters would be texts", TypeError,
         "a list of texts, not one text: 'the cat", do)  # fmt: skip
-row("translate: batches of no tokens", ValueError, "batch_tokens must be at least 1",
-    lambda: grammar().translate([LETTERS], batch_tokens=0))  # fmt: skip
 row("batch: an empty sequence, a row of padding", ValueError, "sequence 1 .* is empty",
     lambda: tl.pad_batch([[1], []], 0))  # fmt: skip
 row("relation: of another shape", ValueError, r"shape \(1, 1, 3\), but weights ask for",

@@ -34,8 +34,7 @@ from transformer_lib.generation.beam_search import (
     begin,
     best_candidates,
 )
-from transformer_lib.interpret.interventions import edit_weights, without_head
-from transformer_lib.interpret.kernels import named_attentions
+from transformer_lib.interpret import edit_weights, named_attentions, without_head
 
 N_NEXT, N_ANSWERS = 5, 3  # likeliest tokens that are listed: at the end, in a layer
 
