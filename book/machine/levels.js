@@ -227,7 +227,7 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
   if (tall) { // among few labels, that of the word that is looked at most
     const [[, key]] = most(middle_of(view), i, source.length, 1);
     const u = plan.encoder[0] - 10, v = source[key], hides_others = key % plan.every.source > 0;
-    return [strands, hides_others && box(v + 4, u - 20, 74, 36, "page", 1,
+    return [strands, hides_others && box(v - 4, u - 20, 82, 34, "page", 1,
       { transform: `rotate(-58 ${v + 4} ${u + 2})` }),
     plan.every.source > 1 && label(plan, u, v, shown(view.src_labels[key]), "source",
       { weight: 700 })];
