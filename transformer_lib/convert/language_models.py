@@ -1,7 +1,8 @@
 """Llama, GPT-2 and BERT of Hugging Face in our parts, which then give their logits.
 
-Sizes and choices are read from their configuration, keys are renamed by the table
-language_models.tsv, and what does not belong to the family is refused by its name.
+Sizes and choices are read from their configuration, dropout is left out, keys are
+renamed by the table language_models.tsv, and what does not belong to the family is
+refused by its name.
 """
 
 import csv
@@ -23,7 +24,7 @@ from transformer_lib.model.modern import (
 )
 
 State = Mapping[str, Tensor]
-Model = TypeVar("Model", LanguageModel, MaskedLanguageModel)
+Model = TypeVar("Model", bound=nn.Module)
 
 # Where the output matrix is that of the embeddings, it has a second name, which files
 # often leave out. BERT's bias has one too.
@@ -48,19 +49,12 @@ def from_llama(state: State, options: Any) -> LanguageModel:
     """
     require_choices(options.to_dict(), model_type="llama", hidden_act="silu")
     require_choices(options.rope_parameters, rope_type="default")
-    model = LanguageModel(
-        _read_config(
-            options,
-            d_ff=options.intermediate_size,
-            norm_first=True,
-            norm_eps=options.rms_norm_eps,
-            attention_dropout=options.attention_dropout,
-            dropout=0.0,
-        )
-    )
+    sizes = (options.intermediate_size, options.rms_norm_eps)
+    config = _read_config(options, *sizes, norm_first=True)
+    model = LanguageModel(config)
     rotary = options.rope_parameters["rope_theta"]
     replace_norms(model)
-    replace_feed_forward(model, options.intermediate_size, bias=options.mlp_bias)
+    replace_feed_forward(model, config.d_ff, bias=options.mlp_bias)
     replace_attention(
         model, options.num_key_value_heads, rotary, bias=options.attention_bias
     )
@@ -85,17 +79,9 @@ def from_gpt2(state: State, options: Any) -> LanguageModel:
         scale_attn_weights=True,
         scale_attn_by_inverse_layer_idx=False,
     )
-    model = LanguageModel(
-        _read_config(
-            options,
-            d_ff=options.n_inner or 4 * options.n_embd,
-            norm_first=True,
-            norm_eps=options.layer_norm_epsilon,
-            learned_positions=True,
-            attention_dropout=options.attn_pdrop,
-            dropout=options.resid_pdrop,
-        )
-    )
+    sizes = (options.n_inner or 4 * options.n_embd, options.layer_norm_epsilon)
+    config = _read_config(options, *sizes, norm_first=True, learned_positions=True)
+    model = LanguageModel(config)
     for layer in model.layers:  # its GELU is an approximation
         layer.feed_forward.activation = nn.GELU(approximate="tanh")
     return _fill(model, state, "GPT-2")
@@ -115,22 +101,17 @@ def from_bert(state: State, options: Any) -> MaskedLanguageModel:
     require_choices(
         options.to_dict(), model_type="bert", hidden_act="gelu", is_decoder=False
     )
-    config = _read_config(
-        options,
-        d_ff=options.intermediate_size,
-        activation="gelu",
-        norm_eps=options.layer_norm_eps,
-        embedding_norm_eps=options.layer_norm_eps,
-        learned_positions=True,
-        attention_dropout=options.attention_probs_dropout_prob,
-        dropout=options.hidden_dropout_prob,
-    )
+    d_ff, eps = options.intermediate_size, options.layer_norm_eps
+    choices = {"activation": "gelu", "learned_positions": True}
+    config = _read_config(options, d_ff, eps, embedding_norm_eps=eps, **choices)
     model = MaskedLanguageModel(config, options.type_vocab_size)
     return _fill(model, state, "BERT")
 
 
-def _read_config(options: Any, **choices: Any) -> TransformerConfig:
-    """Read what the families have in common; padding is the end where there is none."""
+def _read_config(
+    options: Any, d_ff: int, norm_eps: float, **choices: Any
+) -> TransformerConfig:
+    """Read what all families name alike; padding is the end where there is none."""
     pad_id = options.pad_token_id
     if pad_id is None:
         ends = options.eos_token_id
@@ -140,6 +121,9 @@ def _read_config(options: Any, **choices: Any) -> TransformerConfig:
         tgt_vocab_size=options.vocab_size,
         pad_id=pad_id,
         d_model=options.hidden_size,
+        d_ff=d_ff,
+        norm_eps=norm_eps,
+        dropout=0.0,
         n_heads=options.num_attention_heads,
         n_encoder_layers=options.num_hidden_layers,
         n_decoder_layers=options.num_hidden_layers,

@@ -305,8 +305,8 @@ class PromptDecoder(IncrementalDecoder):
     not read, and a config's bos_id may be any token.
 
     Attributes:
-        new_memory: (n_rows, prompt_len), ids before the first step, which reads them;
-            of length 0 from then on.
+        new_memory: (n_rows, prompt_len), the ids of the prompts. The first step reads
+            them.
         src_mask: (n_rows, 1, 1, prompt_len), True from the first real token on.
     """
 
@@ -333,8 +333,8 @@ class PromptDecoder(IncrementalDecoder):
     def read(self, ids: Tensor) -> Tensor:
         """Read the next tokens (n_rows, n_new): logits (n_rows, n_read, vocab_size)."""
         if self.length == 0:
-            ids = torch.cat([self.new_memory, ids[:, 1:]], dim=1)
-            self.new_memory = self.new_memory[:, :0]
+            unread = self.new_memory[:, self.cache.length :]
+            ids = torch.cat([unread, ids[:, 1:]], dim=1)
         total = self.cache.length + ids.size(1)
         mask = F.pad(self.src_mask, (0, total - self.src_mask.size(-1)), value=True)
         self.cache.asked.clear()
@@ -345,6 +345,10 @@ class PromptDecoder(IncrementalDecoder):
     def step(self, ids: Tensor) -> Tensor:
         """Read the next tokens and score the one after them; see `Decoding`."""
         return at_least_float32(self.read(ids)[:, -1])
+
+    def truncate(self, length: int) -> None:
+        """Forget all tokens of the targets but the first, and not the prompts."""
+        self.cache.truncate(self.src_mask.size(-1) + length - 1)
 
 
 class RecomputingDecoder:

@@ -1,7 +1,5 @@
 """Half a Transformer: a decoder that continues a text, an encoder that fills gaps."""
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor, nn
 
@@ -143,7 +141,8 @@ class MaskedLanguageModel(nn.Module):
     two texts a token belongs to (Devlin et al. 2019).
 
     Args:
-        config: sizes and choices; its embedding_norm_eps must be a number.
+        config: sizes and choices; scale_embeddings does not count, and
+            embedding_norm_eps must be a number.
         n_segments: texts that are told apart.
     """
 
@@ -158,11 +157,8 @@ class MaskedLanguageModel(nn.Module):
         )
         self.lm_head = nn.Linear(d_model, config.src_vocab_size)
         initialize(self)
-        plain = replace(config, embedding_norm_eps=None, dropout=0.0)
-        self.embeddings = build_embeddings(plain, config.src_vocab_size)
+        self.embeddings = build_embeddings(config, config.src_vocab_size)
         self.segments = nn.Embedding(n_segments, d_model)
-        self.norm = LayerNorm(d_model, config.embedding_norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
         self.lm_head.weight = self.embeddings.tokens.weight
 
     def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
@@ -176,9 +172,10 @@ class MaskedLanguageModel(nn.Module):
             logits: (batch, length, vocab_size), each of which depends on all tokens
                 but padding.
         """
-        if segments is None:
-            segments = torch.zeros_like(ids)
-        x = self.embeddings(ids) + self.segments(segments)
-        mask = padding_mask(ids, self.config.pad_id)
-        x = self.encoder(self.dropout(self.norm(x)), mask)
+        segments = torch.zeros_like(ids) if segments is None else segments
+        positions = torch.arange(ids.size(1), device=ids.device)
+        parts = self.embeddings
+        x = parts.tokens(ids) + parts.positions(positions) + self.segments(segments)
+        x = parts.dropout(parts.norm(x))
+        x = self.encoder(x, padding_mask(ids, self.config.pad_id))
         return self.lm_head(self.transform(x))
