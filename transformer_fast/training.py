@@ -11,11 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from transformer_fast import private
 from transformer_fast.dropout import FastDropout
-from transformer_lib.model.attention import (
-    MultiHeadAttention,
-    eager_attention,
-    fused_attention,
-)
+from transformer_lib.model.attention import eager_attention, fused_attention
 from transformer_lib.model.transformer import Transformer
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -57,9 +53,8 @@ def for_training(model: Model, dtype: torch.dtype = torch.float32) -> Model:
         if type(module) is nn.Linear and not _has_hooks(module):
             module.__class__ = FastLinear
         if (
-            isinstance(module, MultiHeadAttention)
+            getattr(module, "kernel", None) is fused_attention
             and dtype == torch.bfloat16
-            and module.kernel is fused_attention
             and module.out_proj.weight.device.type == "cpu"
         ):
             module.kernel = eager_attention
