@@ -15,7 +15,14 @@ from transformer_book.experiments.ablations import (
     Plan,
     build,
 )
-from transformer_book.experiments.modern import MODERN, STUDIES, gaps
+from transformer_book.experiments.modern import (
+    HALVES,
+    MODERN,
+    STUDIES,
+    gaps,
+    whole_text_loss,
+)
+from transformer_lib.data.batches import Batch
 from transformer_lib.data.corpora import ParallelCorpus
 from transformer_lib.data.steps import Steps
 from transformer_lib.data.tokenizer import Tokenizer
@@ -144,7 +151,7 @@ def test_the_record_holds_what_the_library_would_run_today(name) -> None:
             assert entry["exact"] == round(1 - wrong, 4)
 
 
-@pytest.mark.parametrize("name", ["modern", "captions"])
+@pytest.mark.parametrize("name", ["modern", "captions", "halves"])
 def test_variants_are_as_large_as_the_paper_and_run(name) -> None:
     study, data = STUDIES[name], make_data()
     n_parameters = []
@@ -159,6 +166,31 @@ def test_variants_are_as_large_as_the_paper_and_run(name) -> None:
 def test_a_variant_without_biases_has_none_in_its_matrices() -> None:
     names = dict(build(MODERN["no biases"], N_TOKENS, 1).named_parameters())
     assert all(name.endswith("norm.bias") for name in names if name.endswith("bias"))
+
+
+def test_a_decoder_alone_continues_the_source() -> None:
+    model = build(HALVES["decoder alone"], N_TOKENS, 1).eval()
+    text = torch.cat([SRC[:1], TGT[:1]], dim=1)
+    expected = model.text(text)[:, SRC.size(1) :]
+    torch.testing.assert_close(model(SRC[:1], TGT[:1]), expected)
+    for name in "decoder alone", "decoder alone, prefix":
+        model = build(HALVES[name], N_TOKENS, 1).eval()
+        short = model(SRC[1:, :3], TGT[1:])  # without the padding
+        torch.testing.assert_close(model(SRC, TGT)[1:], short)
+        changed = torch.tensor([[3, 5, 9, 7, 8]])
+        first, other = (
+            model.score(src, TGT[:1])[1][0, 0] for src in (SRC[:1], changed)
+        )
+        assert torch.equal(first, other) == (name == "decoder alone")
+
+
+def test_the_loss_of_the_whole_text_is_that_of_every_next_token() -> None:
+    model = build(HALVES["decoder alone"], N_TOKENS, 1).eval()
+    batch = Batch(SRC[:1], TGT[:1], torch.tensor([[3, 5, 4, 2]]), 4)
+    ids = torch.cat([SRC[:1], TGT[:1]], dim=1)
+    wanted = torch.cat([ids[0, 1:], torch.tensor([2])])
+    expected = F.cross_entropy(model.text(ids)[0], wanted, reduction="sum")
+    torch.testing.assert_close(whole_text_loss(model, batch, 0.0), expected)
 
 
 def test_gaps_are_between_runs_of_one_seed() -> None:
