@@ -68,6 +68,7 @@ class TextModel(nn.Module):
     def __init__(self, config: TransformerConfig, prefix: bool = False) -> None:
         super().__init__()
         self.config, self.prefix, self.text = config, prefix, LanguageModel(config)
+        self.lm_head = self.text.lm_head
 
     def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         """Score every next target token: (batch, tgt_len, vocab_size)."""
