@@ -1,1 +1,1 @@
-"""What the choices of the paper are worth: every one undone in turn, and the record."""
+"""What single choices are worth, the paper's and those since 2017, and the records."""
