@@ -172,9 +172,7 @@ def _activation_name(theirs: Callable[[Tensor], Tensor]) -> str:
 def _read_settings(options: Any, **fixed: bool) -> dict[str, Any]:
     """Read a configuration of Hugging Face, in which some settings must be as fixed."""
     options = options if isinstance(options, Mapping) else options.to_dict()
-    for name, wanted in fixed.items():
-        if options.get(name, wanted) not in (wanted, None):
-            raise ValueError(f"{name}={options[name]!r} has no place in our model")
+    require_choices(options, **fixed)
     settings = {}
     for ours, names in SETTINGS.items():
         values = [options[name] for name in names]
@@ -184,6 +182,17 @@ def _read_settings(options: Any, **fixed: bool) -> dict[str, Any]:
     if settings["activation"] == "silu":
         settings["activation"] = "swish"
     return settings
+
+
+def require_choices(options: Mapping[str, Any], **fixed: Any) -> None:
+    """Refuse a configuration of Hugging Face in which a setting is not as fixed.
+
+    Raises:
+        ValueError: naming the setting.
+    """
+    for name, wanted in fixed.items():
+        if options.get(name, wanted) not in (wanted, None):
+            raise ValueError(f"{name}={options[name]!r} has no place in our model")
 
 
 def _take_sinusoids(state: dict[str, Tensor], ours: Tensor, first: int = 0) -> None:

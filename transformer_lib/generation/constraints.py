@@ -158,7 +158,8 @@ class LogitsProcessor:
             raise ValueError(
                 "the model's logits are not finite: its weights are broken"
             )
-        log_probs[..., self.pad_id] = -torch.inf
+        if self.pad_id != self.config.eos_id:  # GPT-2 has one token for both
+            log_probs[..., self.pad_id] = -torch.inf
         if position < self.config.min_len:
             log_probs[..., self.config.eos_id] = -torch.inf
         if position <= self.forced.size(1):

@@ -5,11 +5,12 @@
     logits = decoder.step(torch.tensor([[bos_id]]))    # of the first token
     logits = decoder.step(torch.tensor([[7]]))         # of the one after token 7
 
-The searches know nothing but these methods, the protocol `Decoding`. Three classes have
+The searches know nothing but these methods, the protocol `Decoding`. Four classes have
 them, and `make_decoder` chooses: the engine of `transformer_fast`, for models that it
 knows exactly; `IncrementalDecoder`, which calls every module of the model as the full
-pass does, so that hooks, adapters and subclasses count; and `RecomputingDecoder`, which
-calls the model as a whole and so works for anything. The shipped models run in the
+pass does, so that hooks, adapters and subclasses count; `PromptDecoder`, the same for a
+language model; and `RecomputingDecoder`, which calls the model as a whole and so works
+for anything. The shipped models run in the
 engine: to watch the cache below at work, make an `IncrementalDecoder` and hand it to
 the search.
 """
@@ -18,11 +19,13 @@ import inspect
 from typing import Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
 from transformer_lib.acceleration import make_engine
 from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.model.language_model import LanguageModel
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.transformer import Decoder, Transformer
 
@@ -84,10 +87,10 @@ class KeyValueCache:
     def __init__(self, n_beams: int = 1, capacity: int = 32) -> None:
         self.capacity, self.length = capacity, 0
         self.source = SourceCache(n_beams)
-        self.buffers: dict[MultiHeadAttention, Tensor] = {}
-        self.asked: set[MultiHeadAttention] = set()
+        self.buffers: dict[nn.Module, Tensor] = {}
+        self.asked: set[nn.Module] = set()
 
-    def __getitem__(self, attention: MultiHeadAttention) -> Tensor:
+    def __getitem__(self, attention: nn.Module) -> Tensor:
         """Return the keys and values kept: (2, n_rows, n_heads, length, d_head)."""
         return self.buffers[attention][:, :, :, : self.length]
 
@@ -102,7 +105,7 @@ class KeyValueCache:
         return torch.arange(self.length, self.length + ids.size(1), device=ids.device)
 
     def update(
-        self, attention: MultiHeadAttention, key: Tensor, value: Tensor
+        self, attention: nn.Module, key: Tensor, value: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Store the new tokens' keys and values; return those of all tokens.
 
@@ -174,14 +177,14 @@ class SourceCache:
 
     def __init__(self, n_beams: int) -> None:
         self.n_beams = n_beams
-        self.kept: dict[MultiHeadAttention, Tensor] = {}
+        self.kept: dict[nn.Module, Tensor] = {}
 
-    def __getitem__(self, attention: MultiHeadAttention) -> Tensor:
+    def __getitem__(self, attention: nn.Module) -> Tensor:
         """Return the keys and values kept: (2, n_sentences, n_heads, src_len, …)."""
         return self.kept[attention]
 
     def update(
-        self, attention: MultiHeadAttention, key: Tensor, value: Tensor
+        self, attention: nn.Module, key: Tensor, value: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Store keys and values in the first step; return them in every step.
 
@@ -294,6 +297,60 @@ class IncrementalDecoder:
         self.cache.truncate(length)
 
 
+class PromptDecoder(IncrementalDecoder):
+    """The protocol `Decoding` on a language model: the source is a prompt to continue.
+
+    Prompts of different lengths are padded on the left, so that all of them end where
+    their targets begin. The first token of a target, bos, is the prompt's end: it is
+    not read, and a config's bos_id may be any token.
+
+    Attributes:
+        new_memory: (n_rows, prompt_len), the ids of the prompts. The first step reads
+            them.
+        src_mask: (n_rows, 1, 1, prompt_len), True from the first real token on.
+    """
+
+    @property
+    def length(self) -> int:
+        """Tokens of the targets that were read so far, bos included."""
+        return max(self.cache.length - self.src_mask.size(-1) + 1, 0)
+
+    def prefill(self, src: Tensor, n_beams: int = 1) -> None:
+        """Remember the prompts; see `Decoding`.
+
+        Raises:
+            ValueError: a prompt is padded on the right.
+        """
+        real = src != self.model.config.pad_id
+        if not real[:, -1].all():
+            raise ValueError("a prompt ends with padding: pad prompts on the left")
+        self.n_beams = n_beams
+        self.cache = KeyValueCache(n_beams, self.capacity)
+        self.new_memory = src.repeat_interleave(n_beams, dim=0)
+        mask = (real.cumsum(dim=1) > 0)[:, None, None, :]
+        self.src_mask = mask.repeat_interleave(n_beams, dim=0)
+
+    def read(self, ids: Tensor) -> Tensor:
+        """Read the next tokens (n_rows, n_new): logits (n_rows, n_read, vocab_size)."""
+        if self.length == 0:
+            unread = self.new_memory[:, self.cache.length :]
+            ids = torch.cat([unread, ids[:, 1:]], dim=1)
+        total = self.cache.length + ids.size(1)
+        mask = F.pad(self.src_mask, (0, total - self.src_mask.size(-1)), value=True)
+        self.cache.asked.clear()
+        logits = self.model(ids, mask, cache=self.cache)
+        self.cache.length = total
+        return logits
+
+    def step(self, ids: Tensor) -> Tensor:
+        """Read the next tokens and score the one after them; see `Decoding`."""
+        return at_least_float32(self.read(ids)[:, -1])
+
+    def truncate(self, length: int) -> None:
+        """Forget all tokens of the targets but the first, and not the prompts."""
+        self.cache.truncate(self.src_mask.size(-1) + length - 1)
+
+
 class RecomputingDecoder:
     """The protocol `Decoding` for any model: all tokens are read anew in every step.
 
@@ -338,9 +395,11 @@ def make_decoder(model: nn.Module) -> Decoding:
     """Return the fastest decoder that gives exactly what the model itself gives.
 
     Args:
-        model: a `Transformer`, or anything that is called as `model(src, tgt_in)`.
-            Its weights must not change while the decoder is used.
+        model: a `Transformer`, a `LanguageModel`, or anything that is called as
+            `model(src, tgt_in)`. Its weights must not change while the decoder is used.
     """
+    if isinstance(model, LanguageModel):
+        return PromptDecoder(model)
     engine = make_engine(model)
     if engine is not None:
         return engine

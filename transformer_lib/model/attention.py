@@ -17,16 +17,18 @@ class Cache(Protocol):
     """What a decoder needs of a cache; see `generation.incremental`.
 
     Attributes:
+        length: tokens that it holds, which is the position of the next one.
         source: the same for the memory, whose keys and values never change.
     """
 
+    length: int
     source: "Cache"
 
     def positions(self, ids: Tensor) -> Tensor:
         """Return the positions of new tokens (batch, n_new): (n_new,)."""
 
     def update(
-        self, attention: "MultiHeadAttention", key: Tensor, value: Tensor
+        self, attention: nn.Module, key: Tensor, value: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Store new keys and values; return them after all that came before."""
 

@@ -8,15 +8,16 @@ Each part stands where one of the paper's parts stands, with the same `forward`:
     GatedFeedForward         instead of FeedForward
 
 So a modern layer is a paper's layer made of other parts, and the three functions at the
-end exchange the parts of a whole Transformer.
+end exchange the parts of a whole model, a `Transformer` or a `LanguageModel`.
 """
 
 import torch
 from torch import Tensor, nn
 
 from transformer_lib.model.attention import Cache, Kernel, fused_attention
+from transformer_lib.model.embeddings import Embeddings
 from transformer_lib.model.layers import ACTIVATIONS, Activation, LayerNorm
-from transformer_lib.model.transformer import Transformer, initialize
+from transformer_lib.model.transformer import initialize
 
 
 class RMSNorm(nn.Module):
@@ -268,26 +269,27 @@ def replace_norms(model: nn.Module) -> None:
 
 
 def replace_feed_forward(
-    model: Transformer, d_ff: int, activation: Activation = "swish", bias: bool = False
+    model: nn.Module, d_ff: int, activation: Activation = "swish", bias: bool = False
 ) -> None:
     """Put a fresh gated network in the place of every feed-forward, in place.
 
     Args:
-        model: a Transformer of any parts.
+        model: of any parts, with a config.
         d_ff: hidden width; 2/3 of the old one leaves the number of parameters.
         activation: of the gate.
         bias: whether the matrices have biases.
     """
     config = model.config
-    for layer in (*model.encoder.layers, *model.decoder.layers):
-        layer.feed_forward = GatedFeedForward(
-            config.d_model, d_ff, activation, bias, config.activation_dropout
-        )
-        initialize(layer.feed_forward)
+    for part in list(model.modules()):
+        if hasattr(part, "feed_forward"):
+            part.feed_forward = GatedFeedForward(
+                config.d_model, d_ff, activation, bias, config.activation_dropout
+            )
+            initialize(part.feed_forward)
 
 
 def replace_attention(
-    model: Transformer,
+    model: nn.Module,
     n_kv_heads: int | None = None,
     rotary: float | None = None,
     window: int | None = None,
@@ -299,7 +301,7 @@ def replace_attention(
     Cross-attention gets no rotation and no window: its keys are another sequence's.
 
     Args:
-        model: a Transformer of any parts.
+        model: of any parts, with a config.
         n_kv_heads: heads of keys and values; as many as of queries if None.
         rotary: the base of rotary positions, which then replace all that embeddings
             add for positions; None keeps the embeddings as they are.
@@ -310,12 +312,12 @@ def replace_attention(
     config = model.config
     sizes = (config.d_model, config.n_heads, n_kv_heads or config.n_heads)
     shared = {"qk_norm": qk_norm, "bias": bias, "dropout": config.attention_dropout}
-    for layer in (*model.encoder.layers, *model.decoder.layers):
-        layer.self_attn = GroupedQueryAttention(*sizes, rotary, window, **shared)
-        initialize(layer.self_attn)
-    for layer in model.decoder.layers:
-        layer.cross_attn = GroupedQueryAttention(*sizes, **shared)
-        initialize(layer.cross_attn)
-    if rotary is not None:
-        for side in (model.src_embeddings, model.tgt_embeddings):
-            side.positions = NoPositions(config.d_model)
+    for part in list(model.modules()):
+        if hasattr(part, "self_attn"):
+            part.self_attn = GroupedQueryAttention(*sizes, rotary, window, **shared)
+            initialize(part.self_attn)
+        if hasattr(part, "cross_attn"):
+            part.cross_attn = GroupedQueryAttention(*sizes, **shared)
+            initialize(part.cross_attn)
+        if rotary is not None and isinstance(part, Embeddings):
+            part.positions = NoPositions(config.d_model)
