@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -14,9 +15,11 @@ from transformer_book.experiments.ablations import (
     Plan,
     build,
 )
+from transformer_book.experiments.modern import MODERN, STUDIES, gaps
 from transformer_lib.data.corpora import ParallelCorpus
 from transformer_lib.data.steps import Steps
 from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib.model.transformer import count_parameters
 from transformer_lib.runs.translation import Data
 from transformer_lib.training.schedule import learning_rate
 
@@ -120,19 +123,66 @@ def test_a_run_is_repeated_by_its_seed_and_measured() -> None:
     assert one["valid_nats"] > 0
 
 
-def test_a_record_is_written_and_read(tmp_path) -> None:
+def test_a_record_is_written_and_read(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(runs, "RESULTS", tmp_path)
     record = {"plan": {"steps": 5}, "machine": "one", "runs": [{"a": 1}, {"a": 2}]}
-    runs.write_results(record, tmp_path / "r.json")
-    assert runs.read_results(tmp_path / "r.json") == record
+    runs.write_results(record, "some")
+    assert runs.read_results("some") == record
     assert runs.means([1.0, 2.0, 4.0, 6.0, 7.0], width=2) == [1.5, 5.0, 7.0]
 
 
-def test_the_record_holds_what_the_library_would_run_today() -> None:
-    record = runs.read_results()
-    assert Plan(**record["plan"]) == Plan()
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_record_holds_what_the_library_would_run_today(name) -> None:
+    record, study = runs.read_results(name), STUDIES[name]
+    assert Plan(**record["plan"]) == study.plan
+    assert record["sizes"] == study.sizes
     keys = [(entry["variant"], entry["seed"]) for entry in record["runs"]]
-    expected = [(name, seed) for seed in (1, 2, 3) for name in VARIANTS]
-    assert sorted(keys) == sorted(expected)
+    assert sorted(keys) == sorted(product(study.variants, study.seeds))
     for entry in record["runs"]:
-        assert entry["exact"] == round(1 - len(entry["wrong"]) / Plan().n_test, 4)
         assert all(math.isfinite(loss) for loss in entry["curve"])
+        if study.wrong:
+            wrong = len(entry["wrong"]) / study.plan.n_test
+            assert entry["exact"] == round(1 - wrong, 4)
+
+
+@pytest.mark.parametrize("name", MODERN)
+def test_a_modern_variant_is_as_large_as_the_paper_and_runs(name) -> None:
+    data = make_data()
+    found = runs.run(MODERN[name], data, 1, SMALL)
+    paper = count_parameters(build(MODERN[PAPER], len(data.tokenizer), 1))
+    assert found["n_parameters"] == pytest.approx(paper, rel=0.01)
+    assert found["valid_nats"] > 0
+
+
+def test_a_variant_without_biases_has_none() -> None:
+    names = dict(build(MODERN["no biases"], N_TOKENS, 1).named_parameters())
+    assert {n for n in names if n.endswith("bias") and not n.endswith("norm.bias")} == (
+        set()
+    )
+
+
+def test_long_sentences_are_for_the_test_alone() -> None:
+    study = replace(STUDIES["lengths"], longest=6)
+    data = study.prepare()
+    assert max(len(src) for src, _ in data.steps.pairs) == 6
+    shortest = min((batch.src != 0).sum(1).min() for batch in data.valid)
+    assert shortest == 7
+    assert sum(len(batch.src) for batch in data.valid) > 500
+
+
+def test_gaps_are_between_runs_of_one_seed() -> None:
+    scores = {PAPER: [1.0, 2.0, 4.0], "better": [2.0, 3.0, 8.0], "other": [0.0, 4.0]}
+    record = {
+        "runs": [
+            {"variant": name, "seed": seed, "exact": score}
+            for name, values in scores.items()
+            for seed, score in enumerate(values)
+        ]
+    }
+    better = gaps(record, "exact")["better"]
+    error = 4.303 * math.sqrt(3) / math.sqrt(3)  # of 1, 1 and 4, whose s is sqrt(3)
+    assert better.mean == 2
+    assert better.low == pytest.approx(2 - error, abs=1e-3)
+    assert better.high == pytest.approx(2 + error, abs=1e-3)
+    assert (better.n_above, better.n_seeds) == (3, 3)
+    assert gaps(record, "exact", "better")["other"].n_above == 1
