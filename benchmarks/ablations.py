@@ -26,14 +26,14 @@ from turns import processor
 
 from transformer_book.experiments.ablations import (
     RESULTS,
-    Study,
     read_results,
     run,
     write_results,
 )
-from transformer_book.experiments.modern import STUDIES
+from transformer_book.experiments.modern import STUDIES, Study
 from transformer_lib.acceleration import keep_freed_memory
-from transformer_lib.runs.translation import Data
+from transformer_lib.runs.recipe import read_recipe
+from transformer_lib.runs.translation import Data, prepare
 
 N_THREADS = 1
 
@@ -79,7 +79,7 @@ def main() -> None:
     study = STUDIES[name]
     torch.set_num_threads(N_THREADS)
     keep_freed_memory()
-    data, record = study.prepare(), begin(name, study)
+    data, record = prepare(read_recipe(study.recipe, **study.data)), begin(name, study)
     done = {(entry["seed"], entry["variant"]) for entry in record["runs"]}
     for seed, variant in tqdm([*product(study.seeds, study.variants)], unit="run"):
         if (seed, variant) not in done:

@@ -15,11 +15,17 @@ from transformer_book.experiments.ablations import (
     Plan,
     build,
 )
-from transformer_book.experiments.modern import MODERN, STUDIES, gaps
+from transformer_book.experiments.modern import (
+    HALVES,
+    MODERN,
+    STUDIES,
+    gaps,
+    whole_text_loss,
+)
+from transformer_lib.data.batches import Batch
 from transformer_lib.data.corpora import ParallelCorpus
 from transformer_lib.data.steps import Steps
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.model.transformer import count_parameters
 from transformer_lib.runs.translation import Data
 from transformer_lib.training.schedule import learning_rate
 
@@ -145,44 +151,57 @@ def test_the_record_holds_what_the_library_would_run_today(name) -> None:
             assert entry["exact"] == round(1 - wrong, 4)
 
 
-@pytest.mark.parametrize("name", MODERN)
-def test_a_modern_variant_is_as_large_as_the_paper_and_runs(name) -> None:
-    data = make_data()
-    found = runs.run(MODERN[name], data, 1, SMALL)
-    paper = count_parameters(build(MODERN[PAPER], len(data.tokenizer), 1))
-    assert found["n_parameters"] == pytest.approx(paper, rel=0.01)
-    assert found["valid_nats"] > 0
-
-
-def test_a_variant_without_biases_has_none() -> None:
-    names = dict(build(MODERN["no biases"], N_TOKENS, 1).named_parameters())
-    assert {n for n in names if n.endswith("bias") and not n.endswith("norm.bias")} == (
-        set()
+@pytest.mark.parametrize("name", ["modern", "captions", "halves"])
+def test_variants_are_as_large_as_the_paper_and_run(name) -> None:
+    study, data = STUDIES[name], make_data()
+    n_parameters = []
+    for variant in study.variants.values():
+        found = runs.run(variant, data, 1, SMALL, study.sizes)
+        n_parameters.append(found["n_parameters"])
+    assert n_parameters == pytest.approx(
+        [n_parameters[0]] * len(n_parameters), rel=0.01
     )
 
 
-def test_long_sentences_are_for_the_test_alone() -> None:
-    study = replace(STUDIES["lengths"], longest=6)
-    data = study.prepare()
-    assert max(len(src) for src, _ in data.steps.pairs) == 6
-    shortest = min((batch.src != 0).sum(1).min() for batch in data.valid)
-    assert shortest == 7
-    assert sum(len(batch.src) for batch in data.valid) > 500
+def test_a_variant_without_biases_has_none_in_its_matrices() -> None:
+    names = dict(build(MODERN["no biases"], N_TOKENS, 1).named_parameters())
+    assert all(name.endswith("norm.bias") for name in names if name.endswith("bias"))
+
+
+def test_a_decoder_alone_continues_the_source() -> None:
+    model = build(HALVES["decoder alone"], N_TOKENS, 1).eval()
+    text = torch.cat([SRC[:1], TGT[:1]], dim=1)
+    expected = model.text(text)[:, SRC.size(1) :]
+    torch.testing.assert_close(model(SRC[:1], TGT[:1]), expected)
+    for name in "decoder alone", "decoder alone, prefix":
+        model = build(HALVES[name], N_TOKENS, 1).eval()
+        short = model(SRC[1:, :3], TGT[1:])  # without the padding
+        torch.testing.assert_close(model(SRC, TGT)[1:], short)
+        changed = torch.tensor([[3, 5, 9, 7, 8]])
+        first, other = (
+            model.score(src, TGT[:1])[1][0, 0] for src in (SRC[:1], changed)
+        )
+        assert torch.equal(first, other) == (name == "decoder alone")
+
+
+def test_the_loss_of_the_whole_text_is_that_of_every_next_token() -> None:
+    model = build(HALVES["decoder alone"], N_TOKENS, 1).eval()
+    batch = Batch(SRC[:1], TGT[:1], torch.tensor([[3, 5, 4, 2]]), 4)
+    ids = torch.cat([SRC[:1], TGT[:1]], dim=1)
+    wanted = torch.cat([ids[0, 1:], torch.tensor([2])])
+    expected = F.cross_entropy(model.text(ids)[0], wanted, reduction="sum")
+    torch.testing.assert_close(whole_text_loss(model, batch, 0.0), expected)
 
 
 def test_gaps_are_between_runs_of_one_seed() -> None:
     scores = {PAPER: [1.0, 2.0, 4.0], "better": [2.0, 3.0, 8.0], "other": [0.0, 4.0]}
-    record = {
-        "runs": [
-            {"variant": name, "seed": seed, "exact": score}
-            for name, values in scores.items()
-            for seed, score in enumerate(values)
-        ]
-    }
-    better = gaps(record, "exact")["better"]
-    error = 4.303 * math.sqrt(3) / math.sqrt(3)  # of 1, 1 and 4, whose s is sqrt(3)
-    assert better.mean == 2
-    assert better.low == pytest.approx(2 - error, abs=1e-3)
-    assert better.high == pytest.approx(2 + error, abs=1e-3)
-    assert (better.n_above, better.n_seeds) == (3, 3)
-    assert gaps(record, "exact", "better")["other"].n_above == 1
+    entries = [
+        {"variant": name, "seed": seed, "exact": score}
+        for name, values in scores.items()
+        for seed, score in enumerate(values)
+    ]
+    mean, low, high, n_above = gaps({"runs": entries}, "exact")["better"]
+    # The gaps 1, 1 and 4 have s = sqrt(3), so that s / sqrt(3) is 1.
+    assert (mean, n_above) == (2, 3)
+    assert (low, high) == pytest.approx((2 - 4.303, 2 + 4.303), abs=1e-3)
+    assert gaps({"runs": entries}, "exact", "better")["other"][3] == 1

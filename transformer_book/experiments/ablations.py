@@ -8,7 +8,7 @@ them with several seeds and records what came out.
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,10 +16,9 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_lib.acceleration import for_training
-from transformer_lib.data.batches import token_batches
 from transformer_lib.data.steps import Steps
 from transformer_lib.evaluation.scores import bleu, chrf, exact_match, nats_per_token
 from transformer_lib.files import write_text
@@ -27,8 +26,7 @@ from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer, count_parameters
 from transformer_lib.pretrained.translator import Translator
-from transformer_lib.runs.recipe import read_recipe
-from transformer_lib.runs.translation import Data, prepare
+from transformer_lib.runs.translation import Data
 from transformer_lib.training.loop import Trainer
 from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import learning_rate, make_optimizer
@@ -81,14 +79,16 @@ class Variant:
         smoothing: of the labels.
         warm_up: False starts with the highest learning rate.
         change: done to the model before training; None for nothing.
-        same_size: choose d_ff so that it has as many parameters as the paper's model.
+        kind: makes the model.
+        loss: of a batch, in nats, given the smoothing.
     """
 
     model: dict[str, Any] = field(default_factory=dict)
     smoothing: float = 0.1
     warm_up: bool = True
-    change: Callable[[Transformer], None] | None = None
-    same_size: bool = False
+    change: Callable[[nn.Module], None] | None = None
+    kind: Callable[[TransformerConfig], nn.Module] = Transformer
+    loss: Callable[..., Tensor] = batch_loss
 
 
 def without_scale(model: Transformer) -> None:
@@ -120,47 +120,6 @@ def without_positions(
             side.positions.register_forward_hook(
                 lambda _, inputs, positions: torch.zeros_like(positions)
             )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Study:
-    """Variants of one model that learn the same sentences.
-
-    Attributes:
-        variants: by name.
-        seeds: every variant is trained with each of them.
-        plan, sizes: what all variants have in common.
-        recipe: whose sentences they learn.
-        data: what takes the place of values in its table [data].
-        wrong: whether to record which test sentences are not right.
-        longest: most source tokens of a training sentence, eos counted; the validation
-            loss is then that of the longer test sentences. None for no limit.
-    """
-
-    variants: dict[str, Variant]
-    seeds: Sequence[int]
-    plan: Plan = PLAN
-    sizes: dict[str, Any] = field(default_factory=lambda: SIZES)
-    recipe: str = "grammar"
-    data: dict[str, Any] = field(default_factory=lambda: {"reverse": False})
-    wrong: bool = False
-    longest: int | None = None
-
-    def prepare(self) -> Data:
-        """Load the sentences and split off those that are too long to be learned."""
-        data = prepare(read_recipe(self.recipe, **self.data))
-        if self.longest is None:
-            return data
-        tokenizer, most = data.tokenizer, self.longest
-        ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
-        test = [tuple(map(tokenizer.encode, pair)) for pair in data.corpus.test]
-        short, long = (
-            [pair for pair in pairs if (len(pair[0]) > most) == is_long]
-            for pairs, is_long in ((data.steps.pairs, False), (test, True))
-        )
-        steps = Steps(short, self.plan.max_tokens, 1, 0, **ids)
-        valid = list(token_batches(long, self.plan.max_tokens, **ids))
-        return replace(data, steps=steps, valid=valid)
 
 
 PAPER = "the paper's choices"
@@ -199,30 +158,13 @@ def build(
         seed: of the weights.
         sizes: what all variants have in common.
     """
-    if variant.same_size:
-        variant = fit_size(variant, sizes)
     vocab = {"src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size}
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = Transformer(TransformerConfig(**vocab, **{**sizes, **variant.model}))
+        model = variant.kind(TransformerConfig(**vocab, **{**sizes, **variant.model}))
         if variant.change:
             variant.change(model)
     return model
-
-
-def fit_size(variant: Variant, sizes: dict[str, Any]) -> Variant:
-    """Choose the d_ff with which a variant has as many parameters as the paper's model.
-
-    The number of parameters grows with d_ff in a straight line, so two of them tell.
-    """
-
-    def count(variant: Variant, **model: int) -> int:
-        variant = replace(variant, model={**variant.model, **model}, same_size=False)
-        return count_parameters(build(variant, 8, 0, sizes))
-
-    goal, start = count(Variant()), count(variant, d_ff=1)
-    d_ff = 1 + round((goal - start) / (count(variant, d_ff=2) - start))
-    return replace(variant, model={**variant.model, "d_ff": d_ff}, same_size=False)
 
 
 def plan_steps(data: Data, seed: int, plan: Plan = PLAN) -> Steps:
@@ -258,7 +200,7 @@ def train_variant(
         return learning_rate(number, d_model, plan.warmup, plan.rate_scale)
 
     d_model, model = model.config.d_model, for_training(model)
-    loss = partial(batch_loss, smoothing=variant.smoothing)
+    loss = partial(variant.loss, smoothing=variant.smoothing)
     trainer = Trainer(model, make_optimizer(model), loss, rate, max_norm=1.0)
     return trainer.run(islice(steps.starting_at(1), plan.steps))
 
