@@ -42,6 +42,12 @@ from .full_model import (
     check_prediction,
 )
 from .generation import check_beam_step, check_cut, check_min_p
+from .language_model import (
+    check_continuation,
+    check_hide_prompt,
+    check_prefix_model,
+    check_speculation,
+)
 from .masks import (
     check_diagnosis,
     check_packed_mask,
