@@ -8,9 +8,7 @@ from transformer_lib.model.language_model import LanguageModel
 
 
 @grader(
-    lambda: [
-        (torch.tensor([[1, 5, 6, 2, 0], [1, 7, 8, 9, 2]]), torch.tensor([2, 4]), 0)
-    ],
+    lambda: [(torch.arange(1, 11).view(2, 5), torch.tensor([2, 4]), 0)],
     "From the last token of the prompt on, every prediction counts.",
     ("the first token of the answer must count: the prompt's end predicts it.",
      lambda ids, n, pad_id: check_hide_prompt.solve(ids, n + 1, pad_id)),
@@ -30,42 +28,30 @@ def check_hide_prompt(ids, n_prompt, pad_id):
 
 
 def _make_model(kind=LanguageModel):
-    sizes = {"src_vocab_size": 11, "tgt_vocab_size": 11, "tie_embeddings": "none"}
-    sizes |= {"d_model": 12, "n_heads": 2, "d_ff": 16, "n_decoder_layers": 2}
+    sizes = {"src_vocab_size": 11, "tgt_vocab_size": 11, "d_model": 12, "n_heads": 2}
     torch.default_generator.manual_seed(3)
-    model = kind(TransformerConfig(**sizes, norm_first=True))
-    if is_missing(model):
-        return None
-    for parameter in model.eval().requires_grad_(False).parameters():
-        parameter.normal_(std=0.6)
-    return model
+    model = kind(TransformerConfig(**sizes, n_decoder_layers=2, norm_first=True))
+    return None if is_missing(model) else model.eval().requires_grad_(False)
 
 
 @grader(
     lambda: [(_make_model(), [1, 4, 7], [5, 9, 2]), (_make_model(), [1], [3, 2])],
     "The sum over the answer, each token predicted where the one before it is read.",
     ("the answer is predicted one position earlier than it is read.", {"shift": 0}),
-    ("only the answer counts, not the prompt.", {"whole": True}),
+    ("only the answer counts, not the prompt.",
+     lambda model, *ids: check_continuation.solve(model, [1], ids[0][1:] + ids[1])),
     ("add the logarithms up; their mean makes long answers look better.",
-     lambda model, prompt, answer: check_continuation.solve(model, prompt, answer)
-     / len(answer)),
+     lambda model, *ids: check_continuation.solve(model, *ids) / len(ids[1])),
 )  # fmt: skip
-def check_continuation(model, prompt, answer, shift=1, whole=False):
+def check_continuation(model, prompt, answer, shift=1):
     """The log-probability of an answer.
 
     A model that returns logits (1, length, vocab_size), a prompt and an answer, lists
     of ids -> a float.
     """
-    if whole:
-        prompt, answer = prompt[:1], prompt[1:] + answer
     log_probs = model(torch.tensor([prompt + answer]))[0].log_softmax(dim=-1)
     rows = log_probs[len(prompt) - shift :]
     return float(sum(row[token] for row, token in zip(rows, answer, strict=False)))
-
-
-def _run_prefix(answer, ids, n_prompt):
-    model = _make_model(answer)
-    return model and model(ids, n_prompt)
 
 
 @grader(
@@ -77,7 +63,7 @@ def _run_prefix(answer, ids, n_prompt):
      {"see": lambda causal, prompt: causal | prompt.any(dim=0)[None, None, None]}),
     ("nothing after the prompt may be seen before its time.",
      {"see": lambda causal, prompt: causal | prompt[:, None, :, None]}),
-    run=_run_prefix,
+    run=lambda answer, *given: (model := _make_model(answer)) and model(*given),
 )  # fmt: skip
 class check_prefix_model(LanguageModel):
     """A class: a language model with a prefix mask.
