@@ -1,0 +1,452 @@
+"""What changed after 2017: today's parts against PyTorch, Hugging Face and plain loops.
+
+Nothing is downloaded.
+"""
+
+import re
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+import transformers
+from reference import EXACT, draw_parameters, gradients
+from small_models import EOS, SRC, make_config, make_model
+from torch import Tensor, nn
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+from transformer_lib.acceleration import for_training
+from transformer_lib.convert import from_bert, from_gpt2, from_llama
+from transformer_lib.convert.language_models import MODEL_NAMES, TRANSPOSED
+from transformer_lib.convert.weights import convert_weights
+from transformer_lib.generation.beam_search import beam_search
+from transformer_lib.generation.constraints import GenerationConfig
+from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.generation.incremental import (
+    IncrementalDecoder,
+    PromptDecoder,
+    RecomputingDecoder,
+    make_decoder,
+)
+from transformer_lib.generation.sampling import SamplingConfig, sample
+from transformer_lib.model.attention import MultiHeadAttention, eager_attention
+from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.language_model import LanguageModel, MaskedLanguageModel
+from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.model.modern import (
+    GroupedQueryAttention,
+    RMSNorm,
+    replace_attention,
+    replace_feed_forward,
+    replace_norms,
+    rotate,
+)
+from transformer_lib.model.transformer import count_parameters
+
+CLOSE = {"rtol": 0.0, "atol": 1e-5}  # Hugging Face's angles are float32
+VOCAB = 13
+PROMPTS = torch.tensor([[5, 6, 7, 8], [0, 0, 9, 10], [0, 11, 0, 5]])  # padded with 0
+CONFIG = TransformerConfig(
+    src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, d_model=16, n_heads=4, d_ff=24,
+    n_encoder_layers=2, n_decoder_layers=2, max_len=24, norm_first=True,
+    learned_positions=True, scale_embeddings=False, embedding_norm_eps=1e-5,
+)  # fmt: skip
+CHOICES = {
+    "plain": {},
+    "grouped": {"n_kv_heads": 2},
+    "rotary": {"rotary": 50.0, "bias": True},
+    "multi-query, rotary, window": {"n_kv_heads": 1, "rotary": 50.0, "window": 3},
+    "all": {"n_kv_heads": 2, "rotary": 1e4, "window": 2, "qk_norm": True},
+}
+MODELS = {"GPT-2": None, **CHOICES}
+
+
+def modernize(model: nn.Module, **choices) -> nn.Module:
+    """Every part is exchanged, and every number drawn."""
+    replace_norms(model)
+    replace_feed_forward(model, 10)
+    replace_attention(model, **choices)
+    return draw_parameters(model).eval()
+
+
+def make_language_model(choices: dict | None, seed: int = 0) -> LanguageModel:
+    torch.manual_seed(seed)
+    model = LanguageModel(CONFIG)
+    if choices is None:
+        return draw_parameters(model).eval()
+    return modernize(model, **choices)
+
+
+def make_attention(**choices) -> GroupedQueryAttention:
+    torch.manual_seed(0)
+    return draw_parameters(GroupedQueryAttention(16, 4, **choices))
+
+
+def draw(*shape: int) -> Tensor:
+    torch.manual_seed(1)
+    return torch.randn(shape, dtype=torch.float64, requires_grad=True)
+
+
+# --- the parts -------------------------------------------------------------------
+
+
+def test_rms_norm_is_that_of_pytorch() -> None:
+    norm, x = draw_parameters(RMSNorm(5, eps=0.1)), draw(2, 3, 5)
+    expected = F.rms_norm(x, (5,), norm.gain, 0.1)
+    inputs = (x, norm.gain)
+    torch.testing.assert_close(norm(x), expected, **EXACT)
+    torch.testing.assert_close(
+        gradients(norm(x), inputs), gradients(expected, inputs), **EXACT
+    )
+
+
+def test_interleaved_pairs_are_complex_numbers_that_turn() -> None:
+    x, positions = draw(2, 3, 4, 6), torch.tensor([0, 1, 5, 30])
+    angle = positions[:, None] / 50.0 ** (torch.arange(3, dtype=torch.float64) / 3)
+    turned = torch.view_as_complex(x.unflatten(-1, (3, 2))) * torch.exp(1j * angle)
+    expected = torch.view_as_real(turned).flatten(-2)
+    found = rotate(x, positions, 50.0, interleaved=True)
+    torch.testing.assert_close(found, expected, **EXACT)
+
+
+def test_halves_are_the_pairs_in_another_order_and_those_of_hugging_face() -> None:
+    x, positions = draw(2, 3, 4, 6), torch.tensor([0, 1, 5, 30])
+    order = [0, 3, 1, 4, 2, 5]  # feature i, then its partner
+    halves = rotate(x, positions, 50.0)
+    pairs = rotate(x[..., order], positions, 50.0, interleaved=True)
+    torch.testing.assert_close(halves[..., order], pairs, **EXACT)
+    angle = positions[:, None] / 50.0 ** (torch.arange(3) / 3).repeat(2)
+    theirs, _ = apply_rotary_pos_emb(x, x, angle.cos()[None], angle.sin()[None])
+    torch.testing.assert_close(halves, theirs, **CLOSE)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_scores_depend_on_the_distance_only(interleaved) -> None:
+    q, k = draw(2, 1, 1, 5, 6)
+    at = partial(rotate, base=50.0, interleaved=interleaved)
+    places = torch.arange(5)
+    near, far = (
+        at(q, places + n) @ at(k, places + n).transpose(-2, -1) for n in (0, 900)
+    )
+    torch.testing.assert_close(near, far, **EXACT)
+    assert not torch.allclose(near, at(q, places) @ at(k, places + 1).mT)
+
+
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 4])
+def test_groups_are_the_papers_attention_with_heads_repeated(n_kv_heads) -> None:
+    ours = make_attention(n_kv_heads=n_kv_heads, bias=True)
+    theirs = MultiHeadAttention(16, 4).double()
+    weights = ours.state_dict()
+    for name in ("k_proj.weight", "k_proj.bias", "v_proj.weight", "v_proj.bias"):
+        heads = weights[name].unflatten(0, (n_kv_heads, 4))
+        weights[name] = heads.repeat_interleave(4 // n_kv_heads, dim=0).flatten(0, 1)
+    theirs.load_state_dict(weights)
+    query, memory = draw(2, 5, 16), draw(2, 7, 16)
+    mask = padding_mask(torch.tensor([[1] * 7, [1] * 3 + [0] * 4]), 0)
+    torch.testing.assert_close(
+        ours(query, memory, memory, mask), theirs(query, memory, memory, mask), **EXACT
+    )
+
+
+@pytest.mark.parametrize("mask", [None, causal_mask(7), padding_mask(SRC[1:2], 0)])
+def test_a_window_is_a_mask(mask) -> None:
+    whole, near = (make_attention(n_kv_heads=2, window=n) for n in (None, 3))
+    x = draw(1, 5 if mask is not None and mask.dim() == 4 else 7, 16)
+    distance = torch.arange(x.size(1))[:, None] - torch.arange(x.size(1))
+    window = (distance > -3) & (distance < 3)
+    expected = whole(x, x, x, window if mask is None else window & mask)
+    torch.testing.assert_close(near(x, x, x, mask), expected, **EXACT)
+    assert not torch.allclose(expected, whole(x, x, x, mask))
+
+
+def test_a_gate_costs_no_parameters_at_two_thirds_of_the_width() -> None:
+    model = make_model(d_ff=12)
+    before = count_parameters(model)
+    replace_feed_forward(model, 8)
+    n_biases = 3 * (12 + 6)  # of three layers
+    assert count_parameters(model) == before - n_biases
+
+
+def test_mixed_precision_knows_the_kernel_of_groups() -> None:
+    attention = for_training(GroupedQueryAttention(8, 2, 1), torch.bfloat16)
+    assert attention.kernel is eager_attention
+
+
+# --- the models of Hugging Face --------------------------------------------------
+
+SIZES = {
+    "hidden_size": 16,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "vocab_size": VOCAB,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+LLAMA = SIZES | {"intermediate_size": 20, "num_key_value_heads": 2}
+OTHER_LLAMA = {
+    "num_key_value_heads": 1,
+    "tie_word_embeddings": True,
+    "attention_bias": True,
+    "mlp_bias": True,
+    "rms_norm_eps": 0.1,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 50.0},
+}
+BERT = SIZES | {"intermediate_size": 20, "max_position_embeddings": 12}
+LOAD = {"Llama": from_llama, "GPT-2": from_gpt2, "BERT": from_bert}
+CLASSES = {"Llama": "LlamaForCausalLM", "GPT-2": "GPT2LMHeadModel"}
+FAMILIES = [
+    ("Llama", LLAMA),
+    ("Llama", LLAMA | OTHER_LLAMA),
+    ("GPT-2", SIZES | {"n_positions": 12}),
+    ("GPT-2", SIZES | {"n_inner": 20, "layer_norm_epsilon": 0.1}),
+    ("BERT", BERT),
+    ("BERT", BERT | {"layer_norm_eps": 0.1, "type_vocab_size": 3}),
+]
+
+
+def make_theirs(name: str, options: dict) -> transformers.PreTrainedModel:
+    kind = getattr(transformers, name)
+    torch.manual_seed(0)
+    model = kind(kind.config_class(**options))
+    return draw_parameters(model).eval()
+
+
+def make_family(family: str, options: dict) -> transformers.PreTrainedModel:
+    return make_theirs(CLASSES.get(family, "BertForMaskedLM"), options)
+
+
+def compare(theirs: nn.Module, ours: nn.Module, family: str) -> None:
+    """The logits, and the gradient of every parameter."""
+    ids = torch.tensor([[5, 6, 7, 8, 2, 9], [9, 10, 3, 4, 0, 0]])
+    real, segments = ids != 0, (ids > 6).long()
+    if family == "BERT":
+        found = ours(ids, segments)
+        expected = theirs(ids, real.long(), segments).logits
+    else:
+        found, expected = ours(ids), theirs(ids, attention_mask=real.long()).logits
+    assert expected.std() > 0.3  # the comparison can fail
+    torch.testing.assert_close(found[real], expected[real], **CLOSE)
+    for logits in (found, expected):
+        (logits[real] * logits[real].detach().cos()).sum().backward()
+    slopes = {name: p.grad for name, p in theirs.named_parameters()}
+    slopes = {k: g.T if k.endswith(TRANSPOSED) else g for k, g in slopes.items()}
+    slopes = convert_weights(slopes, family, "transformer_lib", names=MODEL_NAMES)
+    for name, parameter in ours.named_parameters():
+        if name == "lm_head.weight" and name not in slopes:  # ours by another name
+            name = "embeddings.tokens.weight"
+        # A bias of keys changes nothing: its slope is rounding.
+        scale = slopes[name].abs().max().clamp(min=1)
+        found, expected = parameter.grad / scale, slopes[name] / scale
+        torch.testing.assert_close(found, expected, **CLOSE)
+
+
+@pytest.mark.parametrize(("family", "options"), FAMILIES)
+def test_the_models_of_hugging_face_in_our_parts(family, options) -> None:
+    theirs = make_family(family, options)
+    state = theirs.state_dict()
+    ours = LOAD[family](state, theirs.config)
+    assert count_parameters(ours) == count_parameters(theirs)
+    compare(theirs, ours, family)
+    if theirs.config.tie_word_embeddings:  # files have such a matrix once
+        state = {k: v for k, v in state.items() if "decoder" not in k}
+        state.pop("lm_head.weight", None)
+        again = LOAD[family](state, theirs.config)
+        torch.testing.assert_close(again(PROMPTS), ours(PROMPTS), **EXACT)
+
+
+def test_windows_are_those_of_mistral() -> None:
+    theirs = make_theirs("MistralForCausalLM", LLAMA | {"sliding_window": 3})
+    ours = from_llama(theirs.state_dict(), transformers.LlamaConfig(**LLAMA))
+    for layer in ours.layers:
+        layer.self_attn.window = 3
+    compare(theirs, ours, "Llama")
+
+
+def test_norms_of_queries_and_keys_are_those_of_qwen() -> None:
+    theirs = make_theirs("Qwen3ForCausalLM", LLAMA | {"head_dim": 4})
+    llama = make_family("Llama", LLAMA)
+    ours = from_llama(llama.state_dict(), llama.config)
+    replace_attention(ours, 2, rotary=10_000.0, qk_norm=True)
+    weights = convert_weights(
+        theirs.state_dict(), "Llama", "transformer_lib", True, MODEL_NAMES
+    )
+    ours.double().load_state_dict(weights)
+    compare(theirs, ours, "Llama")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "options", "message"),
+    [
+        (lambda s: s.pop("model.layers.1.mlp.up_proj.weight"), {},
+         r"model.layers.1.mlp.up_proj.weight is missing in the weights of this Llama"),
+        (lambda s: s.update(more=s["lm_head.weight"]), {},
+         "more has no place in the weights of this Llama"),
+        (lambda s: None, {"num_hidden_layers": 1}, r"model.layers.1.+ has no place in"),
+        (lambda s: None, {"attention_bias": True}, r"model.+k_proj.bias is missing in"),
+        (lambda s: None, {"hidden_act": "gelu"}, "hidden_act='gelu' has no place"),
+        (lambda s: None, {"rope_parameters": {"rope_type": "linear", "factor": 2.0,
+         "rope_theta": 1e4}}, "rope_type='linear' has no place"),
+    ],
+)  # fmt: skip
+def test_what_is_not_this_llama_is_refused(spoil, options, message) -> None:
+    state = dict(make_family("Llama", LLAMA).state_dict())
+    spoil(state)
+    with pytest.raises(ValueError, match=message):
+        from_llama(state, transformers.LlamaConfig(**LLAMA | options))
+
+
+@pytest.mark.parametrize("load", LOAD.values(), ids=LOAD)
+@pytest.mark.parametrize(("family", "options"), FAMILIES[::2])
+def test_another_family_is_refused(family, options, load) -> None:
+    theirs = make_family(family, options)
+    if load is LOAD[family]:
+        return
+    with pytest.raises(ValueError, match=f"model_type='{theirs.config.model_type}'"):
+        load(theirs.state_dict(), theirs.config)
+
+
+@pytest.mark.parametrize(
+    ("ends", "pad_id"), [(5, 5), ([6, 7], 6)], ids=["one end", "several"]
+)
+def test_padding_is_the_end_where_a_family_has_none(ends, pad_id) -> None:
+    options = SIZES | {"pad_token_id": None, "eos_token_id": ends}
+    theirs = make_family("GPT-2", options)
+    model = from_gpt2(theirs.state_dict(), theirs.config)
+    assert model.config.pad_id == pad_id
+
+
+# --- decoding --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("choices", CHOICES.values(), ids=CHOICES)
+def test_a_modern_transformer_decodes_as_it_reads(choices) -> None:
+    torch.manual_seed(0)
+    model = modernize(make_model(norm_first=True, d_model=8, n_heads=4), **choices)
+    decoder = make_decoder(model)
+    assert type(decoder) is IncrementalDecoder
+    tgt_in = torch.randint(1, 7, (len(SRC), 9))
+    decoder.prefill(SRC)
+    read = [decoder.read(part) for part in tgt_in.split([1, 3, 1, 2, 2], dim=1)]
+    found = model.lm_head(torch.cat(read, dim=1))
+    torch.testing.assert_close(found, model(SRC, tgt_in), **EXACT)
+    model(SRC, tgt_in).sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+@pytest.mark.parametrize("choices", MODELS.values(), ids=MODELS)
+def test_a_prompt_is_read_as_if_it_stood_alone(choices) -> None:
+    """Whatever its padding, in steps of any length."""
+    model = make_language_model(choices)
+    decoder = make_decoder(model)
+    decoder.prefill(PROMPTS)
+    new = torch.tensor([[1, 4, 5, 6, 9, 4, 12]]).expand(3, -1)
+    read = [decoder.read(part) for part in new.split([1, 3, 1, 2], dim=1)]
+    decoder.truncate(2)
+    torch.testing.assert_close(decoder.read(new[:, 2:]), torch.cat(read[1:], 1)[:, 1:])
+    decoder.truncate(0)
+    torch.testing.assert_close(decoder.read(new), torch.cat(read, 1)[:, 3:], **EXACT)
+    for row, n_pads in enumerate((0, 2, 1)):
+        alone = torch.cat([PROMPTS[row : row + 1, n_pads:], new[:1, 1:]], dim=1)
+        found = torch.cat(read, dim=1)[row, n_pads:]
+        torch.testing.assert_close(found, model(alone)[0], **EXACT)
+
+
+def rounded(found: list) -> str:
+    return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.9f}", str(found))
+
+
+@pytest.mark.parametrize("choices", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("search", [greedy_decode, partial(beam_search, n_beams=3)])
+def test_searches_continue_prompts_as_if_they_read_all_anew(choices, search) -> None:
+    model = make_language_model(choices, seed=2)
+
+    def read(src: Tensor, targets: Tensor) -> Tensor:
+        ids = torch.cat([src, targets[:, 1:]], dim=1)
+        return model(ids, (ids != 0).cumsum(dim=1)[:, None, None] > 0)
+
+    config = make_config(prefixes=[[4], [4, 5], [6]])
+    found, expected = (
+        search(model, PROMPTS, config, decoder=decoder)
+        for decoder in (None, RecomputingDecoder(read))
+    )
+    assert rounded(found) == rounded(expected)
+
+
+def test_sampling_continues_prompts() -> None:
+    model, config = make_language_model(CHOICES["grouped"]), make_config()
+    chance = torch.Generator().manual_seed(0)
+    found = sample(model, PROMPTS, config, SamplingConfig(top_k=1), chance)
+    assert found == greedy_decode(model, PROMPTS, config)
+
+
+def test_padding_that_is_the_end_can_be_said() -> None:
+    """As in GPT-2, which has one token for both."""
+    model = make_language_model(None)
+    with torch.no_grad():
+        model.lm_head.weight[0] += 100 * model.norm.bias
+    ended, cut = (
+        greedy_decode(model, PROMPTS[:1], GenerationConfig(1, eos_id, 3))[0]
+        for eos_id in (0, EOS)
+    )
+    assert (ended.ids, ended.finished) == ([0], True)
+    assert 0 not in cut.ids
+
+
+def test_groups_save_memory() -> None:
+    sizes = {}
+    for n_kv_heads in (1, 4):
+        decoder = PromptDecoder(make_language_model({"n_kv_heads": n_kv_heads}))
+        decoder.prefill(PROMPTS)
+        decoder.step(PROMPTS[:, :1])
+        sizes[n_kv_heads] = decoder.cache.n_bytes
+    assert sizes[4] == 4 * sizes[1]
+
+
+@pytest.mark.parametrize("kind", ["Transformer", "LanguageModel", "BERT"])
+def test_modern_models_compile_to_one_graph(kind) -> None:
+    inputs = (SRC,)
+    if kind == "Transformer":
+        model, inputs = make_model(d_model=8, n_heads=4), (SRC, SRC)
+    elif kind == "LanguageModel":
+        model = LanguageModel(CONFIG)
+    else:
+        model = MaskedLanguageModel(CONFIG)
+    modernize(model, **CHOICES["all"])
+    compiled = torch.compile(model, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(*inputs), model(*inputs), **EXACT)
+
+
+# --- what is refused -------------------------------------------------------------
+
+
+def attend(length: int, mask: Tensor | None = None, **choices) -> None:
+    make_attention(n_kv_heads=2, **choices)(
+        draw(1, 3, 16), draw(1, length, 16), draw(1, length, 16), mask
+    )
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: rotate(torch.ones(1, 1, 2, 5), torch.arange(2)), "d_head 5 is odd"),
+        (lambda: GroupedQueryAttention(10, 4, 2), "n_heads 4 .+ d_model 10"),
+        (lambda: GroupedQueryAttention(12, 4, 3), "n_kv_heads 3 .+ n_heads 4"),
+        (lambda: GroupedQueryAttention(12, 4, 2, window=0), "at least 1.+: 0"),
+        (lambda: attend(3, torch.zeros(3, 3)), "boolean.+float32 of shape .3, 3"),
+        (lambda: attend(3, torch.ones(1, 3, 3).bool()), "bool of shape .1, 3, 3"),
+        (lambda: attend(4, rotary=50.0), r"\(1, 3, 16\), keys \(1, 4, 16\)"),
+        (lambda: attend(4, window=2), r"\(1, 3, 16\), keys \(1, 4, 16\)"),
+        (lambda: make_language_model(None)(torch.ones(1, 25).long()),
+         "25 tokens .+ max_len 24"),
+        (lambda: make_language_model({"rotary": 50.0})(torch.ones(1, 25).long()),
+         "25 tokens .+ max_len 24"),
+        (lambda: greedy_decode(make_language_model(None), PROMPTS, make_config(99)),
+         "25 tokens .+ max_len 24"),
+        (lambda: greedy_decode(make_language_model(None), SRC, make_config()),
+         "pad prompts on the left"),
+    ],
+)  # fmt: skip
+def test_what_would_go_wrong_in_silence_is_refused(act, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        act()
