@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -14,6 +15,14 @@ from transformer_book.experiments.ablations import (
     Plan,
     build,
 )
+from transformer_book.experiments.modern import (
+    HALVES,
+    MODERN,
+    STUDIES,
+    gaps,
+    whole_text_loss,
+)
+from transformer_lib.data.batches import Batch
 from transformer_lib.data.corpora import ParallelCorpus
 from transformer_lib.data.steps import Steps
 from transformer_lib.data.tokenizer import Tokenizer
@@ -120,19 +129,79 @@ def test_a_run_is_repeated_by_its_seed_and_measured() -> None:
     assert one["valid_nats"] > 0
 
 
-def test_a_record_is_written_and_read(tmp_path) -> None:
+def test_a_record_is_written_and_read(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(runs, "RESULTS", tmp_path)
     record = {"plan": {"steps": 5}, "machine": "one", "runs": [{"a": 1}, {"a": 2}]}
-    runs.write_results(record, tmp_path / "r.json")
-    assert runs.read_results(tmp_path / "r.json") == record
+    runs.write_results(record, "some")
+    assert runs.read_results("some") == record
     assert runs.means([1.0, 2.0, 4.0, 6.0, 7.0], width=2) == [1.5, 5.0, 7.0]
 
 
-def test_the_record_holds_what_the_library_would_run_today() -> None:
-    record = runs.read_results()
-    assert Plan(**record["plan"]) == Plan()
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_record_holds_what_the_library_would_run_today(name) -> None:
+    record, study = runs.read_results(name), STUDIES[name]
+    assert Plan(**record["plan"]) == study.plan
+    assert record["sizes"] == study.sizes
     keys = [(entry["variant"], entry["seed"]) for entry in record["runs"]]
-    expected = [(name, seed) for seed in (1, 2, 3) for name in VARIANTS]
-    assert sorted(keys) == sorted(expected)
+    assert sorted(keys) == sorted(product(study.variants, study.seeds))
     for entry in record["runs"]:
-        assert entry["exact"] == round(1 - len(entry["wrong"]) / Plan().n_test, 4)
         assert all(math.isfinite(loss) for loss in entry["curve"])
+        if study.wrong:
+            wrong = len(entry["wrong"]) / study.plan.n_test
+            assert entry["exact"] == round(1 - wrong, 4)
+
+
+@pytest.mark.parametrize("name", ["modern", "captions", "halves"])
+def test_variants_are_as_large_as_the_paper_and_run(name) -> None:
+    study, data = STUDIES[name], make_data()
+    n_parameters = []
+    for variant in study.variants.values():
+        found = runs.run(variant, data, 1, SMALL, study.sizes)
+        n_parameters.append(found["n_parameters"])
+    assert n_parameters == pytest.approx(
+        [n_parameters[0]] * len(n_parameters), rel=0.01
+    )
+
+
+def test_a_variant_without_biases_has_none_in_its_matrices() -> None:
+    names = dict(build(MODERN["no biases"], N_TOKENS, 1).named_parameters())
+    assert all(name.endswith("norm.bias") for name in names if name.endswith("bias"))
+
+
+def test_a_decoder_alone_continues_the_source() -> None:
+    model = build(HALVES["decoder alone"], N_TOKENS, 1).eval()
+    text = torch.cat([SRC[:1], TGT[:1]], dim=1)
+    expected = model.text(text)[:, SRC.size(1) :]
+    torch.testing.assert_close(model(SRC[:1], TGT[:1]), expected)
+    for name in "decoder alone", "decoder alone, prefix":
+        model = build(HALVES[name], N_TOKENS, 1).eval()
+        short = model(SRC[1:, :3], TGT[1:])  # without the padding
+        torch.testing.assert_close(model(SRC, TGT)[1:], short)
+        changed = torch.tensor([[3, 5, 9, 7, 8]])
+        first, other = (
+            model.score(src, TGT[:1])[1][0, 0] for src in (SRC[:1], changed)
+        )
+        assert torch.equal(first, other) == (name == "decoder alone")
+
+
+def test_the_loss_of_the_whole_text_is_that_of_every_next_token() -> None:
+    model = build(HALVES["decoder alone"], N_TOKENS, 1).eval()
+    batch = Batch(SRC[:1], TGT[:1], torch.tensor([[3, 5, 4, 2]]), 4)
+    ids = torch.cat([SRC[:1], TGT[:1]], dim=1)
+    wanted = torch.cat([ids[0, 1:], torch.tensor([2])])
+    expected = F.cross_entropy(model.text(ids)[0], wanted, reduction="sum")
+    torch.testing.assert_close(whole_text_loss(model, batch, 0.0), expected)
+
+
+def test_gaps_are_between_runs_of_one_seed() -> None:
+    scores = {PAPER: [1.0, 2.0, 4.0], "better": [2.0, 3.0, 8.0], "other": [0.0, 4.0]}
+    entries = [
+        {"variant": name, "seed": seed, "exact": score}
+        for name, values in scores.items()
+        for seed, score in enumerate(values)
+    ]
+    mean, low, high, n_above = gaps({"runs": entries}, "exact")["better"]
+    # The gaps 1, 1 and 4 have s = sqrt(3), so that s / sqrt(3) is 1.
+    assert (mean, n_above) == (2, 3)
+    assert (low, high) == pytest.approx((2 - 4.303, 2 + 4.303), abs=1e-3)
+    assert gaps({"runs": entries}, "exact", "better")["other"][3] == 1

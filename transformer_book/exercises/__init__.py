@@ -55,6 +55,14 @@ from .masks import (
     check_window_mask,
     mystery_attention,
 )
+from .modern import (
+    check_halves,
+    check_kv_bytes,
+    check_mixture,
+    check_offset_norm,
+    check_partial,
+    check_pooled,
+)
 from .multi_head import (
     check_grouped_query,
     check_multi_head,

@@ -1,4 +1,4 @@
-"""What the choices of the paper are worth: every one undone in turn, and the record."""
+"""What single choices are worth, the paper's and those since 2017, and the records."""
 
 from transformer_book.experiments.ablations import (
     PAPER,
@@ -10,3 +10,4 @@ from transformer_book.experiments.ablations import (
     read_results,
     train_variant,
 )
+from transformer_book.experiments.modern import MODERN, STUDIES, TextModel, gaps

@@ -16,11 +16,11 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_lib.acceleration import for_training
 from transformer_lib.data.steps import Steps
-from transformer_lib.evaluation.scores import chrf, exact_match, nats_per_token
+from transformer_lib.evaluation.scores import bleu, chrf, exact_match, nats_per_token
 from transformer_lib.files import write_text
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.config import TransformerConfig
@@ -32,7 +32,7 @@ from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import learning_rate, make_optimizer
 from transformer_lib.weights import average_tensors
 
-RESULTS = Path(__file__).parent / "results" / "ablations.json"
+RESULTS = Path(__file__).parent / "results"
 SIZES = {
     "d_model": 64,
     "n_heads": 4,
@@ -79,12 +79,16 @@ class Variant:
         smoothing: of the labels.
         warm_up: False starts with the highest learning rate.
         change: done to the model before training; None for nothing.
+        kind: makes the model.
+        loss: of a batch, in nats, given the smoothing.
     """
 
     model: dict[str, Any] = field(default_factory=dict)
     smoothing: float = 0.1
     warm_up: bool = True
-    change: Callable[[Transformer], None] | None = None
+    change: Callable[[nn.Module], None] | None = None
+    kind: Callable[[TransformerConfig], nn.Module] = Transformer
+    loss: Callable[..., Tensor] = batch_loss
 
 
 def without_scale(model: Transformer) -> None:
@@ -143,18 +147,21 @@ VARIANTS = {
 }
 
 
-def build(variant: Variant, vocab_size: int, seed: int) -> Transformer:
+def build(
+    variant: Variant, vocab_size: int, seed: int, sizes: dict[str, Any] = SIZES
+) -> Transformer:
     """Make the model of a variant with its first weights; draws from a seed of its own.
 
     Args:
         variant: what differs.
         vocab_size: tokens of both languages together.
         seed: of the weights.
+        sizes: what all variants have in common.
     """
-    sizes = {"src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size}
+    vocab = {"src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size}
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = Transformer(TransformerConfig(**sizes, **{**SIZES, **variant.model}))
+        model = variant.kind(TransformerConfig(**vocab, **{**sizes, **variant.model}))
         if variant.change:
             variant.change(model)
     return model
@@ -190,15 +197,21 @@ def train_variant(
 
     def rate(step: int) -> float:
         number = step if variant.warm_up else max(step, plan.warmup)
-        return learning_rate(number, SIZES["d_model"], plan.warmup, plan.rate_scale)
+        return learning_rate(number, d_model, plan.warmup, plan.rate_scale)
 
-    model = for_training(model)
-    loss = partial(batch_loss, smoothing=variant.smoothing)
+    d_model, model = model.config.d_model, for_training(model)
+    loss = partial(variant.loss, smoothing=variant.smoothing)
     trainer = Trainer(model, make_optimizer(model), loss, rate, max_norm=1.0)
     return trainer.run(islice(steps.starting_at(1), plan.steps))
 
 
-def run(variant: Variant, data: Data, seed: int, plan: Plan = PLAN) -> dict[str, Any]:
+def run(
+    variant: Variant,
+    data: Data,
+    seed: int,
+    plan: Plan = PLAN,
+    sizes: dict[str, Any] = SIZES,
+) -> dict[str, Any]:
     """Train one variant to the end and translate held-out sentences with it.
 
     Args:
@@ -206,17 +219,19 @@ def run(variant: Variant, data: Data, seed: int, plan: Plan = PLAN) -> dict[str,
         data: what `runs.prepare` made of the recipe "grammar".
         seed: of the first weights and of the order of sentences.
         plan: what all variants have in common.
+        sizes: of their models, unless a variant has its own.
 
     Returns:
         exact: share of translations that are right to the letter.
-        chrf: of the translations, from 0 to 100.
+        bleu, chrf: of the translations, from 0 to 100.
         valid_nats: loss on the validation sentences, in nats per token, not smoothed.
         n_parameters: of the model.
         curve: loss of training, mean of every 25 steps; smoothed as trained.
         wrong: numbers, from 0, of the test sentences that are not right.
     """
-    model = build(variant, len(data.tokenizer), seed)
+    model = build(variant, len(data.tokenizer), seed, sizes)
     losses, kept = [], []
+    torch.manual_seed(seed)  # of dropout
     for loss in train_variant(model, variant, plan_steps(data, seed, plan), plan):
         losses.append(loss)
         left = plan.steps - len(losses)
@@ -227,6 +242,7 @@ def run(variant: Variant, data: Data, seed: int, plan: Plan = PLAN) -> dict[str,
     said = Translator(model, data.tokenizer).translate(sources)
     return {
         "exact": exact_match(said, references),
+        "bleu": bleu(said, references, n_bootstrap=0).value,
         "chrf": chrf(said, references, n_bootstrap=0).value,
         "valid_nats": nats_per_token(model, data.valid),
         "n_parameters": count_parameters(model),
@@ -241,14 +257,15 @@ def means(losses: Sequence[float], width: int = 25) -> list[float]:
     return [round(fmean(losses[start : start + width]), 4) for start in starts]
 
 
-def read_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what `benchmarks/ablations.py` has recorded."""
+def read_results(study: str = "ablations") -> dict[str, Any]:
+    """Return what `benchmarks/ablations.py` has recorded of a study."""
+    path = RESULTS / f"{study}.json"
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def write_results(record: dict[str, Any], path: Path = RESULTS) -> None:
+def write_results(record: dict[str, Any], study: str = "ablations") -> None:
     """Write the record, whole or not at all, one run a line."""
     runs = ",\n".join("  " + json.dumps(entry) for entry in record["runs"])
     rest = {name: value for name, value in record.items() if name != "runs"}
     head = json.dumps(rest, indent=1).removesuffix("\n}")
-    write_text(path, f'{head},\n "runs": [\n{runs}\n ]\n}}\n')
+    write_text(RESULTS / f"{study}.json", f'{head},\n "runs": [\n{runs}\n ]\n}}\n')
