@@ -36,7 +36,12 @@ PARTS = {  # what a reader has written by the end of a chapter
     16: "convert_mask",
 }
 PARTS[0] = " ".join(PARTS[chapter] for chapter in range(1, 9))
-UNPRINTED = {"Cache", "TransformerConfig", "sinusoid_table"}  # of transformer_lib.model
+TODAY = (
+    "RMSNorm rotate NoPositions GroupedQueryAttention GatedFeedForward replace_norms "
+    "replace_feed_forward replace_attention DecoderOnlyLayer LanguageModel "
+    "MaskedLanguageModel"
+)
+UNPRINTED = {"Cache", "TransformerConfig", "sinusoid_table", *TODAY.split()}
 
 
 def mentions_cache(node):
