@@ -38,7 +38,12 @@ PARTS = {  # what a reader has written by the end of a chapter
     "replace_norms replace_feed_forward replace_attention",
 }
 PARTS[0] = " ".join(PARTS[chapter] for chapter in range(1, 9))
-UNPRINTED = {"Cache", "TransformerConfig", "sinusoid_table"}  # of transformer_lib.model
+TODAY = (
+    "RMSNorm rotate NoPositions GroupedQueryAttention GatedFeedForward replace_norms "
+    "replace_feed_forward replace_attention DecoderOnlyLayer LanguageModel "
+    "MaskedLanguageModel"
+)
+UNPRINTED = {"Cache", "TransformerConfig", "sinusoid_table", *TODAY.split()}
 
 
 def mentions_cache(node):

@@ -1,7 +1,22 @@
 """What the book builds, and nothing else: torch is all it imports."""
 
 from transformer_lib.model.attention import fused_attention
+from transformer_lib.model.language_model import (
+    DecoderOnlyLayer,
+    LanguageModel,
+    MaskedLanguageModel,
+)
 from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.model.modern import (
+    GatedFeedForward,
+    GroupedQueryAttention,
+    NoPositions,
+    RMSNorm,
+    replace_attention,
+    replace_feed_forward,
+    replace_norms,
+    rotate,
+)
 from transformer_lib.model.transformer import (
     build_embeddings,
     build_encoder,
