@@ -156,7 +156,10 @@ def write_files(app: Sphinx) -> None:
 # --- the machine ----------------------------------------------------------------------
 
 
-WITHOUT = "Without JavaScript, this is a picture of one stored sentence."
+WITHOUT = (
+    "Without JavaScript, this is a picture of one stored sentence: choose a word to see "
+    "what it looked at. Typing, search, cache, and cuts need JavaScript."
+)
 
 
 def machine(env: BuildEnvironment, stored: dict[str, Any]) -> str:
