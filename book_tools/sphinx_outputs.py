@@ -156,10 +156,7 @@ def write_files(app: Sphinx) -> None:
 # --- the machine ----------------------------------------------------------------------
 
 
-WITHOUT = (
-    "Without JavaScript, this is a picture of one stored sentence: choose a word to see "
-    "what it looked at. Typing, search, cache, and cuts need JavaScript."
-)
+WITHOUT = "Without JavaScript, this is one stored sentence, to look at word by word."
 
 
 def machine(env: BuildEnvironment, stored: dict[str, Any]) -> str:
