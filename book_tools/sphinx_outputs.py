@@ -156,7 +156,7 @@ def write_files(app: Sphinx) -> None:
 # --- the machine ----------------------------------------------------------------------
 
 
-WITHOUT = "Without JavaScript, this is a picture of one stored sentence."
+WITHOUT = "Without JavaScript, this is one stored sentence, to look at word by word."
 
 
 def machine(env: BuildEnvironment, stored: dict[str, Any]) -> str:
