@@ -1,11 +1,9 @@
 """Exported folders, opened by the programs they are for: the same tokens as ours."""
 
-import re
 from dataclasses import replace
 from functools import cache
 
 import ctranslate2
-import onnxruntime
 import pytest
 import torch
 import transformers
@@ -16,7 +14,6 @@ from small_models import SRC, make_model
 from transformer_lib import cli
 from transformer_lib.convert import export
 from transformer_lib.convert.to_hugging_face import their_ids, to_hugging_face
-from transformer_lib.convert.to_onnx import to_onnx
 from transformer_lib.data import corpora
 from transformer_lib.data.batches import pad_batch
 from transformer_lib.generation.constraints import GenerationConfig
@@ -54,8 +51,7 @@ def translator(kind: str) -> Translator:
 def folders(tmp_path_factory):
     place = tmp_path_factory.mktemp("exported")
     for kind in ("Marian", "Pegasus"):
-        export(translator(kind), place / kind, "hugging-face")
-    export(translator("Pegasus"), place / "onnx", "onnx", "free for all")
+        export(translator(kind), place / kind)
     return place
 
 
@@ -92,33 +88,6 @@ def test_transformers_and_ctranslate2_write_the_same_tokens(
         sources, beam_size=1, max_decoding_length=MAX_LEN, return_end_token=True
     )
     assert [result.hypotheses[0] for result in found] == expected
-
-
-def test_the_program_in_the_readme_translates_as_ours(folders) -> None:
-    readme = (folders / "onnx/README.md").read_text()
-    assert "Terms: free for all" in readme
-    names = {"folder": str(folders / "onnx")}
-    exec(*re.findall(r"```python\n(.*?)```", readme, re.S), names)
-    ours = translator("Pegasus").translate(SENTENCES, extra_len=1000)
-    assert [*map(names["translate"], SENTENCES)] == ours
-
-
-def test_a_batch_with_padding_gives_the_same_logits_in_onnx_runtime(tmp_path) -> None:
-    model = make_model(norm_first=True, attention_bias=False).float()
-    to_onnx(model, tmp_path)
-    encoder, decoder = (
-        onnxruntime.InferenceSession(tmp_path / name)
-        for name in ("encoder.onnx", "decoder_step.onnx")
-    )
-    src, tgt_in = SRC.numpy(), torch.tensor([[1, 3, 5, 6]] * len(SRC))
-    [memory] = encoder.run(None, {"src": src})
-    past, logits = memory[:, :, :, :, :0], []
-    for ids in tgt_in.split(1, dim=1):
-        inputs = {"ids": ids.numpy(), "src": src, "memory": memory, "past": past}
-        step, past = decoder.run(None, inputs)
-        logits.append(torch.from_numpy(step))
-    ours = model(SRC, tgt_in).detach()
-    torch.testing.assert_close(torch.stack(logits, 1), ours, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("norm_first", [False, True], ids=["post", "pre"])
@@ -160,20 +129,20 @@ def test_the_tokenizer_of_a_folder_cuts_as_ours(folders) -> None:
 
 
 def test_the_command_writes_a_folder_or_nothing(tmp_path, capsys) -> None:
-    def command(name: str, to: str, folder: str) -> None:
-        cli.main(["export", name, "--to", to, "--out", str(tmp_path / folder)])
+    def command(name: str, folder: str) -> None:
+        cli.main(["export", name, "--out", str(tmp_path / folder)])
 
-    command("home-assistant", "hugging-face", "mine")
+    command("home-assistant", "mine")
     assert "README.md" in capsys.readouterr().out
     assert "Apache" in (tmp_path / "mine/README.md").read_text()
     ours = translator("Pegasus")
     odd = replace(ours.model.config, norm_eps=1e-3)
     Translator(Transformer(odd), ours.tokenizer).save(tmp_path / "odd")
-    for name, to, folder, message in (
-        ("home-assistant", "onnx", "mine", "is there already"),
-        (str(tmp_path / "odd"), "hugging-face", "other", "norm_eps is 0.001"),
-        ("nobody", "onnx", "other", "no model 'nobody'"),
+    for name, folder, message in (
+        ("home-assistant", "mine", "is there already"),
+        (str(tmp_path / "odd"), "other", "norm_eps is 0.001"),
+        ("nobody", "other", "no model 'nobody'"),
     ):
         with pytest.raises(SystemExit, match=message):
-            command(name, to, folder)
+            command(name, folder)
     assert {path.name for path in tmp_path.iterdir()} == {"mine", "odd"}

@@ -17,8 +17,7 @@ from book_tools.notebook_parts import code_cells
 from book_tools.toc import ROOT
 
 PACKAGES = ("transformer_lib", "transformer_fast", "transformer_book")
-# A notebook then has no still picture of a chart; chapter 16 says what it leaves out.
-DONE_WITHOUT = {"vl_convert", "onnxruntime"}
+DONE_WITHOUT = {"vl_convert"}  # a notebook then has no still picture of a chart
 
 
 def test_exactly_what_is_imported_is_declared() -> None:

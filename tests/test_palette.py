@@ -24,7 +24,6 @@ from transformer_lib.plots import (
     plot_lines,
     plot_mask,
     plot_matrix,
-    plot_ratios,
     plot_spread,
     use_book_theme,
 )
@@ -138,7 +137,6 @@ PLOTS = {
     plot_bars: (["x", "y"], {"a": [1, 2], "b": [3, 1]}, "x", "y"),
     plot_mask: (np.eye(3, dtype=bool), list("abc"), list("def")),
     plot_matrix: (np.arange(-6, 6).reshape(3, 4),),
-    plot_ratios: ({"short": {"a": 1.0, "b": 4.0}}, "time"),
     plot_spread: ({"first": [4, 1, 2.5], "second": [9, 7]}, "score"),
 }
 

@@ -3,7 +3,6 @@
 import importlib.resources
 import json
 
-import matplotlib.pyplot as plt
 import nbformat
 import pytest
 
@@ -54,7 +53,6 @@ def run_page():
         if cell.cell_type == "code":
             exec(cell.source.replace("%pip", "pass  #"), names)
             names["display"] = lambda table: shown.append(table.data)
-    plt.close("all")
     return "\n".join(shown)
 
 

@@ -1,6 +1,6 @@
 """The command that hands a model on: `python -m transformer_lib export runs/mine`.
 
-It writes a folder that other programs open: transformers, CTranslate2, ONNX Runtime.
+It writes a folder that other programs open: transformers and CTranslate2.
 """
 
 import sys
@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_lib.cli.shell import new_parser
-from transformer_lib.convert.export import FORMATS, export
+from transformer_lib.convert.export import export
 from transformer_lib.pretrained.translator import load, read_terms
-
-READ_BY = "hugging-face: transformers and CTranslate2; onnx: ONNX Runtime"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -19,9 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = new_parser("export", "Write a translator for other programs to open.")
     add = parser.add_argument
     add("model", help="name of a shipped model, or the folder of a run")
-    add("--to", required=True, choices=FORMATS, help=READ_BY)
-    add("--out", help="a new folder (default: NAME-FORMAT)")
+    add("--out", help="a new folder (default: NAME-exported)")
     options = parser.parse_args(arguments)
-    folder = Path(options.out or f"{Path(options.model).name}-{options.to}")
-    export(load(options.model), folder, options.to, read_terms(options.model))
+    folder = Path(options.out or f"{Path(options.model).name}-exported")
+    export(load(options.model), folder, read_terms(options.model))
     sys.stdout.write(f"{folder}: its README.md says how to translate with it\n")
