@@ -1,6 +1,4 @@
-"""A shipped model as scripts that a page loads: 8-bit weights and the tokenizer.
-
-    python -m book_tools.browser_model multi30k-de-en FOLDER
+"""The model of the pages as scripts that they load: 8-bit weights and the tokenizer.
 
 Each row of a matrix is divided by a scale of its own, so that its largest number is
 127, and rounded. Biases and layer norms stay as they are. Each script calls
@@ -12,7 +10,6 @@ wants to see how much has come.
 
 import base64
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +18,10 @@ import torch
 from torch import Tensor
 
 from transformer_lib.files import write_text
-from transformer_lib.model.transformer import Transformer
-from transformer_lib.pretrained.translator import Translator, load
+from transformer_lib.pretrained.translator import DEFAULT, Translator, load
 
 LARGEST = 127
 PART = 600_000  # letters of a script
-# What engine.js knows; anything else would be computed wrongly, so it is refused.
-KNOWN = {
-    "norm_first": True,
-    "activation": "relu",
-    "learned_positions": False,
-    "scale_embeddings": True,
-    "embedding_norm_eps": None,
-    "attention_bias": True,
-    "tie_embeddings": "all",
-    "head_bias": False,
-    "pad_id": 0,
-    "tokenizer": "BPE",
-}
 
 
 def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -56,27 +39,13 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     return (weight / scales[:, None]).round().to(torch.int8), scales
 
 
-@torch.no_grad()
-def dequantize_in_place(model: Transformer) -> Transformer:
-    """Give every matrix the values that the browser computes with."""
-    for parameter in model.parameters():
-        if parameter.dim() == 2:
-            numbers, scales = quantize(parameter)
-            parameter.copy_(numbers * scales[:, None])
-    return model
-
-
 def model_data(translator: Translator) -> dict[str, Any]:
     """Return what `load` of engine.js takes.
 
-    Raises:
-        ValueError: the model is of a kind that engine.js does not know.
+    That engine knows the kind of Transformer that the pages have, and no other.
     """
     config = translator.model.config
     tokenizer = json.loads(translator.tokenizer.to_json())["model"]
-    kind = {**vars(config), "tokenizer": tokenizer["type"]}
-    if other := {name: kind[name] for name in KNOWN if kind[name] != KNOWN[name]}:
-        raise ValueError(f"engine.js knows models with {KNOWN} only, not with {other}")
     tensors, parts = [], []
     end = 0
 
@@ -111,17 +80,13 @@ def model_data(translator: Translator) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write_scripts(name: str, folder: Path) -> list[Path]:
-    """Write a shipped model as scripts, each whole or not at all."""
-    data = model_data(load(name))
+def write_scripts(folder: Path) -> list[Path]:
+    """Write the model of the pages as scripts, each whole or not at all."""
+    data = model_data(load(DEFAULT))
     numbers = data.pop("data")
     parts = [numbers[i : i + PART] for i in range(0, len(numbers), PART)]
-    paths = [folder / f"{name}-{i:02}.js" for i in range(len(parts) + 1)]
+    paths = [folder / f"{DEFAULT}-{i:02}.js" for i in range(len(parts) + 1)]
     for path, part in zip(paths, [data, *parts], strict=True):
         text = json.dumps(part, ensure_ascii=False, separators=(",", ":"))
         write_text(path, f"machine_model({text});\n")
     return paths
-
-
-if __name__ == "__main__":
-    write_scripts(sys.argv[1], Path(sys.argv[2]))

@@ -9,13 +9,13 @@ answers a question carries its id in its metadata, `"covers": ["S3-12", "why-roo
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import nbformat
 import yaml
 
 from book_tools.notebook_parts import headings
@@ -58,7 +58,7 @@ def read_cells(root: Path = ROOT) -> list[Cell]:
         cell
         for path in notebook_pages(root)
         for cell in cells_with_ids(
-            path.relative_to(root), json.loads(path.read_text("utf-8"))["cells"]
+            path.relative_to(root), nbformat.read(path, as_version=4).cells
         )
     ]
 
@@ -68,13 +68,13 @@ def cells_with_ids(path: Path, cells: Sequence[Mapping[str, Any]]) -> Iterator[C
 
     Args:
         path: of the notebook, from the root of the project.
-        cells: the cells of the notebook's JSON.
+        cells: of the notebook.
     """
     helpers = functions_that_fail(cells)
     name = path.stem.lstrip("0123456789_").replace("_", "-")
     titles, section, taken = [path.stem], "", Counter[str]()
     for index, cell in enumerate(cells):
-        source, kind, metadata = cell_source(cell), cell["cell_type"], cell["metadata"]
+        source, kind, metadata = cell["source"], cell["cell_type"], cell["metadata"]
         for level, text in headings(source) if kind == "markdown" else ():
             titles.append(text)
             section = text if level == 2 else section
@@ -102,11 +102,6 @@ def by_kind(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for prefix, wanted in (("", True), ("answers-", False)):
         if found := tuple(name for name in ids if bool(ITEM.fullmatch(name)) == wanted):
             yield prefix, found
-
-
-def cell_source(cell: Mapping[str, Any]) -> str:
-    """The source of a cell as one string; notebooks store a list of lines, too."""
-    return "".join(cell["source"])
 
 
 def can_fail(source: str, helpers: Collection[str] = (), compared: bool = True) -> bool:
@@ -140,7 +135,7 @@ def functions_that_fail(cells: Sequence[Mapping[str, Any]]) -> set[str]:
         part.name
         for cell in cells
         if cell["cell_type"] == "code"
-        for part in _statements(cell_source(cell))
+        for part in _statements(cell["source"])
         if isinstance(part, ast.FunctionDef)
         and can_fail("\n".join(map(ast.unparse, part.body)), compared=False)
     }

@@ -12,15 +12,7 @@ from nbformat import NotebookNode
 
 from book_tools import repository
 from book_tools.cards import FROM_THE_SOURCES, can_fail, functions_that_fail
-from book_tools.notebook_parts import (
-    Section,
-    headings,
-    printed,
-    section,
-    sections,
-    slug,
-    tags,
-)
+from book_tools.notebook_parts import headings, printed, section, sections, slug, tags
 from book_tools.notebooks import ANSWER, PROMPT
 from book_tools.toc import chapter_of
 
@@ -96,7 +88,8 @@ def template(notebook: NotebookNode, path: Path) -> Iterator[str]:
         part = known.get(title, known[IDEAS])
         if part.titles[0] not in (IDEAS, EXTRAS) or order[-1:] != [part.titles[0]]:
             order.append(part.titles[0])
-        if not re.search(part.holds, _text(here).strip(), re.M | re.S):
+        text = "\n\n".join(cell.source for _, cell in here.of_type("markdown"))
+        if not re.search(part.holds, text.strip(), re.M | re.S):
             yield f"section '## {here.title}' must hold {part.holds!r}"
         if "optional" in title.lower() and title != EXTRAS:
             yield f"section '## {title}': a heading ends with '{OPTIONAL.strip()}'"
@@ -108,10 +101,6 @@ def template(notebook: NotebookNode, path: Path) -> Iterator[str]:
     for line in difflib.ndiff(wanted, order):
         if line[0] in "+-":
             yield f"section '## {line[2:]}' is missing, repeated or in another place"
-
-
-def _text(part: Section) -> str:
-    return "\n\n".join(cell.source for _, cell in part.of_type("markdown"))
 
 
 # --- what the parts hold --------------------------------------------------------------

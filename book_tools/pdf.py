@@ -22,22 +22,16 @@ SITE, FOLDER = ROOT / "_build" / "html", ROOT / "_build" / "pdf"
 MARGIN = {"top": "17mm", "bottom": "17mm", "left": "16mm", "right": "16mm"}
 
 
-def print_pages(names: list[str], site: Path = SITE, folder: Path = FOLDER) -> None:
-    """Write a PDF for each page.
-
-    Args:
-        names: of pages, such as "book/04_masks".
-        site: folder of the built pages.
-        folder: where to write to.
-    """
+def print_pages(names: list[str]) -> None:
+    """Write a PDF for each page; a name is such as "book/04_masks"."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"]
         )
         page = browser.new_page(color_scheme="light", reduced_motion="reduce")
         for name in names:
-            visit(page, (site / f"{name}.html").resolve().as_uri())
-            path = folder / f"{Path(name).name}.pdf"
+            visit(page, (SITE / f"{name}.html").resolve().as_uri())
+            path = FOLDER / f"{Path(name).name}.pdf"
             page.pdf(path=path, format="A4", outline=True, tagged=True, margin=MARGIN)
             print(path)
 

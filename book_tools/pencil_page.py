@@ -5,7 +5,7 @@
 Chapters 1 to 8 follow one sentence through a model so small that every number can be
 checked by hand. The cells that do so carry `"pencil": true` in their metadata, or a
 sentence that introduces the cell on this page. They are copied to `book/pencil.ipynb`,
-which is run and stored like a chapter.
+behind the cells that it begins with, and the page is run and stored like a chapter.
 """
 
 from __future__ import annotations
@@ -18,41 +18,16 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from book_tools.notebook_parts import code_cells, headings
 from book_tools.notebooks import execute
-from book_tools.repository import address, bootstrap
 from book_tools.toc import ROOT, chapters
 
 PAGE = Path("book/pencil.ipynb")
-INTRODUCTION = """\
-# The whole calculation on one page
-
-Five German words and the beginning of an English sentence go in, and a probability \
-for every possible next word comes out. What happens in between is on this page, step \
-by step: the cells of chapters 1 to 8 that compute it, run one after the other. The \
-model has four features, two heads, and weights of one decimal, so a pencil and a \
-calculator are enough to check its numbers. (Weights that aren't printed here, you can \
-print yourself.)
-
-You can print this page from your browser. On paper the type is small, and the menus \
-are left out."""
-IMPORTS = """\
-import math
-
-import torch
-
-from transformer_book import pencil
-
-torch.set_printoptions(precision=2, sci_mode=False)
-_ = torch.set_grad_enabled(False)  # nothing is trained here"""
+OWN = 3  # cells of the page itself: its introduction, the bootstrap and the imports
 FOLDS = ("cellView", "jupyter", "mystnb", "tags")  # how a cell is shown
 
 
 def page() -> NotebookNode:
     """The page as the chapters have it now, not yet run."""
-    cells = [
-        new_markdown_cell(INTRODUCTION),
-        new_code_cell(bootstrap(address()), metadata={"tags": ["remove-cell"]}),
-        new_code_cell(IMPORTS, metadata={"tags": ["hide-input"]}),
-    ]
+    cells = nbformat.read(ROOT / PAGE, as_version=4).cells[:OWN]
     for path in chapters():
         notebook = nbformat.read(path, as_version=4)
         chosen = [cell for _, cell in code_cells(notebook) if "pencil" in cell.metadata]

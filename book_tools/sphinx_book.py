@@ -4,6 +4,8 @@
 - Folds get one short label, pictures their size, wide tables a box to scroll in, the
   head of a chapter its parts, and what the reader has written a label.
 - The list of contents is folded by the parts of the book.
+- For the margin: a link to the glossary carries what the term means, and the map of the
+  model with which a chapter begins can be shown again, small.
 - The title of the first page is not written twice in the browser's tab.
 - The page with the whole calculation is printed in small type.
 - A change of these tools, or of scripts and styles, builds all pages again (Sphinx
@@ -14,6 +16,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +52,9 @@ REWRITTEN = {
     r'drawing">(?=<svg[^>]* width="(?:[7-9]\d\d|\d{4})")': 'drawing wide-figure">',
     r'(<table class="docutils.*?</table>)': r'<div class="table-box">\1</div>',
 }
+MAP = '<svg id="model-map"'
+REWRITTEN[r'<svg(?=[^>]* aria-label="Map of the encoder-decoder)'] = MAP
+GLOSSED = re.compile(r'<a class="reference internal"(?= href="glossary\.html#([^"]+)")')
 PART = re.compile(
     r'<p class="caption".*?>([^<]+)</span></p>\n(<ul.*?</ul>)\n?(?=<p|\Z)', re.DOTALL
 )
@@ -93,6 +100,18 @@ def fold(found: re.Match[str]) -> str:
     return f'<details class="{kind}">\n<summary>{summary}</summary>'
 
 
+@cache
+def glosses() -> dict[str, str]:
+    """What each term of the glossary means, in plain text, by its anchor."""
+    text = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8")
+    plain = re.sub(r" \[[^]]*\]\(\d[^)]*\)|[`*$]", "", text)  # no link to a chapter
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", plain)
+    return {
+        nodes.make_id(term): gloss
+        for term, gloss in re.findall(r"^## (.+)\n\n(.+)", plain, re.M)
+    }
+
+
 def contents(toctree: str, sections: str) -> str:
     """The pages of the book, folded by part but for the part that is being read."""
     everywhere = "current" not in toctree
@@ -113,9 +132,13 @@ def correct_body(app: Sphinx, source: str, body: str) -> str:
         wide = 'class="wide-figure" ' * (width > COLUMN)
         return f'<img {wide}loading="lazy" width="{width}" height="{height}" '
 
+    def glossed(found: re.Match[str]) -> str:
+        return f'{found[0]} data-gloss="{escape(glosses()[found[1]])}"'
+
     for pattern, better in REWRITTEN.items():
         body = re.sub(pattern, better, body, flags=re.DOTALL)
     body = IMAGE.sub(sized, FOLD.sub(fold, body))
+    body = GLOSSED.sub(glossed, body)
     notebook = f'<a href="../_sources/{source}" download>Download it</a>'
     head = rf'</h1>\n<p class="question">\1</p>\n<p class="meta">\2 · {notebook}</p>'
     return HEAD.sub(head, body, count=1)
@@ -134,6 +157,7 @@ def correct_page(
     sections = context.get("toc", "").partition("</a>")[2].rpartition("</li>")[0]
     context["sections"] = sections
     context["contents"] = contents(context["toctree"](includehidden=True), sections)
+    context["map"] = MAP in context["body"]
     context["repository"] = repository.address()
     context["wide"] = page in WIDE_PAGES
     if page == app.config.root_doc:

@@ -13,6 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -65,7 +66,7 @@ def cell_links(cells: Iterable[Cell]) -> str:
 # --- sources and errata ---------------------------------------------------------------
 
 
-def list_items(root: Path, cells: Sequence[Cell], errata: bool = False) -> str:
+def list_items(root: Path, cells: Sequence[Cell], errata: bool) -> str:
     """How many items there are, then section by section.
 
     Args:
@@ -87,10 +88,10 @@ def list_items(root: Path, cells: Sequence[Cell], errata: bool = False) -> str:
                 parts.append(summary(group["title"], items, errata))
                 parts += [item_card(item, cells, errata) for item in items]
                 parts.append("</details>")
-    totals = [sum(column) for column in list(zip(*rows, strict=True))[1:]]
+    rows.append(["All", *map(sum, list(zip(*rows, strict=True))[1:])])
     head = ["Document", *(VERDICTS[name][0] for name in verdicts), "Items"]
     table = [head, ["---", *["--:"] * (len(verdicts) + 1)]]
-    table += [[*row, sum(row[1:])] for row in [*rows, ["All", *totals]]]
+    table += [[*row, sum(row[1:])] for row in rows]
     lines = "\n".join(" | ".join(map(str, row)) for row in table)
     return "\n\n".join([f":::{{container}} source-counts\n{lines}\n:::", *parts])
 
@@ -199,8 +200,8 @@ def list_exercises(root: Path, cells: Sequence[Cell]) -> str:
 
 
 MARKS: dict[str, Callable[[Path, Sequence[Cell]], str]] = {
-    "items": list_items,
-    "mistakes": lambda root, cells: list_items(root, cells, errata=True),
+    "items": partial(list_items, errata=False),
+    "mistakes": partial(list_items, errata=True),
     "questions": list_questions,
     "counts": count_questions,
     "exercises": list_exercises,
@@ -224,7 +225,7 @@ def mark_text_cells(notebook: str, cells: Iterable[Cell]) -> str:
     for cell in cells:
         if cell.kind == "markdown":
             stored = data["cells"][cell.index]
-            text = cards.cell_source(stored)
+            text = "".join(stored["source"])
             if text.startswith("<"):  # HTML cannot be pointed to, a box around it can
                 text = f"::::::{{container}}\n:name: {cell.anchor}\n\n{text}\n::::::"
             else:
@@ -262,12 +263,11 @@ def on_source_read(app: Sphinx, page: str, source: list[str]) -> None:
     if page not in SCRIPTS:
         return
     for name, write in MARKS.items():
-        mark = f"<!-- {name} -->"
-        if mark in source[0]:
+        if (mark := f"<!-- {name} -->") in source[0]:
             text = write(root, app.book_cells)
-            in_json = json.dumps(text, ensure_ascii=False)[1:-1]
-            as_json = source[0].startswith("{\n")
-            source[0] = source[0].replace(mark, in_json if as_json else text)
+            if source[0].startswith("{\n"):  # a notebook
+                text = json.dumps(text, ensure_ascii=False)[1:-1]
+            source[0] = source[0].replace(mark, text)
     for path in (root / cards.SOURCES, root / cards.QUESTIONS, *notebook_pages(root)):
         app.env.note_dependency(str(path))
 
@@ -294,11 +294,11 @@ def on_page_context(app: Sphinx, page: str, *_: Any) -> None:
     load_files(app, *SCRIPTS.get(page, []))
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
+def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the events."""
     app.connect("builder-inited", on_builder_inited)
     app.connect("source-read", on_source_read)
     app.connect("doctree-read", on_doctree_read)
     app.connect("html-page-context", on_page_context)
     app.add_css_file("sources.css")
-    return {"version": "4", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -22,8 +22,8 @@ import vl_convert
 from docutils import nodes
 from myst_nb.core.render import MimeData, NbElementRenderer, load_mime_renders
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util.fileutil import copy_asset
-from sphinx.writers.html5 import HTML5Translator
 
 from book_tools.browser_model import write_scripts
 from book_tools.figures import MIME as PLOT
@@ -33,15 +33,11 @@ from transformer_book.charts.machine import MIME as MACHINE
 from transformer_book.charts.machine import draw
 from transformer_book.charts.theme import theme_config
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
-from transformer_lib.pretrained.translator import DEFAULT, WEIGHTS, find
+from transformer_lib.pretrained.translator import DEFAULT, find
 
 CHARTS = tuple(f"application/vnd.vegalite.v{version}+json" for version in (5, 6))
 VEGA = f"vega-{vl_convert.__version__}.js"
 MAX_ROWS = 40  # rows of a data table; the picture shows the rest better
-
-
-class live(nodes.General, nodes.Element):  # noqa: N801, named as docutils does
-    """A chart or the machine: data and key; the child of a chart is its picture."""
 
 
 class Renderer:
@@ -55,48 +51,37 @@ class Renderer:
     def handle_mime(
         renderer: NbElementRenderer, data: MimeData, inline: bool
     ) -> list[nodes.Element] | None:
-        """Return the output's node, or None for any other kind of output."""
+        """Return the output's nodes, or None for any other kind of output."""
         place = f"{data.cell_index}-{data.output_index}"
-        if data.mime_type in (DIAGRAM, PLOT):
-            svg = data.string
-            if data.mime_type == PLOT:
-                settings = data.cell_metadata.get("mystnb", {})
-                alt = settings.get("image", {}).get("alt", "")
-                svg = in_page(svg, alt, f"plot-{place}")
-            html = f'<div class="output drawing">{svg}</div>'
-            return [nodes.raw("", html, format="html")]
-        if data.mime_type not in (*CHARTS, MACHINE):
-            return None
-        stored = json.loads(json.dumps(data.content))  # plain dicts: can be pickled
-        node = live(data=stored, key=f"chart-{place}")
+        if data.mime_type in CHARTS:
+            before, after = chart(data.content, f"chart-{place}")
+            return [raw(before), picture(renderer, data), raw(after)]
         if data.mime_type == MACHINE:
-            return [node]
-        _, outputs = renderer.renderer.nb_client.code_cell_outputs(data.cell_index)
-        for output in outputs:
-            bundle = output.get("data", {})
-            if bundle.get(data.mime_type) == data.content and "image/png" in bundle:
-                png = MimeData("image/png", bundle["image/png"], line=data.line)
-                node += renderer.render_image(png)
-                node[0]["alt"] = stored.get("description", "")
-                node[0]["classes"].append("dark-light")  # the theme leaves it as it is
-                break
-        return [node]
+            return [raw(machine(renderer.renderer.sphinx_env, data.content))]
+        if data.mime_type not in (DIAGRAM, PLOT):
+            return None
+        svg = data.string
+        if data.mime_type == PLOT:
+            settings = data.cell_metadata.get("mystnb", {})
+            alt = settings.get("image", {}).get("alt", "")
+            svg = in_page(svg, alt, f"plot-{place}")
+        return [raw(f'<div class="output drawing">{svg}</div>')]
 
 
-def visit(writer: HTML5Translator, node: live) -> None:
-    """Open the place to draw in; then comes the picture."""
-    writer.body.append(around(writer, node)[0])
+def raw(html: str) -> nodes.raw:
+    """HTML as it is."""
+    return nodes.raw("", html, format="html")
 
 
-def depart(writer: HTML5Translator, node: live) -> None:
-    """Close it: after the picture comes what the scripts read."""
-    writer.body.append(around(writer, node)[1])
-
-
-def around(writer: HTML5Translator, node: live) -> tuple[str, str]:
-    """What stands before and after the picture of a chart, or all of the machine."""
-    data = node["data"]
-    return machine(writer, data) if "stored" in data else chart(data, node["key"])
+def picture(renderer: NbElementRenderer, data: MimeData) -> nodes.Element:
+    """The PNG that a notebook stores beside a chart."""
+    _, outputs = renderer.renderer.nb_client.code_cell_outputs(data.cell_index)
+    bundles = [output.get("data", {}) for output in outputs]
+    [png] = [each["image/png"] for each in bundles if data.mime_type in each]
+    [image] = renderer.render_image(MimeData("image/png", png, line=data.line))
+    image["alt"] = data.content.get("description", "")
+    image["classes"].append("dark-light")  # the theme leaves it as it is
+    return image
 
 
 def as_script(data: str) -> str:
@@ -174,10 +159,9 @@ def write_files(app: Sphinx) -> None:
 WITHOUT = "Without JavaScript, this is a picture of one stored sentence."
 
 
-def machine(writer: HTML5Translator, stored: dict[str, Any]) -> tuple[str, str]:
+def machine(env: BuildEnvironment, stored: dict[str, Any]) -> str:
     """The place of the machine, what it loads, its pictures, and its trace."""
-    app = writer.builder.app
-    root = "../" * writer.builder.current_docname.count("/")
+    app, root = env.app, "../" * env.docname.count("/")
     settings = {
         "at": stored["at"],
         "config": app.machine_config,
@@ -192,8 +176,8 @@ def machine(writer: HTML5Translator, stored: dict[str, Any]) -> tuple[str, str]:
     label = escape(stored["alt"], quote=True)
     return (
         f'<div class="machine" role="group" aria-label="{label}"{data}>\n'
-        f'<div class="machine-still">{pictures(stored)}',
-        f"</div>\n{as_script(stored['stored'])}",
+        f'<div class="machine-still">{pictures(stored)}'
+        f"</div>\n{as_script(stored['stored'])}"
     )
 
 
@@ -240,13 +224,10 @@ def folded(drawn: dict[str, str], title: str) -> str:
 
 def write_model(app: Sphinx) -> None:
     """Write the weights beside the pages, and note what a server sends of them."""
-    static, weights = Path(app.outdir) / "_static", find(DEFAULT) / WEIGHTS
     app.machine_config = (find(DEFAULT) / "config.json").read_text(encoding="utf-8")
-    folder = static / "machine"
-    parts = sorted(folder.glob(f"{DEFAULT}-*.js"))
-    if not parts or parts[0].stat().st_mtime < weights.stat().st_mtime:
-        folder.mkdir(parents=True, exist_ok=True)
-        parts = write_scripts(DEFAULT, folder)
+    folder = Path(app.outdir) / "_static" / "machine"
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = write_scripts(folder)
     contents = [part.read_bytes() for part in parts]
     n_bytes = sum(len(gzip.compress(each, 6)) for each in contents)  # what is sent
     app.machine_size = f"{n_bytes / 1e6:.1f} MB"
@@ -259,14 +240,14 @@ def write_model(app: Sphinx) -> None:
 # --- Sphinx ---------------------------------------------------------------------------
 
 
-def add_scripts(app: Sphinx, *event: Any) -> None:
+def add_scripts(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], *doctree: Any
+) -> None:
     """Load the scripts of what a page has, and none on other pages."""
-    doctree = event[-1]
-    found = [node["data"] for node in doctree.findall(live)] if doctree else []
-    machines = ["stored" in data for data in found]
-    if not all(machines):
+    body = context.get("body", "")
+    if '<div class="vega-chart"' in body:
         load_files(app, "vega_charts.css", "vega_charts.js")
-    if any(machines):
+    if '<div class="machine"' in body:
         load_files(app, "machine.css", "machine/machine.js")
 
 
@@ -277,7 +258,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     book of an environment. This one is for one book, so it joins the list that MyST-NB
     has loaded, and the end of the build takes it out again.
     """
-    app.add_node(live, html=(visit, depart))
     app.add_css_file("figures.css")
     app.connect("builder-inited", write_files)
     app.connect("builder-inited", write_model)

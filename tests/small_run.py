@@ -1,5 +1,6 @@
 """Training runs of seconds, which the tests start, kill and resume."""
 
+import json
 import random
 from pathlib import Path
 
@@ -65,6 +66,12 @@ def small_fit(folder: Path, pairs: list | None = None, **training) -> Transforme
     model = small_model(recipe)
     fit(model, recipe, small_steps(recipe, pairs), small_valid(), folder)
     return model
+
+
+def read_log(folder: Path) -> list[dict[str, float]]:
+    """Return the whole lines of a run's log."""
+    text = (folder / "metrics.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.split("\n")[:-1]]
 
 
 def small_classify(folder: Path) -> torch.nn.Module:

@@ -88,7 +88,7 @@ def test_small_embeddings_start_as_scaled_ones_do() -> None:
 
 def make_data() -> Data:
     pairs = [(f"{a} {b} {a}", f"{b} {a}") for a in "abcd" for b in "efgh"]
-    corpus = ParallelCorpus("tiny", "en", "de", tuple(pairs), tuple(pairs[:2]),
+    corpus = ParallelCorpus("tiny", tuple(pairs), tuple(pairs[:2]),
                             tuple(pairs[2:7]))  # fmt: skip
     tokenizer = Tokenizer.from_words([text for pair in pairs for text in pair])
     ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}

@@ -145,5 +145,5 @@ def test_what_is_no_classifier_is_refused(tmp_path) -> None:
     with pytest.raises(FileNotFoundError):
         load_classifier(tmp_path)
     (tmp_path / "config.json").write_text('{"classes": ["a"]}')
-    with pytest.raises(ValueError, match="describes no classifier"):
+    with pytest.raises(ValueError, match="describes no model"):
         load_classifier(tmp_path)

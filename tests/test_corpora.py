@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import io
-import os
 import random
 import tarfile
 from pathlib import Path
@@ -21,15 +20,11 @@ from transformer_lib.data.corpora.labelled import REVIEWS_FILE, load_imdb
 from transformer_lib.data.corpora.multi30k import SHA256, load_multi30k
 from transformer_lib.data.corpora.parallel import PARTS, ParallelCorpus
 
-PUBLISHED = Path(
-    os.environ.get("TRANSFORMER_LIB_MULTI30K") or cache_folder() / "multi30k"
-)
+PUBLISHED = cache_folder() / "multi30k"
 
 
 @pytest.fixture(autouse=True)
 def nothing_of_the_reader(monkeypatch, tmp_path):
-    for name in ("MULTI30K", "IMDB"):
-        monkeypatch.delenv(f"TRANSFORMER_LIB_{name}", raising=False)
     monkeypatch.setenv("TRANSFORMER_LIB_DATA", str(tmp_path / "cache"))
 
 
@@ -99,9 +94,7 @@ def test_terms_lie_beside_the_data() -> None:
         assert path.read_bytes()[4:8] == bytes(4)  # no time in the packed file's head
 
 
-# --- what no corpus may be ------------------------------------------------------------
-
-ONE = (("a", "b"),)
+# --- names ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -109,13 +102,9 @@ ONE = (("a", "b"),)
     [
         (lambda: load_labelled("grammar"), "one of reviews, imdb, not 'grammar'"),
         (lambda: load("imdb"), "must be one of grammar, .* not 'imdb'"),
-        (
-            lambda: ParallelCorpus("tiny", "en", "de", ONE, (("a", " "),), ONE),
-            "an empty sentence in part 'valid', line 1",
-        ),
     ],
 )
-def test_what_teaches_nothing_is_refused(make, message) -> None:
+def test_an_unknown_name_is_answered_with_those_there_are(make, message) -> None:
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -129,7 +118,7 @@ def test_two_files_are_split_so_that_no_test_source_is_in_training(tmp_path) -> 
         text = "".join(line.split("\t")[side] + "\n" for line in lines)
         (tmp_path / name).write_text(text)
     corpus = ParallelCorpus.from_files(tmp_path / "mine.en", tmp_path / "mine.de")
-    assert (corpus.name, corpus.src_lang, corpus.tgt_lang) == ("mine", "en", "de")
+    assert corpus.name == "mine"
     sources = [{src for src, _ in getattr(corpus, part)} for part in PARTS]
     assert [len(found) for found in sources] == [54, 3, 3]
     pairs = {f"{src}\t{tgt}" for part in PARTS for src, tgt in getattr(corpus, part)}
@@ -219,15 +208,14 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_multi30k_is_read_from_a_folder_packed_or_not(folder, monkeypatch) -> None:
+def test_multi30k_is_read_from_a_folder_packed_or_not(folder) -> None:
     corpus = load_multi30k(folder)
     assert corpus.train[1] == ("train.en two", "train.de two")
     assert corpus.valid[0] == ("val.en one", "val.de one")
     assert corpus.test[0][0] == "test_2016_flickr.en one"
     (folder / "train.en").write_text("train.en one\ntrain.en two\n")
     (folder / "train.en.gz").unlink()
-    monkeypatch.setenv("TRANSFORMER_LIB_MULTI30K", str(folder))
-    assert load("multi30k") == corpus
+    assert load_multi30k(folder) == corpus
     (folder / "train.en").unlink()
     with pytest.raises(FileNotFoundError, match=r"neither train\.en nor train\.en\.gz"):
         load_multi30k(folder)
@@ -263,7 +251,7 @@ def pack(path: Path, files: dict[str, bytes]) -> Path:
     return path
 
 
-def test_imdb_is_read_from_an_archive_in_any_order(tmp_path, monkeypatch) -> None:
+def test_imdb_is_read_from_an_archive_in_any_order(tmp_path) -> None:
     corpus = load_imdb(pack(tmp_path / "a.tar.gz", REVIEWS | OTHERS))
     assert [len(getattr(corpus, part)) for part in PARTS] == [18, 2, 20]
     assert corpus.classes == ("negative", "positive")
@@ -271,8 +259,7 @@ def test_imdb_is_read_from_an_archive_in_any_order(tmp_path, monkeypatch) -> Non
     assert ("train pos 3 don't know", 1) in known and len(known) == 20
     assert ("test neg 7 don't know", 0) in corpus.test
     other = pack(tmp_path / "b.tar.gz", dict(sorted(REVIEWS.items(), reverse=True)))
-    monkeypatch.setenv("TRANSFORMER_LIB_IMDB", str(other))
-    assert load_labelled("imdb").train == corpus.train
+    assert load_imdb(other).train == corpus.train
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.gz", "b.tar.gz"]
 
 
@@ -285,8 +272,8 @@ def without(part: str) -> dict[str, bytes]:
     [
         (REVIEWS, 10, "ended"),
         (REVIEWS, -200, "ended"),
-        (without("/test/"), None, "'test' is empty"),
-        (without("train/neg"), None, "never occurs"),
+        (without("/test/"), None, "reviews are missing"),
+        (without("train/neg"), None, "reviews are missing"),
         (REVIEWS | {"aclImdb/train/pos/0_9.txt": b"\xff"}, None, "utf-8"),
     ],
 )
@@ -311,6 +298,6 @@ def test_a_corpus_is_downloaded_once(folder, monkeypatch) -> None:
         sha256 = hashlib.sha256(packed).hexdigest()
         monkeypatch.setattr(labelled, "IMDB_SHA256", sha256)
         for _ in range(2):
-            assert load_multi30k() == load_multi30k(folder)
-            assert load_imdb() == load_imdb(folder / "a.tar.gz")
+            assert load("multi30k") == load_multi30k(folder)
+            assert load_labelled("imdb") == load_imdb(folder / "a.tar.gz")
     assert len(server.asked) == len(set(server.asked)) == 7

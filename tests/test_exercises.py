@@ -27,10 +27,14 @@ from transformer_lib import (
     sinusoid_table,
 )
 
+MODULES = [
+    module.name
+    for module in pkgutil.iter_modules(exercises.__path__, f"{exercises.__name__}.")
+]
 GRADERS = {
     name.removeprefix("check_"): grader
-    for module in pkgutil.iter_modules(exercises.__path__, f"{exercises.__name__}.")
-    for name, grader in vars(importlib.import_module(module.name)).items()
+    for module in MODULES
+    for name, grader in vars(importlib.import_module(module)).items()
     if isinstance(grader, Grader)
 }
 FUNCTIONS = [name for name, grader in GRADERS.items() if callable(grader.solve)]
@@ -110,13 +114,10 @@ def test_wrong_shapes_and_an_argument_changed_in_place_are_named(name):
         assert re.search("expected .*, but got .* of shape", longer.message), longer
 
 
-def test_every_grader_can_be_imported_without_what_is_slow():
-    assert {f"check_{name}" for name in GRADERS} - {*dir(exercises)} == {
-        "check_align", "check_count", "check_one_head"  # of chapter 0
-    }  # fmt: skip
+def test_graders_are_imported_without_what_is_slow():
     slow = "{'lightning', 'transformers', 'altair', 'matplotlib'}"
     code = (
-        f"import sys, {exercises.__name__}; sys.exit(bool({slow} & {{*sys.modules}}))"
+        f"import sys, {', '.join(MODULES)}; sys.exit(bool({slow} & {{*sys.modules}}))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

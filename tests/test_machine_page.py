@@ -337,6 +337,46 @@ def test_nothing_is_wider_than_a_phone(page, address) -> None:
         assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"], path
 
 
+@pytest.mark.browser_context_args(viewport=PHONE)
+def test_a_phone_has_doors_for_a_finger_and_room_for_a_long_sentence(
+    page, address
+) -> None:
+    page.goto(address)
+    type_and_wait(page, " ".join([SENTENCE[:-1]] * 7))
+    assert page.evaluate("machine.view.src.length") > 35
+    doors = page.locator(".machine-stage .machine-door")
+    assert all(door.bounding_box()["height"] >= 44 for door in doors.all())
+    stage = "document.querySelector('.machine-stage')"
+    assert page.evaluate(f"{stage}.scrollWidth <= {stage}.clientWidth")
+    go(page, "/operate")
+    switch = page.get_by_label("target positions")
+    switch.uncheck()
+    wait(page, "machine.view.edits.tgt_positions === false")
+    switch.scroll_into_view_if_needed()
+    expect(page.locator(".machine-changes")).to_be_in_viewport(ratio=1)
+
+
+def test_places_and_steps_are_told_once_to_those_who_listen(page, address) -> None:
+    page.goto(address)
+    page.evaluate(
+        """() => { window.heard = [];
+        const live = document.querySelector(".machine-spoken[role=status]");
+        new MutationObserver(() => heard.push(live.textContent))
+          .observe(live, { childList: true }); }"""
+    )
+    go(page, "/decoder/1/cross_attn/3")
+    wait(page, "heard.length")
+    go(page, "/cache")
+    wait(page, "heard.length > 1")
+    page.get_by_role("button", name="Forward").click()
+    wait(page, "heard.length > 2")
+    page.wait_for_timeout(300)
+    one, two, three = page.evaluate("heard")
+    assert one.startswith("decoder, layer 1, cross-attention, head 3. Step 2 of 9: dog")
+    assert two.startswith("Cache. Step 1 fills the source’s block")
+    assert three.startswith("Step 2 adds one column")
+
+
 def test_the_script_is_small_and_the_weights_come_in_parts(page, address) -> None:
     folder = SITE / "_static" / "machine"
     sizes = {

@@ -10,17 +10,18 @@ from reference import EXACT, draw_parameters
 from torch import nn
 
 from transformer_book.documents import DOCUMENTS
-from transformer_book.other_code import (
-    convert_mask,
+from transformer_book.other_code.crosswalk import (
+    DIALECTS,
+    WEIGHTS,
     find_parts,
     find_rows,
+    is_found,
     look_up,
     read_rows,
     to_markdown,
 )
-from transformer_book.other_code.crosswalk import DIALECTS, WEIGHTS, is_found
+from transformer_book.other_code.dialects import convert_mask
 from transformer_lib import (
-    MultiHeadAttention,
     Transformer,
     causal_mask,
     padding_mask,
@@ -105,10 +106,10 @@ def test_every_name_of_hugging_face_exists(marian) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nn.Transformer(heads)", "no parameter 'heads'"),
-        ("nn.Transformer(nhead=6)", "default of nhead is 8"),
-        ("nn.Transformer.forward(tgt, src)", "the order is"),
-        ("F.scaled_dot_product_attention(key, query)", "the order is"),
+        ("nn.Transformer(heads)", "no 'heads' in this place of .'d_model"),
+        ("nn.Transformer(nhead=6)", "no 'nhead=6' in this place of .*'nhead=8'"),
+        ("nn.Transformer.forward(tgt, src)", "no 'src'"),
+        ("F.scaled_dot_product_attention(key, query)", "no 'query'"),
     ],
 )
 def test_a_wrong_name_is_refused(name, message) -> None:
@@ -120,58 +121,10 @@ def test_a_wrong_name_is_refused(name, message) -> None:
 # Facts
 
 
-def moves_nothing(run) -> bool:
-    """Whether the last key can't be seen: moving it moves nothing before it."""
-    torch.manual_seed(0)
-    x = torch.randn(2, 5, 4)
-    moved = x.clone()
-    moved[:, -1] += 9.0
-    return torch.equal(run(x)[:, :-1], run(moved)[:, :-1])
-
-
-LAST = torch.tensor([[False, False, False, False, True]]).repeat(2, 1)
-TABLE = LAST[:1].expand(5, 5)
-
-
-def pytorch_attention(**masks):
-    layer = nn.MultiheadAttention(4, 2, batch_first=True).eval()
-    return lambda x: layer(x, x, x, **masks)[0]
-
-
-def pytorch_transformer(name, mask):
-    """With this mask alone; that of the memory in cross-attention alone."""
-    model = nn.Transformer(4, 2, 1, 1, 8, batch_first=True).eval()
-    other = torch.ones(2, 5, 4)
-    if name.startswith("memory"):
-        return lambda x: model.decoder(other, x, memory_key_padding_mask=mask)
-    if name.startswith("src"):
-        masks = {name: mask, "memory_key_padding_mask": mask}
-        return lambda x: model(x, other, **masks)
-    return lambda x: model(other, x, **{name: mask})
-
-
-def our_attention(mask):
-    layer = MultiHeadAttention(4, 2).eval()
-    return lambda x: layer(x, x, x, mask)
-
-
-@pytest.mark.parametrize(
-    ("attention", "hides"),
-    [
-        (lambda m: pytorch_attention(key_padding_mask=m), LAST),
-        (lambda m: pytorch_attention(attn_mask=m), TABLE),
-        (lambda m: pytorch_transformer("src_key_padding_mask", m), LAST),
-        (lambda m: pytorch_transformer("tgt_key_padding_mask", m), LAST),
-        (lambda m: pytorch_transformer("memory_key_padding_mask", m), LAST),
-        (lambda m: lambda x: F.scaled_dot_product_attention(x, x, x, m), ~TABLE),
-        (our_attention, ~LAST[:, None, None]),
-    ],
-    ids=["key_padding", "attn", "src", "tgt", "memory", "function", "ours"],
-)
-def test_true_means_what_the_crosswalk_says(attention, hides) -> None:
-    """Ignore in PyTorch's modules; attend in its function and in the library."""
-    assert moves_nothing(attention(hides))
-    assert not moves_nothing(attention(~hides))
+# What True means is shown where the library is compared with the others, mask by mask:
+# nn.Transformer in test_model.py, nn.MultiheadAttention and PyTorch's function in
+# test_attention.py, Hugging Face's models, which mask the future themselves, in
+# test_interop.py.
 
 
 def test_pytorchs_mask_of_the_future_is_added() -> None:
@@ -202,38 +155,16 @@ def test_our_axes_and_recorded_states() -> None:
 
 
 @torch.no_grad()
-def test_hugging_face_masks_are_one_for_attend(marian) -> None:
-    def run(**masks):
-        out = marian(input_ids=SRC[1:], decoder_input_ids=TGT_IN[1:], **masks)
-        return out.logits[:, :3]
-
-    source, target = (SRC[1:] != 0).long(), (TGT_IN[1:] != 0).long()
-    alone = marian(input_ids=SRC[1:, :3], decoder_input_ids=TGT_IN[1:, :3]).logits
-    both = run(attention_mask=source, decoder_attention_mask=target)
-    torch.testing.assert_close(both, alone)
-    assert not torch.allclose(run(attention_mask=1 - source), alone, atol=1e-5)
-    wrong = run(attention_mask=source, decoder_attention_mask=1 - target)
-    assert not torch.allclose(wrong, alone, atol=1e-5)
-
-
-@torch.no_grad()
-def test_hugging_face_makes_the_mask_of_the_future_and_counts_the_embeddings(
-    marian,
-) -> None:
+def test_hugging_face_counts_the_embeddings_and_has_a_map_for_each_head(marian) -> None:
     marian.set_attn_implementation("eager")
     how = {"output_hidden_states": True, "output_attentions": True}
-    before = marian(input_ids=SRC, decoder_input_ids=TGT_IN, **how)
-    other = TGT_IN.clone()
-    other[:, -1] = 8
-    after = marian(input_ids=SRC, decoder_input_ids=other)
-    torch.testing.assert_close(before.logits[:, :-1], after.logits[:, :-1])
-    assert not torch.allclose(before.logits[:, -1], after.logits[:, -1])
-    assert len(before.encoder_hidden_states) == 1 + 2
-    assert before.encoder_attentions[0].shape == (2, 16, 5, 5)  # a map for each head
-    assert before.encoder_last_hidden_state.shape == (2, 5, 16)  # batch first
+    found = marian(input_ids=SRC, decoder_input_ids=TGT_IN, **how)
+    assert len(found.encoder_hidden_states) == 1 + 2
+    assert found.encoder_attentions[0].shape == (2, 16, 5, 5)
+    assert found.encoder_last_hidden_state.shape == (2, 5, 16)  # batch first
 
 
-SHOWN_HERE = {  # dialect -> facts: all that the tests above have shown
+SHOWN_HERE = {  # dialect -> facts: all that these tests have shown
     "torch.nn": {
         "True = attend", "True = ignore", "0 = attend, -inf = ignore",
         "vectors, not ids", "(length, batch, d_model) by default",

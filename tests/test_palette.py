@@ -22,7 +22,7 @@ from transformer_lib.plots import (
     plot_attention,
     plot_bars,
     plot_lines,
-    plot_masks,
+    plot_mask,
     plot_matrix,
     plot_ratios,
     plot_spread,
@@ -136,7 +136,7 @@ def test_cells_have_the_same_weights_in_the_dark() -> None:
 PLOTS = {
     plot_lines: ([1, 2, 3], dict.fromkeys("abcdef", [1, 2, 4]), "x", "y", True, True),
     plot_bars: (["x", "y"], {"a": [1, 2], "b": [3, 1]}, "x", "y"),
-    plot_masks: ({"a": np.eye(3, dtype=bool)}, list("abc"), list("def")),
+    plot_mask: (np.eye(3, dtype=bool), list("abc"), list("def")),
     plot_matrix: (np.arange(-6, 6).reshape(3, 4),),
     plot_ratios: ({"short": {"a": 1.0, "b": 4.0}}, "time"),
     plot_spread: ({"first": [4, 1, 2.5], "second": [9, 7]}, "score"),

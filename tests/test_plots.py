@@ -96,14 +96,6 @@ def test_a_mask_shows_its_meaning_by_a_sign_too() -> None:
     assert colors == (LIGHT.roles["query"], LIGHT.ink)
 
 
-def test_masks_of_several_sizes_share_one_figure() -> None:
-    masks = {"self": torch.ones(3, 3).bool(), "cross": torch.ones(3, 5).bool()}
-    keys = {"self": QUERIES, "cross": KEYS}
-    figure = plots.plot_masks(masks, QUERIES, keys)
-    assert [axes.get_title() for axes in figure.axes] == ["self", "cross"]
-    assert [tick_names(axes.xaxis) for axes in figure.axes] == [QUERIES, KEYS]
-
-
 def test_lines_differ_in_dashes_and_not_in_color_alone() -> None:
     curves = {name: np.arange(20.0) for name in "abcdef"}
     axes = plots.plot_lines(range(20), curves, "x", "y", log_y=True).axes[0]

@@ -120,17 +120,6 @@ def test_mathematics_charts_and_pictures_are_drawn(site, page: Page):
     assert complaints(page, [mathematics, charts, pictures]) == []
 
 
-def test_the_machine_translates_in_its_worker(site, page: Page):
-    page.goto(f"{site}/book/translator.html")
-    field = page.get_by_label("A German sentence")
-    field.fill("Ein Hund.")
-    field.press("Enter")
-    said = "() => machine.engine && machine.view.source === 'Ein Hund.'"
-    page.wait_for_function(said, timeout=60_000)
-    assert page.evaluate("machine.engine.worker instanceof Worker")
-    assert page.evaluate("machine.view.text") == "A dog."
-
-
 def test_search_answers(site, page: Page):
     page.goto(f"{site}/{CHAPTER}")
     field = page.locator("form.search input")

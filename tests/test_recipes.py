@@ -67,7 +67,6 @@ def test_what_a_recipe_says_reaches_the_model() -> None:
         (changed("training", save_every=30), "save_every 30 does not divide steps 100"),
         (changed("training", average=3), "average 3 .* than the 2 that are saved"),
         (changed("model", max_len=50), "max_len = 50 is less than max_len = 100 of"),
-        (changed("model", n_decoder_layers=0), "a translator needs at least 1"),
         # of a classifier
         (classifier(), r"\[training\] epochs: Field required"),
         (classifier(epochs=1, steps=5), "steps = 5: Unexpected keyword argument"),

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_run import small_classify, small_fit
+from small_run import read_log, small_classify, small_fit
 
 from transformer_lib.runs import run as runs
 from transformer_lib.runs import translation
@@ -30,7 +30,7 @@ PLACES = [
     *((loop, "train_step", call) for call in (1, 4, 5, 8)),
     (translation, "nats_per_token", 2),
     *((os, name, call) for name in ("fsync", "replace") for call in (1, 2, 3)),
-    *((runs, "keep_only", call) for call in (1, 2)),
+    *((runs, "keep_newest", call) for call in (1, 2)),
 ]
 MOMENTS = (9, 9, signal.SIGTERM, signal.SIGINT)  # of each kind; 9 kills
 
@@ -105,7 +105,7 @@ def outcome(folder: Path) -> dict[str, object]:
     """Return log without times, last checkpoint, final weights, unfinished files."""
     last = list_checkpoints(folder / runs.CHECKPOINTS)[-1]
     return {
-        "log": [{**line, "seconds": 0} for line in runs.read_log(folder)],
+        "log": [{**line, "seconds": 0} for line in read_log(folder)],
         "state": (last.name, bits(load_checkpoint(last))),
         "end": bits(torch.load(folder / "weights.pt")),
         "left": [path.name for path in folder.rglob("*.tmp")],

@@ -1,15 +1,15 @@
 """Runs in folders: checkpoints, log, what is resumed, what is refused."""
 
 import os
-import signal
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock, Timeout
 from small_run import (
     N_STEPS,
     SAVE_EVERY,
+    read_log,
     small_fit,
     small_model,
     small_pairs,
@@ -26,15 +26,8 @@ from transformer_lib.runs.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from transformer_lib.runs.interruption import (
-    SIGNALS,
-    Interrupted,
-    alone_in,
-    noted_signals,
-)
-from transformer_lib.runs.run import choose_device, read_log
+from transformer_lib.runs.run import choose_device
 from transformer_lib.runs.translation import fit
-from transformer_lib.training import loop
 from transformer_lib.training.loop import train_step
 from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import (
@@ -170,7 +163,6 @@ LAST = f"checkpoints/step-{N_STEPS:08d}.pt"
         ),
         (changed(LAST, {"optimizer": {}}), r"step-00000008\.pt does not fit this run"),
         (changed(LAST, b""), r"step-00000008\.pt is no checkpoint, or damaged: "),
-        (changed("metrics.jsonl", b'{"step": 1}\n[1]\n'), r"metrics\.jsonl, line 2 is"),
     ],
 )
 def test_what_does_not_belong_to_a_run_is_named(run, resume, message) -> None:
@@ -180,61 +172,20 @@ def test_what_does_not_belong_to_a_run_is_named(run, resume, message) -> None:
     assert_same(small_fit(run[0]), run[1])  # nothing was changed
 
 
-def test_a_log_line_cut_off_by_a_kill_is_passed_over(tmp_path) -> None:
-    (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n{"step": 2, "tra')
-    assert read_log(tmp_path) == [{"step": 1}]
-
-
-# --- signals and locks ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("stopped_at", [3, 4])
-def test_a_signal_between_two_steps_saves_the_state(
-    run, tmp_path, monkeypatch, stopped_at
-) -> None:
-    calls = []
-
-    def step(*given):
-        calls.append(given)
-        if len(calls) == stopped_at:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return train_step(*given)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "train_step", step)
-        with pytest.raises(
-            Interrupted, match="SIGTERM after step .*: the state"
-        ) as end:
-            small_fit(tmp_path)
-    assert (end.value.exit_code, end.value.step) == (143, stopped_at)
-    assert [state["step"] for state in states(tmp_path)] == [stopped_at]
-    assert_same(small_fit(tmp_path), run[1])
-    # What an interruption saved is no part of the mean, and goes with the next save.
-    assert [state["step"] for state in states(tmp_path)] == [4, 8]
-
-
-def test_the_second_signal_is_not_only_noted() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background
-    before = [signal.getsignal(each) for each in SIGNALS]
-    with pytest.raises(KeyboardInterrupt), noted_signals() as noted:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert noted == [signal.SIGINT]
-        os.kill(os.getpid(), signal.SIGINT)
-    assert [signal.getsignal(each) for each in SIGNALS] == before
-
-
-def test_another_thread_is_never_interrupted_and_can_train(run, tmp_path) -> None:
-    with ThreadPoolExecutor() as pool:
-        assert_same(pool.submit(small_fit, tmp_path).result(), run[1])
+def test_log_lines_after_the_checkpoint_are_written_anew(run, tmp_path) -> None:
+    small_fit(tmp_path)
+    list_checkpoints(tmp_path / "checkpoints")[-1].unlink()
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:7]) + '{"st')
+    small_fit(tmp_path)
+    logs = (read_log(folder) for folder in (run[0], tmp_path))
+    one, other = ([{**line, "seconds": 0} for line in log] for log in logs)
+    assert one == other
 
 
 def test_a_folder_is_used_by_one_run_at_a_time(tmp_path) -> None:
-    for _ in range(2):  # it is free again after the block
-        with (
-            alone_in(tmp_path / "all" / "run"),
-            pytest.raises(BlockingIOError, match="another process works on the run"),
-        ):
-            small_fit(tmp_path / "all" / "run")
+    with FileLock(tmp_path / ".lock"), pytest.raises(Timeout, match=r"\.lock' could"):
+        small_fit(tmp_path)
 
 
 # --- checkpoints ----------------------------------------------------------------------

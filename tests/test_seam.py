@@ -21,8 +21,7 @@ from torch.nn.utils import parametrize
 from transformer_lib.acceleration import make_engine
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.incremental import IncrementalDecoder, make_decoder
-from transformer_lib.interpret.interventions import without_head
-from transformer_lib.interpret.kernels import OpenKernel
+from transformer_lib.interpret.interventions import OpenKernel, without_head
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.layers import LayerNorm
 from transformer_lib.model.transformer import Transformer

@@ -19,7 +19,7 @@ import transformers
 from small_run import small_fit, small_pairs
 
 import transformer_lib as tl
-from transformer_book.other_code import convert_mask
+from transformer_book.other_code.dialects import convert_mask
 from transformer_lib import evaluation, interpret, plots
 from transformer_lib.convert import convert_weights, from_marian, from_torch
 from transformer_lib.convert.to_hugging_face import to_hugging_face
@@ -301,8 +301,6 @@ for name, do in {
 }.items():
     row(f"{name}: one text, whose letters would be texts", TypeError,
         "a list of texts, not one text: 'the cat", do)  # fmt: skip
-row("translate: batches of no tokens", ValueError, "batch_tokens must be at least 1",
-    lambda: grammar().translate([LETTERS], batch_tokens=0))  # fmt: skip
 row("batch: an empty sequence, a row of padding", ValueError, "sequence 1 .* is empty",
     lambda: tl.pad_batch([[1], []], 0))  # fmt: skip
 row("relation: of another shape", ValueError, r"shape \(1, 1, 3\), but weights ask for",

@@ -1,7 +1,7 @@
 """The one seam for speed: what `transformer_fast` offers, or nothing without it.
 
 All that the library knows of it is here. Without it everything works as before, only
-slower. It is imported when it is first wanted, since it imports the library's model.
+slower.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -11,59 +11,33 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-HAS_FAST = find_spec("transformer_fast") is not None
+if find_spec("transformer_fast"):
+    # From its modules, not from the package: that may have begun to be imported.
+    from transformer_fast.allocator import keep_freed_memory
+    from transformer_fast.engine import make_engine
+    from transformer_fast.search import settle, top_tokens
+    from transformer_fast.training import for_training, real_positions
+else:
 
-
-def for_training(model: nn.Module, dtype: torch.dtype = torch.float32) -> nn.Module:
-    """Prepare a model for training, in place; or return it as it is."""
-    if not HAS_FAST:
+    def for_training(model: nn.Module, dtype: torch.dtype = torch.float32) -> nn.Module:
+        """Return a model that is to be trained as it is."""
         return model
-    from transformer_fast import training
 
-    return training.for_training(model, dtype)
-
-
-def keep_freed_memory() -> bool:
-    """Let this process keep freed memory; or leave it to the C library."""
-    if not HAS_FAST:
+    def keep_freed_memory() -> bool:
+        """Leave freed memory to the C library."""
         return False
-    from transformer_fast import allocator
 
-    return allocator.keep_freed_memory()
+    def make_engine(model: nn.Module) -> None:
+        """Prepare no engine."""
 
-
-def make_engine(model: nn.Module) -> Any:
-    """Prepare a model's decoding; None if it is not known in every detail."""
-    if not HAS_FAST:
-        return None
-    from transformer_fast import engine
-
-    return engine.make_engine(model)
-
-
-def real_positions(model: nn.Module, real: Tensor) -> AbstractContextManager[bool]:
-    """Score real target positions only, inside the block; or all of them."""
-    if not HAS_FAST:
+    def real_positions(model: nn.Module, real: Tensor) -> AbstractContextManager[bool]:
+        """Score all target positions inside the block."""
         return nullcontext(False)
-    from transformer_fast import training
 
-    return training.real_positions(model, real)
-
-
-def settle(children: list[Any]) -> list[Any]:
-    """Let new beams stay in the rows of their parents; or leave them, best first."""
-    if not HAS_FAST:
+    def settle(children: list[Any]) -> list[Any]:
+        """Leave new beams as they are, best first."""
         return children
-    from transformer_fast import search
 
-    return search.settle(children)
-
-
-def top_tokens(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Find the n highest scores and their tokens."""
-    if not HAS_FAST:
-        best, tokens = scores.topk(n, dim=-1)
-        return best, tokens
-    from transformer_fast import search
-
-    return search.top_tokens(scores, n)
+    def top_tokens(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
+        """Find the n highest scores and their tokens."""
+        return scores.topk(n, dim=-1)

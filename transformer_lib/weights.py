@@ -17,16 +17,10 @@ def average_tensors(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]
 
     Returns:
         The means, in the types of the first.
-
-    Raises:
-        ValueError: names or shapes differ, or a number is not finite.
     """
-    first = states[0]
-    for number, state in enumerate(states):
-        require_fit(state, first, f"model {number}", "model 0")
     return {
         name: sum(state[name].double() for state in states).div(len(states)).to(tensor)
-        for name, tensor in first.items()
+        for name, tensor in states[0].items()
     }
 
 
@@ -44,31 +38,20 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
             number that is not finite, or integers.
     """
     own = dict(model.named_parameters())
-    require_fit(weights, own, source, "the model")
-    with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(weights[name])
-
-
-def require_fit(
-    given: Mapping[str, Tensor], wanted: Mapping[str, Tensor], source: str, target: str
-) -> None:
-    """Refuse weights of other names or shapes than a model's, or broken ones.
-
-    Raises:
-        ValueError: naming the first difference and both sizes.
-    """
-    for name in wanted.keys() - given.keys():
-        raise ValueError(f"{source} has no {name}, but {target} does")
-    for name, tensor in given.items():
-        if name not in wanted:
-            raise ValueError(f"{source} has {name}, but {target} does not")
-        if tensor.shape != wanted[name].shape:
+    for name in own.keys() - weights.keys():
+        raise ValueError(f"{source} has no {name}, but the model does")
+    for name, tensor in weights.items():
+        if name not in own:
+            raise ValueError(f"{source} has {name}, but the model does not")
+        if tensor.shape != own[name].shape:
             raise ValueError(
                 f"{name} has shape {tuple(tensor.shape)} in {source}, but "
-                f"{tuple(wanted[name].shape)} in {target}"
+                f"{tuple(own[name].shape)} in the model"
             )
         if not tensor.is_floating_point():  # eight bits without their scale, say
             raise ValueError(f"{source}: {name} holds {tensor.dtype}, no weights")
         if not tensor.isfinite().all():
             raise ValueError(f"{source}: {name} holds NaN or infinity: it is broken")
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(weights[name])

@@ -69,10 +69,10 @@ document.addEventListener("DOMContentLoaded", () => {
     DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
   /* What is wider than its place scrolls sideways, with the keyboard too. */
-  const parts = document.querySelectorAll(
+  const parts = [...document.querySelectorAll(
     "article pre, article .katex-display, article span.math, article .table-box, " +
       "article .output.text_html, article .vega-view"
-  );
+  )];
   const name = (part) =>
     part.matches("pre") ? "Code" : part.closest(".math") ? "Equation" : "Table";
   const isWide = (part) => {
@@ -82,10 +82,13 @@ document.addEventListener("DOMContentLoaded", () => {
     const parts = [...part.querySelectorAll(".base")];
     return line !== null && parts.some((each) => each.offsetWidth > line.clientWidth);
   };
-  const update = (part) => {
+  const measure = (part) => {
     const scrolls = isWide(part);
     const hidden = part.scrollWidth - part.clientWidth - part.scrollLeft;
-    part.toggleAttribute("data-more", scrolls && hidden > 2);
+    return [part, scrolls, scrolls && hidden > 2];
+  };
+  const show = ([part, scrolls, hasMore]) => {
+    part.toggleAttribute("data-more", hasMore);
     if (scrolls === part.hasAttribute("data-scrolls")) return;
     part.toggleAttribute("data-scrolls", scrolls);
     if (scrolls) part.tabIndex = 0;
@@ -99,15 +102,21 @@ document.addEventListener("DOMContentLoaded", () => {
       part.removeAttribute("aria-label");
     }
   };
+  /* All are measured before any is changed: the page is laid out once, not once for each.
+     What is folded away is measured when it is opened. And what else waits has its turn
+     between a hundred and the next. */
+  const later = window.requestIdleCallback ?? setTimeout;
+  const update = (some) => {
+    some.slice(0, 100).filter((part) => part.checkVisibility()).map(measure).forEach(show);
+    if (some.length > 100) later(() => update(some.slice(100)));
+  };
   const sizes = new ResizeObserver((entries) => {
-    for (const entry of entries) {
-      const part = entry.target.closest("[data-watched]");
-      if (part) update(part); // a chart that is drawn anew leaves its parts behind
-    }
+    const found = new Set(entries.map(({ target }) => target.closest("[data-watched]")));
+    found.delete(null); // a chart that is drawn anew leaves its parts behind
+    update([...found]);
   });
-  const watch = (part) => {
+  const watch = (part) => { // an element is measured, too, as soon as it is watched
     for (const child of part.children) sizes.observe(child);
-    update(part);
   };
   /* Vega fills a part later than it is found. */
   const contents = new MutationObserver((changes) => {
@@ -117,11 +126,13 @@ document.addEventListener("DOMContentLoaded", () => {
     part.dataset.watched = "";
     if (!part.matches("span.math")) sizes.observe(part);
     contents.observe(part, { childList: true });
-    part.addEventListener("scroll", () => update(part), { passive: true });
+    part.addEventListener("scroll", () => update([part]), { passive: true });
     watch(part);
   }
-  window.addEventListener("resize", () => parts.forEach(update));
-  document.fonts.ready.then(() => parts.forEach(update));
+  window.addEventListener("resize", () => update(parts));
+  document.addEventListener("toggle", ({ target }) =>
+    update(parts.filter((part) => target.contains(part))), true);
+  document.fonts.ready.then(() => update(parts));
 });
 
 /* The part of the address that names a place; "%" alone is no escape, but a name too. */

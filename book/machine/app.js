@@ -2,11 +2,12 @@
 // What the views of a page share: the model, a sentence, what is changed, where we are.
 // Without a model it shows a stored trace that the page brings along.
 
-import { h, shown } from "./draw.js";
+import { h, shown, sum_of } from "./draw.js";
 import { transformer_engine } from "./engine.js";
 import { name_of, path_of, place_of, WHOLE } from "./levels.js";
 import { translator_tasks, translator_worker } from "./tasks.js";
-import { unpack } from "./trace.js";
+
+export const failed = (error) => `That didn’t work: ${error.message}.`;
 
 // ---- The engine, in a worker
 
@@ -36,14 +37,7 @@ function start_engine() {
     waiting.set(++n, { resolve, reject, on_event });
     worker.postMessage({ id: n, task, question });
   });
-  return { ask, worker };
-}
-
-function load_script(src) {
-  return new Promise((resolve, reject) => {
-    const onerror = () => reject(new Error(`a part of the model couldn’t be loaded from ${src}`));
-    document.head.append(h("script", { src, onload: resolve, onerror }));
-  });
+  return { ask };
 }
 
 // The weights come in scripts that call a function with their part: a page that is opened
@@ -51,9 +45,12 @@ function load_script(src) {
 async function load_model(addresses, on_part) {
   const parts = [];
   window.machine_model = (part) => { parts.push(part); };
-  for (const [i, address] of addresses.entries()) {
+  for (const [i, src] of addresses.entries()) {
     if (parts.length !== i) throw new Error("a part of the model is damaged");
-    await load_script(address);
+    await new Promise((onload, fail) => {
+      const onerror = () => fail(new Error(`a part of the model couldn’t be loaded from ${src}`));
+      document.head.append(h("script", { src, onload, onerror }));
+    });
     on_part((i + 1) / addresses.length);
   }
   const [first, ...data] = parts;
@@ -62,16 +59,18 @@ async function load_model(addresses, on_part) {
 
 // ---- The state: all that an address holds
 
+const FIRST = { step: 0, word: 0, beam_step: 0 }; // where a new sentence is looked at
 export const START = {
-  text: "", step: 0, word: 0, edits: {}, method: "greedy", n_beams: 4, length_penalty: 1,
-  temperature: 1, top_p: 1, seed: 1, forced: [], reference: "",
+  ...FIRST, text: "", edits: {}, method: "greedy", n_beams: 4, length_penalty: 1, temperature: 1,
+  top_p: 1, seed: 1, forced: [], reference: "",
 };
 const LIMITS = { // smallest and largest, or the choices
-  method: ["greedy", "sample"], n_beams: [1, 8], length_penalty: [-1, 2], step: [0, 200],
-  word: [0, 200], temperature: [0.1, 3], top_p: [0.05, 1], seed: [0, 2 ** 31],
+  step: [0, 200], word: [0, 200], beam_step: [0, 200], method: ["greedy", "sample"],
+  n_beams: [1, 8], length_penalty: [-1, 2], temperature: [0.1, 3], top_p: [0.05, 1],
+  seed: [0, 2 ** 31],
 };
-export const VIEWS = ["search", "cache", "operate"];
-const SWITCHES = {
+export const VIEWS = { search: "Search", cache: "Cache", operate: "Operate" };
+export const SWITCHES = {
   src_positions: "source positions", tgt_positions: "target positions", causal: "the causal mask",
 };
 const MEMORY = "machine"; // what the tab remembers from page to page
@@ -100,24 +99,24 @@ function is_like(known, value, limits, app) {
 
 export class App {
   config; addresses; size; options; told; offer; found; found_before; // given, and found
+  handlers = {};
+  turn = 0;
+  engine = null; // until the model is loaded
 
   constructor(config, { trace, edited, addresses, size, at, options }) {
     Object.assign(this, { config, addresses, size, options });
-    this.handlers = {};
-    this.engine = null; // until the model is loaded
-    unpack({ trace, edited });
     this.attentions = Object.keys(trace.maps); // their names, layer by layer
     this.untouched = trace;
     this.view = edited || trace;
-    this.home = { ...START, text: trace.source, step: options.step, word: options.word };
+    const { step, word, search_step: beam_step } = options;
+    this.home = { ...START, text: trace.source, step, word, beam_step };
     if (edited) this.home.edits = edited.edits;
     this.state = { ...this.home };
     this.go(at);
-    this.turn = 0;
   }
 
   on(name, handler) { // "view", "search", "state", "place", "status", "progress"
-    (this.handlers[name] ||= []).push(handler);
+    (this.handlers[name] ||= []).push(handler); // told even of what is being told
   }
 
   tell(name, what) {
@@ -134,7 +133,7 @@ export class App {
     this.loading ||= this.start().catch((error) => {
       this.loading = null;
       this.tell("progress", null);
-      this.status(`That didn’t work: ${error.message}. Try again.`);
+      this.status(`${failed(error)} Try again.`);
     });
     return this.loading;
   }
@@ -159,7 +158,7 @@ export class App {
 
   go(path) {
     const view = path.slice(1);
-    this.panel = VIEWS.includes(view) ? view : "";
+    this.panel = Object.hasOwn(VIEWS, view) ? view : "";
     this.place = this.panel ? WHOLE : place_of(path, this.config);
     this.found = null; // queries, keys and values of the head that is open
   }
@@ -175,14 +174,21 @@ export class App {
     this.tell("place");
   }
 
-  /** The query that is looked at: a step of the translation, or a word of the source */
-  get row() {
-    const { state, view, axis } = this;
-    return Math.min(state[axis], (axis === "word" ? view.src_labels : view.tgt_labels).length - 1);
+  /** What the keys go along: words of the source, steps of the translation or of the search */
+  get axis() {
+    if (["search", "cache"].includes(this.panel)) return "beam_step";
+    return this.place.stack === "encoder" ? "word" : "step";
   }
 
-  get axis() {
-    return this.place.stack === "encoder" ? "word" : "step";
+  get labels() {
+    const { src_labels: word, tgt_labels: step, search } = this.view;
+    return { word, step, beam_step: search?.steps.map(({ position }) => `${position}`) || [] }[
+      this.axis];
+  }
+
+  /** Where on it we are: the query that is looked at, the step of the search */
+  get row() {
+    return Math.max(0, Math.min(this.state[this.axis], this.labels.length - 1));
   }
 
   show(changes) { // another step or word: nothing is computed
@@ -222,7 +228,7 @@ export class App {
   set(changes) { // and translate again where there is a model
     if ("text" in changes && changes.text !== this.state.text) { // of the old sentence
       const edits = { ...this.state.edits, hide: undefined };
-      changes = { edits, forced: [], reference: "", step: 0, word: 0, ...changes };
+      changes = { edits, forced: [], reference: "", ...FIRST, ...changes };
     }
     Object.assign(this.state, changes);
     this.remember();
@@ -249,29 +255,25 @@ export class App {
   }
 
   undo_all() {
-    const { temperature, top_p } = START;
-    return this.set({ edits: {}, forced: [], method: "greedy", temperature, top_p });
+    const { edits, forced, method, temperature, top_p } = START;
+    return this.set({ edits, forced, method, temperature, top_p });
   }
 
   // How the model differs from what was trained, in words: a list
   get edited() {
-    const { without = {}, hide = [], ...is_on } = this.state.edits;
+    const { without = {}, hide = [], ...is_on } = this.state.edits, { view, state } = this;
+    const name_of_token = (i) => (view.source === state.text ? `“${shown(view.src_labels[i])}”`
+      : `token ${i}`);
     const off = Object.keys(SWITCHES).filter((name) => is_on[name] === false);
     const several = (n, one, more) => n > 0 && `${n} ${n === 1 ? one : more}`;
     const sizes = Object.values(without).map((heads) => heads.length), whole = this.config.n_heads;
-    const blocks = sizes.filter((n) => n === whole).length;
-    const single = sizes.reduce((sum, n) => sum + n, 0) - blocks * whole;
+    const blocks = sizes.filter((n) => n === whole).length, single = sum_of(sizes) - blocks * whole;
     return [
       several(single, "head removed", "heads removed"),
       several(blocks, "block of heads removed", "blocks of heads removed"),
-      hide.length > 0 && `hidden: ${this.names(hide)}`,
+      hide.length > 0 && `hidden: ${hide.map(name_of_token).join(", ")}`,
       ...off.map((name) => `${SWITCHES[name]} off`),
     ].filter(Boolean);
-  }
-
-  names(places) { // of source tokens, where they are known
-    const { view, state } = this, known = view.source === state.text;
-    return places.map((i) => (known ? `“${shown(view.src_labels[i])}”` : `token ${i}`)).join(", ");
   }
 
   // The same, and how its translation isn't what it would write greedily; "" for nothing
@@ -313,18 +315,14 @@ export class App {
       return answer;
     };
     this.tell("busy", true);
-    try {
-      await this.translate(ask);
-      this.found = null;
-      this.tell("busy", false);
-      this.status("");
-      this.tell("view");
-      await this.search();
-    } catch (error) {
-      if (late()) return;
-      this.tell("busy", false);
-      this.status(`That didn’t work: ${error.message}.`);
-    }
+    const error = await this.translate(ask).catch((error) => error);
+    if (late()) return;
+    this.tell("busy", false);
+    this.status(error ? failed(error) : "");
+    if (error) return;
+    this.found = null;
+    this.tell("view");
+    await this.search().catch((error) => this.status(failed(error)));
   }
 
   async translate(ask) {
@@ -350,8 +348,8 @@ export class App {
   }
 
   async search() {
-    const { view, panel } = this, { edits, n_beams, length_penalty } = this.state;
-    if (!this.engine || !["search", "cache"].includes(panel) || view.searched) return;
+    const { view } = this, { edits, n_beams, length_penalty } = this.state;
+    if (!this.engine || this.axis !== "beam_step" || view.searched) return;
     view.searched = true;
     const search = await this.ask("search", { src: view.src, edits, n_beams, length_penalty });
     if (view !== this.view) return;
@@ -393,6 +391,17 @@ export class App {
     return true;
   }
 
+  /** Another address, in the page that is open */
+  follow(hash) {
+    const { asks } = this;
+    if (!this.restore(hash)) return;
+    this.share();
+    this.tell("place");
+    if (this.asks === asks) return;
+    this.tell("state");
+    this.update();
+  }
+
   check(found) {
     for (const [name, value] of Object.entries(found)) {
       const known = Object.hasOwn(START, name);
@@ -417,7 +426,7 @@ export class App {
       if (!loaded) return false;
       this.check(found);
       if (found.text !== this.home.text) {
-        if (this.options.shares) Object.assign(this.state, found, { step: 0, word: 0 });
+        if (this.options.shares) Object.assign(this.state, found, FIRST);
         else this.offer = found;
       }
       return true;

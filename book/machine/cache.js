@@ -2,13 +2,13 @@
 // The key/value cache during a beam search, step by step: what is kept, what is new,
 // which rows are copied when beams change parents, and what all that saves.
 
-import { decimal, e, h, shown } from "./draw.js";
-import { fill, scroller, stepped } from "./kit.js";
+import { decimal, e, h, shown, sum_of } from "./draw.js";
+import { fill, scroller, show_end, view_of_search } from "./kit.js";
 
 const NOTHING = { n_bytes: 0, source_bytes: 0, copied: 0, multiplications: 0, without: 0 };
 const head = (tokens) => ["position", ...tokens.map((_, i) => i)]; // columns are positions
 
-export function cache(app, say) {
+export function cache(app) {
   const source = h("table", { class: "machine-cells source" });
   const own = h("table", { class: "machine-cells" });
   const counters = h("table", { class: "machine-figures" });
@@ -20,7 +20,7 @@ export function cache(app, say) {
     scroller("Cross-attention cache", source), own_region, scroller("Counters", counters),
     h("p", { class: "machine-note" }, "Multiplications include those of the encoder and of the " +
       "output layer. Without a cache, each step runs the encoder and reads all tokens again."));
-  const place = stepped(app, say, "cache", draw, contents);
+  return view_of_search(app, "cache", draw, contents);
 
   function draw(at) {
     const { steps } = app.view.search, step = steps[at], n = at + 1;
@@ -58,15 +58,14 @@ export function cache(app, say) {
         ...(is_last ? [] : [[e("b", {}, `For step ${at + 2}`)]]), ...after] },
     [...rows.map(() => "grown"), "",
       ...parents.map((parent, beam) => parent !== beam && "copied")]);
-    own_region.scrollLeft = own_region.scrollWidth; // the new column is the last one
+    show_end(own_region);
   }
 
   // After a step and the copies that follow it: those are counted in what the next reports
   function totals(i) {
     const { steps } = app.view.search;
     if (i < 0) return NOTHING;
-    const without = steps.slice(0, i + 1).reduce((sum, { recomputed }) =>
-      sum + recomputed.encoder + recomputed.decoder + recomputed.head, 0);
+    const without = sum_of(steps.slice(0, i + 1).flatMap((each) => Object.values(each.recomputed)));
     return { ...steps[i].cache, copied: (steps[i + 1] || steps[i]).cache.copied, without };
   }
 
@@ -87,6 +86,4 @@ export function cache(app, say) {
         row("Times as many", (of) => decimal(of.without / of.multiplications, 1)),
       ] }, []);
   }
-
-  return { place };
 }

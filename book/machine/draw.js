@@ -50,6 +50,9 @@ export const percent = (p) => (p > 0 && p < 0.005 ? "<1%" : `${Math.round(100 * 
 export const decimal = (x, digits = 2) =>
   x.toFixed(digits).replace(/^-(0\.0*)$/, "$1").replace("-", "−");
 
+export const sum_of = (numbers) => numbers.reduce((sum, x) => sum + x, 0);
+export const mean_of = (numbers) => sum_of(numbers) / numbers.length;
+
 // ---- Colors, lines and letters of all levels
 
 const name = (variable, light) => `var(--machine-${variable},${light})`;

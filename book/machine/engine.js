@@ -1,24 +1,31 @@
 // The book's Transformer in plain JavaScript: no framework, nothing to build. Classes,
 // methods and weights have the names of transformer_lib, so whoever knows chapter 8
-// knows this file. It reads one sentence at a time, in evaluation mode.
-//
-// What takes long is a generator: each `yield` is a place to pause. A worker runs it
-// through (`finish`); on the main thread others get their turn in between. Everything
-// stands in one function, whose text is also the text of the worker.
+// knows this file. It reads one sentence at a time, in evaluation mode. Everything stands
+// in one function, whose text is also the text of the worker that runs it.
 
 export function transformer_engine() {
   // ---- Tensors: (batch, length, width) in a flat array, row after row
 
   class Tensor {
-    constructor(batch, length, width, data = null, stride = length * width) {
-      Object.assign(this, { batch, length, width, stride }); // stride: from row to row
-      this.data = data || new Float32Array(batch * length * width);
+    constructor(batch, length, width, data = new Float32Array(batch * length * width)) {
+      Object.assign(this, { batch, length, width, data });
+    }
+
+    row(i) { // of the batch: (length, width)
+      const n = this.length * this.width;
+      return this.data.subarray(i * n, (i + 1) * n);
+    }
+  }
+
+  class Module { // its parts and numbers have the names that they have in the library
+    constructor(parts) {
+      Object.assign(this, parts);
     }
   }
 
   const work = { multiplications: 0 }; // counted wherever numbers are multiplied
 
-  // A matrix in 8 bits with one scale for each row, or in 32 bits without.
+  // A matrix in 8 bits with one scale for each row
   class Linear {
     constructor({ data, shape, scale }, bias = null) {
       Object.assign(this, { data, scale, bias });
@@ -31,7 +38,7 @@ export function transformer_engine() {
       const n_rows = x.batch * x.length, from = x.data, to = out.data;
       work.multiplications += n_rows * n_in * n_out;
       for (let o = 0; o < n_out; o++) {
-        const start = o * n_in, factor = scale ? scale[o] : 1;
+        const start = o * n_in, factor = scale[o];
         const shift = bias ? bias[o] : 0;
         let row = 0;
         for (; row + 4 <= n_rows; row += 4) { // four rows for each weight that is read
@@ -66,17 +73,15 @@ export function transformer_engine() {
 
     row(o) { // one row as numbers: the vector of a token
       const numbers = this.data.subarray(o * this.n_in, (o + 1) * this.n_in);
-      return Float32Array.from(numbers, (w) => w * (this.scale ? this.scale[o] : 1));
+      return Float32Array.from(numbers, (w) => w * this.scale[o]);
     }
   }
 
   function log_softmax(logits) {
-    let top = -Infinity, total = 0;
-    for (let i = 0; i < logits.length; i++) if (logits[i] > top) top = logits[i];
-    for (let i = 0; i < logits.length; i++) total += Math.exp(logits[i] - top);
-    const shift = top + Math.log(total), found = new Float32Array(logits.length);
-    for (let i = 0; i < found.length; i++) found[i] = logits[i] - shift;
-    return found;
+    const top = Math.max(...logits);
+    const total = logits.reduce((sum, logit) => sum + Math.exp(logit - top), 0);
+    const shift = top + Math.log(total);
+    return logits.map((logit) => logit - shift);
   }
 
   // The n highest scores, best first: [[score, index], ...]
@@ -101,60 +106,47 @@ export function transformer_engine() {
   // softmax(Q K^T / sqrt(d_head)) V for one head of one row, equation 1 of the paper.
   // weights: (q_len, k_len). A query with no key left gets zeros.
   function scaled_dot_product_attention(q, k, v, mask, head, d_head, row, out) {
-    const krow = (k.batch === 1 ? 0 : row) * k.stride + head * d_head;
+    const first = head * d_head, source = k.batch === 1 ? 0 : row; // all rows share one source
+    const [queries, keys, values, to] =
+      [q.row(row), k.row(source), v.row(source), out.row(row)];
     const weights = new Float32Array(q.length * k.length);
     work.multiplications += 2 * q.length * k.length * d_head;
     for (let i = 0; i < q.length; i++) {
-      const at = row * q.stride + i * q.width + head * d_head, w = i * k.length;
-      let top = -Infinity, total = 0;
+      const at = i * q.width + first, own = weights.subarray(i * k.length, (i + 1) * k.length);
       for (let j = 0; j < k.length; j++) {
         let score = 0;
-        for (let f = 0; f < d_head; f++) {
-          score += q.data[at + f] * k.data[krow + j * k.width + f];
+        for (let f = 0, key = j * k.width + first; f < d_head; f++) {
+          score += queries[at + f] * keys[key + f];
         }
-        score = !mask || mask(i, j) ? score / Math.sqrt(d_head) : -Infinity;
-        weights[w + j] = score;
-        if (score > top) top = score;
+        own[j] = !mask || mask(i, j) ? score / Math.sqrt(d_head) : -Infinity;
       }
+      own.set(log_softmax(own).map((x) => Math.exp(x) || 0)); // 0 for NaN: no key is left
       for (let j = 0; j < k.length; j++) {
-        const weight = weights[w + j] === -Infinity ? 0 : Math.exp(weights[w + j] - top);
-        weights[w + j] = weight;
-        total += weight;
-      }
-      for (let j = 0; j < k.length && total > 0; j++) {
-        weights[w + j] /= total;
-        for (let f = 0; f < d_head; f++) {
-          out.data[at + f] += weights[w + j] * v.data[krow + j * v.width + f];
+        for (let f = 0, value = j * v.width + first; f < d_head; f++) {
+          to[at + f] += own[j] * values[value + f];
         }
       }
     }
     return weights;
   }
 
-  class MultiHeadAttention {
-    constructor(n_heads, parts) {
-      Object.assign(this, parts); // q_proj, k_proj, v_proj, out_proj
-      this.n_heads = n_heads;
-      this.d_head = this.q_proj.n_out / n_heads;
-      this.without = new Set(); // heads that are removed
-      this.watch = null; // gets the weights: (head, row, weights)
-      this.spy = null; // gets queries, keys and values of all heads
-    }
+  class MultiHeadAttention extends Module { // n_heads, q_proj, k_proj, v_proj, out_proj
+    without = new Set(); // heads that are removed
+    seen = null; // in the last pass: q, k, v of all heads, and the weights of each, by row
 
     forward(query, key, value, mask = null, cache = null) {
-      const q = this.q_proj.forward(query);
+      const q = this.q_proj.forward(query), d_head = q.width / this.n_heads;
       let k = this.k_proj.forward(key), v = this.v_proj.forward(value);
       if (cache) [k, v] = cache.update(this, k, v);
-      if (this.spy) this.spy(q, k, v);
+      this.seen = { q, k, v, weights: [] };
       const output = new Tensor(q.batch, q.length, q.width);
+      const nowhere = new Tensor(q.batch, q.length, q.width); // for heads that are removed
       for (let row = 0; row < q.batch; row++) {
         for (let head = 0; head < this.n_heads; head++) {
-          let to = output;
-          if (this.without.has(head)) to = new Tensor(q.batch, q.length, q.width);
-          const weights = scaled_dot_product_attention(
-            q, k, v, mask, head, this.d_head, row, to);
-          if (this.without.has(head)) weights.fill(0);
-          if (this.watch) this.watch(head, row, weights);
+          const is_removed = this.without.has(head), to = is_removed ? nowhere : output;
+          const weights = scaled_dot_product_attention(q, k, v, mask, head, d_head, row, to);
+          if (is_removed) weights.fill(0);
+          this.seen.weights.push(weights);
         }
       }
       return this.out_proj.forward(output);
@@ -163,11 +155,7 @@ export function transformer_engine() {
 
   // ---- Layers
 
-  class LayerNorm {
-    constructor(gain, bias, eps) {
-      Object.assign(this, { gain, bias, eps });
-    }
-
+  class LayerNorm extends Module { // gain, bias, eps
     forward(x) {
       const out = new Tensor(x.batch, x.length, x.width), n = x.width;
       for (let at = 0; at < x.data.length; at += n) {
@@ -184,71 +172,43 @@ export function transformer_engine() {
     }
   }
 
-  class SublayerConnection { // pre-norm: x + sublayer(norm(x))
-    constructor(norm) {
-      this.norm = norm;
-    }
-
+  class SublayerConnection extends Module { // norm first: x + sublayer(norm(x))
     forward(x, sublayer) {
-      const added = sublayer(this.norm.forward(x));
-      const out = new Tensor(x.batch, x.length, x.width);
-      for (let i = 0; i < out.data.length; i++) out.data[i] = x.data[i] + added.data[i];
-      return out;
+      const added = sublayer(this.norm.forward(x)).data;
+      return new Tensor(x.batch, x.length, x.width, x.data.map((number, i) => number + added[i]));
     }
   }
 
-  class FeedForward {
-    constructor(parts) {
-      Object.assign(this, parts); // expand, contract
-    }
-
+  class FeedForward extends Module { // expand, contract
     forward(x) {
       const hidden = this.expand.forward(x);
-      for (let i = 0; i < hidden.data.length; i++) {
-        if (hidden.data[i] < 0) hidden.data[i] = 0; // relu
-      }
+      hidden.data.forEach((number, i) => { hidden.data[i] = Math.max(0, number); }); // relu
       return this.contract.forward(hidden);
     }
   }
 
-  class EncoderLayer {
-    constructor(parts) {
-      Object.assign(this, parts);
-    }
-
-    *forward(x, src_mask) {
+  class EncoderLayer extends Module {
+    forward(x, src_mask) {
       x = this.self_attn_connection.forward(
         x, (x) => this.self_attn.forward(x, x, x, src_mask));
-      yield;
-      return this.feed_forward_connection.forward(
-        x, (x) => this.feed_forward.forward(x));
+      return this.feed_forward_connection.forward(x, (x) => this.feed_forward.forward(x));
     }
   }
 
-  class DecoderLayer {
-    constructor(parts) {
-      Object.assign(this, parts);
-    }
-
-    *forward(x, memory, src_mask, tgt_mask, cache) {
+  class DecoderLayer extends Module {
+    forward(x, memory, src_mask, tgt_mask, cache) {
       x = this.self_attn_connection.forward(
         x, (x) => this.self_attn.forward(x, x, x, tgt_mask, cache));
-      yield;
-      const source = cache && cache.source;
       x = this.cross_attn_connection.forward(
-        x, (x) => this.cross_attn.forward(x, memory, memory, src_mask, source));
-      yield;
-      return this.feed_forward_connection.forward(
-        x, (x) => this.feed_forward.forward(x));
+        x, (x) => this.cross_attn.forward(x, memory, memory, src_mask, cache?.source));
+      return this.feed_forward_connection.forward(x, (x) => this.feed_forward.forward(x));
     }
   }
 
   // ---- The model
 
-  class Embeddings {
-    constructor(tokens, d_model) {
-      Object.assign(this, { tokens, d_model, with_positions: true });
-    }
+  class Embeddings extends Module { // tokens, d_model
+    with_positions = true;
 
     forward(ids, first = 0) { // ids: rows of equal length; first: position of ids[..][0]
       const x = new Tensor(ids.length, ids[0].length, this.d_model);
@@ -265,119 +225,69 @@ export function transformer_engine() {
     }
   }
 
-  class Encoder {
-    constructor(layers, norm) {
-      Object.assign(this, { layers, norm });
-      this.watch = null; // gets the residual stream before and after each layer
-    }
-
-    *forward(x, src_mask) {
-      if (this.watch) this.watch(x);
+  class Encoder extends Module { // layers, norm
+    forward(x, ...others) { // what else its layers read
+      this.stream = [x]; // before and after each layer, in the last pass
       for (const layer of this.layers) {
-        x = yield* layer.forward(x, src_mask);
-        if (this.watch) this.watch(x);
-        yield;
+        x = layer.forward(x, ...others);
+        this.stream.push(x);
       }
       return this.norm.forward(x);
     }
   }
 
-  class Decoder {
-    constructor(layers, norm) {
-      Object.assign(this, { layers, norm });
-      this.watch = null; // likewise
-    }
-
-    *forward(x, memory, src_mask, tgt_mask, cache) {
-      if (this.watch) this.watch(x);
-      for (const layer of this.layers) {
-        x = yield* layer.forward(x, memory, src_mask, tgt_mask, cache);
-        if (this.watch) this.watch(x);
-        yield;
-      }
-      return this.norm.forward(x);
-    }
-  }
+  class Decoder extends Encoder {} // of other layers
 
   class Transformer {
     constructor(config, weights) {
       this.config = config;
-      const part = (name) => weights.get(name);
-      const linear = (name) => new Linear(part(`${name}.weight`), part(`${name}.bias`));
-      const norm = (name) =>
-        new LayerNorm(part(`${name}.gain`), part(`${name}.bias`), config.norm_eps);
-      const attention = (name) => new MultiHeadAttention(config.n_heads, {
-        q_proj: linear(`${name}.q_proj`),
-        k_proj: linear(`${name}.k_proj`),
-        v_proj: linear(`${name}.v_proj`),
-        out_proj: linear(`${name}.out_proj`),
-      });
-      const layer = (name, attentions) => {
-        const parts = { feed_forward: new FeedForward({
-          expand: linear(`${name}.feed_forward.expand`),
-          contract: linear(`${name}.feed_forward.contract`),
-        }) };
-        for (const each of attentions) parts[each] = attention(`${name}.${each}`);
-        for (const each of [...attentions, "feed_forward"]) {
-          const connection = `${each}_connection`;
-          parts[connection] = new SublayerConnection(norm(`${name}.${connection}.norm`));
-        }
-        return parts;
-      };
-      const numbers = (n) => [...Array(n).keys()];
-      this.encoder = new Encoder(
-        numbers(config.n_encoder_layers).map((i) => new EncoderLayer(
-          layer(`encoder.layers.${i}`, ["self_attn"]))),
-        norm("encoder.norm"));
-      this.decoder = new Decoder(
-        numbers(config.n_decoder_layers).map((i) => new DecoderLayer(
-          layer(`decoder.layers.${i}`, ["self_attn", "cross_attn"]))),
-        norm("decoder.norm"));
+      const { n_heads, norm_eps: eps, d_model } = config;
+      const linear = (name) =>
+        new Linear(weights.get(`${name}.weight`), weights.get(`${name}.bias`));
+      const norm = (name) => new LayerNorm(
+        { gain: weights.get(`${name}.gain`), bias: weights.get(`${name}.bias`), eps });
+      const each = (name, parts, make) => // part by part
+        Object.fromEntries(parts.map((part) => [part, make(`${name}.${part}`)]));
+      const attention = (name) => new MultiHeadAttention(
+        { n_heads, ...each(name, ["q_proj", "k_proj", "v_proj", "out_proj"], linear) });
+      const feed_forward = (name) =>
+        new FeedForward(each(name, ["expand", "contract"], linear));
+      const connection = (name) => new SublayerConnection({ norm: norm(`${name}.norm`) });
+      const stack = (name, attentions, Layer) => ({ norm: norm(`${name}.norm`),
+        layers: Array.from({ length: config[`n_${name}_layers`] }, (_, i) => {
+          const layer = `${name}.layers.${i}`, sublayers = [...attentions, "feed_forward"];
+          return new Layer({ ...each(layer, attentions, attention),
+            ...each(layer, ["feed_forward"], feed_forward),
+            ...each(layer, sublayers.map((each) => `${each}_connection`), connection) });
+        }) });
+      this.encoder = new Encoder(stack("encoder", ["self_attn"], EncoderLayer));
+      this.decoder = new Decoder(stack("decoder", ["self_attn", "cross_attn"], DecoderLayer));
       this.lm_head = linear("lm_head");
-      this.src_embeddings = new Embeddings(this.lm_head, config.d_model); // tied
-      this.tgt_embeddings = new Embeddings(this.lm_head, config.d_model);
+      this.src_embeddings = new Embeddings({ tokens: this.lm_head, d_model }); // tied
+      this.tgt_embeddings = new Embeddings({ tokens: this.lm_head, d_model });
       this.src_mask = null; // hides source tokens, if it is set
       this.causal = true;
     }
 
-    *encode(src) {
-      return yield* this.encoder.forward(
-        this.src_embeddings.forward([src]), this.src_mask);
+    encode(src) {
+      return this.encoder.forward(this.src_embeddings.forward([src]), this.src_mask);
     }
 
-    *decode(tgt_in, memory, tgt_mask = null, cache = null) {
+    decode(tgt_in, memory, tgt_mask = null, cache = null) {
       const x = this.tgt_embeddings.forward(tgt_in, cache ? cache.length : 0);
-      return yield* this.decoder.forward(x, memory, this.src_mask, tgt_mask, cache);
+      return this.decoder.forward(x, memory, this.src_mask, tgt_mask, cache);
     }
 
     // Logits of all positions of one target, as in training: (1, tgt_len, vocab_size)
-    *forward(src, tgt_in) {
-      const memory = yield* this.encode(src);
+    forward(src, tgt_in) {
       const mask = this.causal ? causal_mask : null;
-      return yield* this.score(yield* this.decode([tgt_in], memory, mask));
+      return this.lm_head.forward(this.decode([tgt_in], this.encode(src), mask));
     }
 
-    // The output layer, four rows at a time: (batch, length, vocab_size)
-    *score(x) {
-      const { n_in, n_out } = this.lm_head, n_rows = x.batch * x.length;
-      const logits = new Tensor(x.batch, x.length, n_out);
-      for (let row = 0; row < n_rows; row += 4) {
-        const some = x.data.subarray(row * n_in, (row + 4) * n_in);
-        const part = this.lm_head.forward(new Tensor(1, some.length / n_in, n_in, some));
-        logits.data.set(part.data, row * n_out);
-        yield;
-      }
-      return logits;
-    }
-
-    *named_attentions() {
-      for (const [i, layer] of this.encoder.layers.entries()) {
-        yield [`encoder.layers.${i}.self_attn`, layer.self_attn];
-      }
-      for (const [i, layer] of this.decoder.layers.entries()) {
-        yield [`decoder.layers.${i}.self_attn`, layer.self_attn];
-        yield [`decoder.layers.${i}.cross_attn`, layer.cross_attn];
-      }
+    named_attentions() { // [[name, attention], ...]
+      return ["encoder", "decoder"].flatMap((stack) => this[stack].layers.flatMap((layer, i) =>
+        ["self_attn", "cross_attn"].filter((kind) => layer[kind])
+          .map((kind) => [`${stack}.layers.${i}.${kind}`, layer[kind]])));
     }
   }
 
@@ -397,49 +307,30 @@ export function transformer_engine() {
 
   // ---- Decoding: prefill, step, reorder
 
-  class KeyValueCache {
-    constructor(capacity = 32) {
-      Object.assign(this, { capacity, length: 0, copied: 0 });
-      this.source = new SourceCache();
-      this.rooms = new Map(); // attention -> [keys, values], with room to grow
+  class KeyValueCache { // keys and values of each attention, of all that was read
+    kept = new Map();
+    length = 0; // of what was read
+    copied = 0; // bytes, between rows
+
+    get n_bytes() {
+      const kept = [...this.kept.values()].flat();
+      return kept.reduce((sum, { data }) => sum + data.byteLength, 0);
     }
 
-    get n_bytes() { // in use; source_bytes: of the memory's keys and values
-      const rooms = [...this.rooms.values()].flat();
-      return rooms.reduce((sum, r) => sum + 4 * r.batch * this.length * r.width, 0);
+    update(attention, ...fresh) { // what is new joins what is kept; all of it is returned
+      const old = this.kept.get(attention);
+      const found = !old ? fresh : fresh.map((x, i) => (x.length ? joined(old[i], x) : old[i]));
+      this.kept.set(attention, found);
+      return found;
     }
 
-    get source_bytes() {
-      const kept = [...this.source.kept.values()].flat();
-      return kept.reduce((sum, each) => sum + each.data.byteLength, 0);
-    }
-
-    update(attention, key, value) {
-      const { batch, length, width } = key, end = this.length + length;
-      let rooms = this.rooms.get(attention);
-      if (!rooms) rooms = [0, 1].map(() => new Tensor(batch, this.capacity, width));
-      rooms = rooms.map((room) => (room.length < end ? grown(room, end) : room));
-      this.rooms.set(attention, rooms);
-      return [key, value].map((fresh, which) => {
-        const room = rooms[which];
-        for (let row = 0; row < batch; row++) {
-          const from = fresh.data.subarray(row * fresh.stride, (row + 1) * fresh.stride);
-          room.data.set(from, row * room.stride + this.length * width);
-        }
-        return new Tensor(batch, end, width, room.data, room.stride);
-      });
-    }
-
-    reorder(rows) { // every row goes on from another one's keys and values
-      const used = this.length;
-      for (const [attention, rooms] of this.rooms) {
-        this.rooms.set(attention, rooms.map((room) => {
-          const next = new Tensor(rows.length, room.length, room.width);
-          rows.forEach((parent, row) => {
-            const start = parent * room.stride;
-            const kept = room.data.subarray(start, start + used * room.width);
-            next.data.set(kept, row * next.stride);
-            if (parent !== row) this.copied += 4 * kept.length;
+    reorder(parents) { // every row goes on from another one's keys and values
+      for (const [attention, kept] of this.kept) {
+        this.kept.set(attention, kept.map((x) => {
+          const next = new Tensor(parents.length, x.length, x.width);
+          parents.forEach((parent, row) => {
+            next.row(row).set(x.row(parent));
+            if (parent !== row) this.copied += x.row(parent).byteLength;
           });
           return next;
         }));
@@ -447,47 +338,30 @@ export function transformer_engine() {
     }
   }
 
-  function grown(room, end) { // twice the room, until it is enough
-    let capacity = room.length;
-    while (capacity < end) capacity *= 2;
-    const larger = new Tensor(room.batch, capacity, room.width);
-    for (let row = 0; row < room.batch; row++) {
-      const from = room.data.subarray(row * room.stride, (row + 1) * room.stride);
-      larger.data.set(from, row * larger.stride);
+  function joined(old, fresh) { // each row, and what is new of it
+    const both = new Tensor(old.batch, old.length + fresh.length, old.width);
+    for (let row = 0; row < both.batch; row++) {
+      both.row(row).set(old.row(row));
+      both.row(row).set(fresh.row(row), old.length * old.width);
     }
-    return larger;
+    return both;
   }
 
-  class SourceCache { // filled in the first step; all beams share it
-    constructor() {
-      this.kept = new Map();
-    }
-
-    update(attention, key, value) {
-      if (key.length) this.kept.set(attention, [key, value]);
-      return this.kept.get(attention);
-    }
-  }
-
-  class IncrementalDecoder {
-    constructor(model) {
-      this.model = model;
-    }
-
-    *prefill(src, n_beams = 1) {
+  class IncrementalDecoder extends Module { // model
+    prefill(src) {
       this.cache = new KeyValueCache();
-      this.n_beams = n_beams;
-      this.new_memory = yield* this.model.encode(src);
+      this.cache.source = new KeyValueCache(); // filled in the first step; all rows share it
+      this.new_memory = this.model.encode(src);
     }
 
     // ids: the next tokens of each row. Returns the logits after the last one, by row.
-    *step(ids) {
+    step(ids) {
       const first = this.cache.length;
       const tgt_mask = ids[0].length > 1 ? (q, k) => k <= first + q : null;
-      const x = yield* this.model.decode(ids, this.new_memory, tgt_mask, this.cache);
+      const x = this.model.decode(ids, this.new_memory, tgt_mask, this.cache);
       this.cache.length += ids[0].length;
       this.new_memory = new Tensor(1, 0, x.width); // nothing of it is new any more
-      return yield* next_logits(this.model, x);
+      return next_logits(this.model, x);
     }
 
     reorder(parents) {
@@ -495,45 +369,37 @@ export function transformer_engine() {
     }
   }
 
-  class RecomputingDecoder { // reads all tokens again in every step
-    constructor(model) {
-      this.model = model;
+  class RecomputingDecoder extends Module { // model; reads all tokens again in every step
+    prefill(src) {
+      this.rows = null;
+      this.memory = this.model.encode(src);
     }
 
-    *prefill(src, n_beams = 1) {
-      this.ids = Array.from({ length: n_beams }, () => []);
-      this.memory = yield* this.model.encode(src);
-    }
-
-    *step(ids) {
-      this.ids = this.ids.map((row, i) => [...row, ...ids[i]]);
+    step(ids) {
+      this.rows = this.rows ? this.rows.map((row, i) => [...row, ...ids[i]]) : ids;
       const mask = this.model.causal ? causal_mask : null;
-      return yield* next_logits(
-        this.model, yield* this.model.decode(this.ids, this.memory, mask));
+      return next_logits(this.model, this.model.decode(this.rows, this.memory, mask));
     }
 
     reorder(parents) {
-      this.ids = parents.map((parent) => this.ids[parent]);
+      this.rows = parents.map((parent) => this.rows[parent]);
     }
   }
 
-  function* next_logits(model, x) {
+  function next_logits(model, x) {
     const last = new Tensor(x.batch, 1, x.width);
-    for (let row = 0; row < x.batch; row++) {
-      const end = (row + 1) * x.stride;
-      last.data.set(x.data.subarray(end - x.width, end), row * x.width);
-    }
-    const { data } = yield* model.score(last), n = model.lm_head.n_out;
-    return Array.from({ length: x.batch }, (_, row) => data.subarray(row * n, (row + 1) * n));
+    for (let i = 0; i < x.batch; i++) last.row(i).set(x.row(i).subarray(-x.width));
+    const logits = model.lm_head.forward(last);
+    return Array.from({ length: x.batch }, (_, i) => logits.row(i));
   }
 
   // Without its causal mask, a model's earlier rows change with every new token.
   function make_decoder(model) {
-    return model.causal ? new IncrementalDecoder(model) : new RecomputingDecoder(model);
+    return new (model.causal ? IncrementalDecoder : RecomputingDecoder)({ model });
   }
 
   // ---- Searches. config: bos_id, eos_id, max_len, and prefix, tokens to begin with.
-  // They yield what they did, step by step, and return hypotheses.
+  // They tell what they do, step by step, and return hypotheses.
 
   function next_log_probs(model, logits) {
     const log_probs = log_softmax(logits);
@@ -543,27 +409,24 @@ export function transformer_engine() {
   }
 
   // choose(log_probs) -> token
-  function* decode(model, src, config, choose, decoder = make_decoder(model)) {
-    const prefix = config.prefix || [];
-    yield* decoder.prefill(src);
-    let ids = [config.bos_id, ...prefix], fresh = ids, log_prob = 0;
-    while (true) {
-      const [logits] = yield* decoder.step([fresh]);
-      const log_probs = next_log_probs(model, logits);
+  function decode(model, src, config, choose, tell = () => {}) {
+    const decoder = make_decoder(model), start = [config.bos_id, ...config.prefix || []];
+    decoder.prefill(src);
+    let ids = start, fresh = start, log_prob = 0, finished;
+    do {
+      const log_probs = next_log_probs(model, decoder.step([fresh])[0]);
       const token = choose(log_probs);
       log_prob += log_probs[token];
       fresh = [token];
       ids = [...ids, token];
-      const finished = token === config.eos_id;
-      yield { token, log_prob: log_probs[token], ids: ids.slice(1), decoder };
-      if (finished || ids.length > config.max_len) {
-        return { ids: ids.slice(1), log_prob, score: log_prob, finished };
-      }
-    }
+      finished = token === config.eos_id;
+      tell(ids.slice(1));
+    } while (!finished && ids.length <= config.max_len);
+    return { ids: ids.slice(1), log_prob, score: log_prob, finished };
   }
 
-  function greedy_decode(model, src, config, decoder) {
-    return decode(model, src, config, (scores) => top_tokens(scores, 1)[0][1], decoder);
+  function greedy_decode(model, src, config, tell) {
+    return decode(model, src, config, (scores) => top_tokens(scores, 1)[0][1], tell);
   }
 
   // Temperature first, then top-p: the fewest tokens with probability top_p together.
@@ -590,20 +453,17 @@ export function transformer_engine() {
     };
   }
 
-  function sample(model, src, config, sampling, seed, decoder) {
+  function sample(model, src, config, sampling, seed, tell) {
     const draw = random(seed);
     return decode(model, src, config, (log_probs) => {
       const p = probabilities(log_probs, sampling);
-      let left = draw(), token = 0;
-      for (let i = 0; i < p.length; i++) {
-        if (p[i] > 0) {
-          token = i;
-          left -= p[i];
-          if (left < 0) break;
-        }
-      }
-      return token;
-    }, decoder);
+      let left = draw();
+      const token = p.findIndex((share) => {
+        left -= share;
+        return left < 0;
+      });
+      return token < 0 ? top_tokens(p, 1)[0][1] : token; // shares are rounded
+    }, tell);
   }
 
   // The best ways to go on: [[log_prob, parent, token], ...], best first.
@@ -638,16 +498,13 @@ export function transformer_engine() {
       const last = position === this.config.max_len, children = [], fates = [];
       candidates.forEach(([log_prob, parent, token], rank) => {
         const { ids } = this.beams[parent], ends = last || token === this.config.eos_id;
+        const is_full = children.length === this.n_beams;
+        const counts = !is_full && rank < this.n_beams && log_prob > -Infinity;
         let fate = "dropped";
-        if (!ends && children.length < this.n_beams) {
+        if (!ends && !is_full) {
           children.push({ ids: [...ids, token], log_prob, parent });
           fate = "beam";
-        } else if (
-          ends && rank < this.n_beams && log_prob > -Infinity &&
-          children.length < this.n_beams
-        ) {
-          if (this.keep([...ids.slice(1), token], log_prob)) fate = "ended";
-        }
+        } else if (counts && this.keep([...ids.slice(1), token], log_prob)) fate = "ended";
         fates.push({ log_prob, parent, token, fate });
       });
       this.beams = settle(children);
@@ -675,29 +532,21 @@ export function transformer_engine() {
     }
   }
 
-  function* beam_search(
-    model, src, config, n_beams = 4, length_penalty = 1, decoder = make_decoder(model)
+  function beam_search(
+    model, src, config, n_beams = 4, length_penalty = 1, tell = () => {}
   ) {
     const prefix = config.prefix || [], start = [config.bos_id, ...prefix];
-    const search = new BeamHypotheses(
-      start, prefix.length, config, n_beams, length_penalty);
-    yield* decoder.prefill(src, n_beams);
+    const search = new BeamHypotheses(start, prefix.length, config, n_beams, length_penalty);
+    const decoder = make_decoder(model);
+    decoder.prefill(src);
     let ids = search.beams.map(() => start);
     for (let position = start.length; !search.done; position++) {
-      const logits = yield* decoder.step(ids);
-      const log_probs = [];
-      for (const row of logits) {
-        log_probs.push(next_log_probs(model, row));
-        yield;
-      }
+      const log_probs = decoder.step(ids).map((logits) => next_log_probs(model, logits));
       const before = search.beams;
-      const candidates = best_candidates(log_probs, before, 2 * n_beams);
-      const fates = search.advance(candidates, position);
-      yield { position, before, fates, beams: search.beams, decoder };
-      if (!search.done) {
-        decoder.reorder(search.beams.map((beam) => beam.parent));
-        ids = search.beams.map((beam) => beam.ids.slice(-1));
-      }
+      const fates = search.advance(best_candidates(log_probs, before, 2 * n_beams), position);
+      tell({ position, before, fates, beams: search.beams, cache: decoder.cache });
+      decoder.reorder(search.beams.map((beam) => beam.parent));
+      ids = search.beams.map((beam) => beam.ids.slice(-1));
     }
     return search.hypotheses;
   }
@@ -754,14 +603,18 @@ export function transformer_engine() {
       }
     }
 
+    bytes_of(ids) {
+      const letters = ids.map((id) => this.tokens[id]).join("");
+      return Uint8Array.from(letters, (letter) => this.bytes.get(letter));
+    }
+
     decode(ids) { // without special tokens
-      const letters = ids.filter((id) => id > 3).map((id) => this.tokens[id]).join("");
-      return utf8(Uint8Array.from(letters, (c) => this.bytes.get(c))).replace(/^ /, "");
+      return utf8(this.bytes_of(ids.filter((id) => id > 3))).replace(/^ /, "");
     }
 
     label(id, space = "▁") { // readable, for the axes of a picture
       if (id <= 3) return this.tokens[id];
-      const raw = Uint8Array.from(this.tokens[id], (c) => this.bytes.get(c));
+      const raw = this.bytes_of([id]);
       try {
         return utf8(raw, true).replace(/^ /, space);
       } catch { // a part of a character
@@ -777,37 +630,21 @@ export function transformer_engine() {
 
   // ---- Loading: what book_tools.browser_model has written
 
-  function* load({ config, tokens, merges, tensors, data }) {
-    const bytes = new Uint8Array((data.length / 4) * 3);
-    let end = 0;
-    for (let start = 0; start < data.length; start += 1 << 16) { // base64, by pieces
-      const piece = atob(data.slice(start, start + (1 << 16)));
-      for (let i = 0; i < piece.length; i++) bytes[end++] = piece.charCodeAt(i);
-      yield;
-    }
-    const weights = new Map();
-    for (const { name, shape, offset, scale } of tensors) {
+  function load({ config, tokens, merges, tensors, data }) {
+    const letters = atob(data), bytes = new Uint8Array(letters.length);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
+    const floats = (at, count) => new Float32Array(bytes.buffer, at, count);
+    const weights = new Map(tensors.map(({ name, shape, offset, scale }) => {
       const n = shape.reduce((product, size) => product * size, 1);
-      const floats = (at, count) => new Float32Array(bytes.buffer, at, count);
-      weights.set(name, scale === undefined ? floats(offset, n) : {
+      return [name, scale === undefined ? floats(offset, n) : {
         shape, data: new Int8Array(bytes.buffer, offset, n), scale: floats(scale, shape[0]),
-      });
-    }
-    return {
-      model: new Transformer(config, weights), tokenizer: new Tokenizer(tokens, merges),
-    };
-  }
-
-  function finish(generator) { // run to the end, without a pause
-    for (;;) {
-      const { done, value } = generator.next();
-      if (done) return value;
-    }
+      }];
+    }));
+    return { model: new Transformer(config, weights), tokenizer: new Tokenizer(tokens, merges) };
   }
 
   return {
-    work, load, finish, intervene, causal_mask, log_softmax, next_log_probs, top_tokens,
-    probabilities, random, decode, greedy_decode, sample, beam_search, Tokenizer, Transformer,
-    IncrementalDecoder, RecomputingDecoder,
+    work, load, intervene, causal_mask, log_softmax, top_tokens, probabilities, greedy_decode,
+    sample, beam_search, RecomputingDecoder,
   };
 }

@@ -3,8 +3,8 @@
 // function of what is known of a sentence (a "view") and of where we are; none of them
 // reads the page, so the same functions make the pictures for readers without a script.
 
-import { box, COLOR, curve, decimal, door, dot, e, line, percent, picture, shown, strip, text }
-  from "./draw.js";
+import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, shown, strip,
+  sum_of, text } from "./draw.js";
 
 /** @typedef {{ stack: "encoder"|"decoder"|"", layer: number, kind: string, head: number,
  *  key: number }} Place  stack "" is the whole machine, kind "" a layer, head -1 and
@@ -51,29 +51,29 @@ function query_of(place, view, row) {
 }
 
 const range = (n) => [...Array(n).keys()];
-const sum_of = (numbers) => numbers.reduce((sum, x) => sum + x, 0);
 const largest = (lists) => Math.max(...lists.flat().map(Math.abs), 1e-9);
 const n_layers = (view, stack) => view.norms[stack].length - 1;
 export const middle_layer = (view) => n_layers(view, "decoder") >> 1;
 
 /** What an attention looks at, all heads together; computed once a view. */
-export function mean_of(view, name) {
-  const heads = view.maps[name];
-  view.means ||= {};
-  view.means[name] ||= heads[0].map((_, i) => sum_of(heads.map((each) => each[i])) / heads.length);
-  return view.means[name];
+function heads_together(view, name) {
+  const heads = view.maps[name], means = view.means ||= {};
+  return means[name] ||= heads[0].map((_, i) => mean_of(heads.map((each) => each[i])));
 }
 
 /** The same in the middle of the decoder, for the source */
-export const middle_of = (view) => mean_of(view, `decoder.layers.${middle_layer(view)}.cross_attn`);
+export const middle_of = (view) =>
+  heads_together(view, `decoder.layers.${middle_layer(view)}.cross_attn`);
 
 /** The places that a query looks at most, best first: [[share, key], ...] */
 export const most = (weights, row, n_keys, n = 3) => range(n_keys)
   .map((key) => [weights[row * n_keys + key], key]).sort((a, b) => b[0] - a[0]).slice(0, n);
 
+const differ = (p, was) => was !== undefined && percent(was) !== percent(p);
+
 /** A probability, and what the untouched model says where that is another one. */
 function compared(p, was) {
-  if (was === undefined || percent(was) === percent(p)) return e("tspan", {}, percent(p));
+  if (!differ(p, was)) return e("tspan", {}, percent(p));
   return [e("tspan", { class: "changed" }, percent(p)),
     e("tspan", { fill: COLOR.soft, dx: 4 }, `was ${percent(was)}`)];
 }
@@ -92,8 +92,9 @@ export function draw(view, place, found, how) {
 const WIDE = { encoder: [150, 246, 342, 438], memory: 486, decoder: [660, 764, 868, 972],
   out: 1006, top: 34, lane: [17, 34], room: 440, reach: 100, captions: [[110, "German"],
     [294, "encoder"], [486, "memory"], [816, "decoder"], [1056, "next word"]] };
-const TALL = { encoder: [66, 104, 142, 180], memory: 202, decoder: [272, 312, 352, 392],
-  out: 412, top: 26, lane: [22, 60], room: 348, reach: 40, captions: [] };
+// Layers are high enough for a finger.
+const TALL = { encoder: [66, 120, 174, 228], memory: 250, decoder: [320, 374, 428, 482],
+  out: 502, top: 26, lane: [2, 60], room: 348, reach: 40, captions: [] };
 // Where in a layer it has looked at its own sentence, at the other, and has thought
 const SELF = { encoder: 0.7, decoder: 0.38 }, CROSS = 0.62, FFN = 0.86;
 
@@ -104,7 +105,8 @@ export function row_class(i, step) {
   return i < step ? "past" : "to-come";
 }
 
-/** Where things are: u goes along the flow, v across it, with a lane for each token. */
+/** Where things are: u goes along the flow, v across it, with a lane for each token. Where
+ *  lanes are narrow, labels stand at every second one, at every third, ... */
 function plan_of(view, tall) {
   const plan = tall ? TALL : WIDE, { top, room, lane: [narrow, wide] } = plan;
   const lanes = ({ length }) => {
@@ -116,20 +118,22 @@ function plan_of(view, tall) {
   const end = Math.max(source.at(-1), target.at(-1), tall ? room + top : 0);
   const layers = (stack) => range(n_layers(view, stack)).map((l) => plan[stack].slice(l, l + 2));
   const at = (u, v) => (tall ? [v, u] : [u, v]);
+  const every = (places) => (tall && Math.ceil(17 / (places[1] - places[0]))) || 1;
   return { ...plan, tall, at, source, target, end,
+    every: { source: every(source), target: every(target) },
     layers: { encoder: layers("encoder"), decoder: layers("decoder") } };
 }
 
 export function whole(view, { row, tall, before, ids = false }) {
   const plan = plan_of(view, tall), { at, memory, source, target, end, layers } = plan;
-  const size = tall ? [Math.max(400, end + 26), plan.out + 96] : [1200, end + 62];
+  const size = tall ? [400, plan.out + 96] : [1200, end + 62];
   const band = [...at(memory - 9, source[0] - 13), ...at(18, source.at(-1) - source[0] + 26)];
   const rows = target.map((_, i) => e("g",
     { class: `row ${row_class(i, row)}`, "data-row": i, id: ids && row_id(i, tall) },
     trunk(view, plan, i),
     e("g", { class: "asks" }, asks(view, plan, i), answer(view, plan, i, before)),
     label(plan, plan.decoder[0] - 9, target[i], query_of({ stack: "decoder" }, view, i), "target",
-      { class: "read" })));
+      { class: i % plan.every.target ? "sparse" : null })));
   return picture(...size,
     `The machine at work: ${source.length} German tokens, ${target.length} English ones`,
     Object.keys(layers).map((stack) => layers[stack].map((_, l) => layer_door(plan, stack, l))),
@@ -142,17 +146,18 @@ export function whole(view, { row, tall, before, ids = false }) {
 
 function layer_door({ tall, at, end, layers }, stack, l) {
   const [from, to] = layers[stack][l], middle = (from + to) / 2;
-  const [top, bottom] = tall ? [4, 398] : [14, end + 36];
-  const [x, y] = at(from + 3, top), [right, low] = at(to - 3, bottom);
+  const [top, bottom, gap] = tall ? [4, 398, 1] : [14, end + 36, 3];
+  const [x, y] = at(from + gap, top), [right, low] = at(to - gap, bottom);
   return door(path_of({ ...WHOLE, stack, layer: l }), `Into ${stack} layer ${l}`,
-    box(x, y, right - x, low - y, "page", 1, { class: "door-ground", rx: 6 }),
-    tall ? text(Math.max(396, end + 22), middle + 4, String(l),
-      { size: 12, fill: "soft", anchor: "end" })
+    box(x, y, right - x, low - y, "page", 1,
+      { class: "door-ground", rx: 6, stroke: tall ? COLOR.hair : null }),
+    tall ? text(392, middle + 5, String(l), { size: 15, fill: "soft", anchor: "end" })
       : text(middle, end + 26, `layer ${l}`, { size: 13, fill: "soft", anchor: "middle" }));
 }
 
 function label({ tall }, u, v, words, fill, more) {
-  return tall ? text(v + 4, u + 2, words, { size: 14, fill, turn: -58, ...more })
+  const short = words.length > 9 && more.weight !== 700 ? `${words.slice(0, 8)}…` : words;
+  return tall ? text(v + 4, u + 2, short, { size: 14, fill, turn: -58, ...more })
     : text(u, v + 5, words, { fill, anchor: "end", ...more });
 }
 
@@ -168,7 +173,7 @@ function think({ tall, at }, u, v, color) { // the small network of a layer, in 
 
 /** What a row looks at more than a little: draw(key, weight) for each */
 function looks(view, name, row, n_keys, threshold, draw) {
-  const weights = mean_of(view, name).slice(row * n_keys, (row + 1) * n_keys);
+  const weights = heads_together(view, name).slice(row * n_keys, (row + 1) * n_keys);
   return range(n_keys).map((key) => weights[key] > threshold && draw(key, weights[key]));
 }
 
@@ -188,8 +193,9 @@ function source_lane(view, plan, i) {
   return e("g", { class: "lane", tabindex: -1 }, flow,
     line([at(end, v), at(memory, v)], "memory", 2.2, 0.6, { class: "flow-3" }),
     dot(...at(memory, v), "memory", tall ? 3 : 4), dot(...at(encoder[0], v), "source", 3),
-    label(plan, encoder[0] - 10, v, shown(view.src_labels[i]), "source", { weight: 500,
-      ...(view.edits?.hide?.includes(i) && { "text-decoration": "line-through", opacity: 0.4 }) }));
+    !(i % plan.every.source) && label(plan, encoder[0] - 10, v, shown(view.src_labels[i]),
+      "source", { weight: 500, ...(view.edits?.hide?.includes(i)
+        && { "text-decoration": "line-through", opacity: 0.4 }) }));
 }
 
 function trunk(view, plan, i) { // of a word that is written
@@ -218,7 +224,14 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
     return e("g", { class: `ask ask-${l}` },
       looks(view, `decoder.layers.${l}.cross_attn`, i, source.length, 0.05, look));
   });
-  if (tall) return strands;
+  if (tall) { // among few labels, that of the word that is looked at most
+    const [[, key]] = most(middle_of(view), i, source.length, 1);
+    const u = plan.encoder[0] - 10, v = source[key], hides_others = key % plan.every.source > 0;
+    return [strands, hides_others && box(v - 4, u - 20, 82, 34, "page", 1,
+      { transform: `rotate(-58 ${v + 4} ${u + 2})` }),
+    plan.every.source > 1 && label(plan, u, v, shown(view.src_labels[key]), "source",
+      { weight: 700 })];
+  }
   const answers = layers.decoder.map(([, to], l) => text(to, v - 9,
     shown(view.layers[l + 1][i][0].label),
     { size: 12.5, fill: "target", anchor: "middle", class: "said" }));
@@ -235,10 +248,9 @@ function answer(view, { at, tall, target, end, out, layers }, i, before) {
   const choices = view.next[i].slice(0, n).map(({ id, label, p }, k) => {
     const y = top + k * gap, width = Math.max(2, long * p);
     const { p: was } = old.find((each) => each.id === id) || {};
-    const changed = was !== undefined && percent(was) !== percent(p);
     return e("g", { class: `choice${k ? "" : " first"}`, "data-id": id, "data-rank": k },
       box(x, y - 8, width, 16, "target", k ? 0.35 : 0.92, { rx: 3 }),
-      changed && box(x + long * was - 1, y - 10, 2, 20, "ink"),
+      differ(p, was) && box(x + long * was - 1, y - 10, 2, 20, "ink"),
       text(x + width + 7, y + 5, [e("tspan", {}, shown(label)), " ", compared(p, was)],
         k ? { size: 13.5, fill: "soft" } : { size: 16, weight: 600, fill: "target" }));
   });
@@ -354,25 +366,32 @@ function guesses(view, l, row, tall, start, stop) { // before the layer, and aft
 
 // ---- Level 2: a head
 
+/** Stored vectors as the engine has them: base64 of 32-bit numbers, or the numbers. */
+function vectors_of(stored) {
+  if (typeof stored !== "string") return Float32Array.from(stored);
+  return new Float32Array(Uint8Array.from(atob(stored), (sign) => sign.charCodeAt(0)).buffer);
+}
+
 /** The numbers of one query of a head. found: q, k, v of all positions, or null where a
  *  stored view has no more of this head than its weights */
 export function numbers(view, place, found, row) {
   const [, keys] = axes(place, view), heads = view.maps[name_of(place)];
   const d = found ? view.sizes.d_model / heads.length : 0;
-  const part = (which, i) => (found ? Array.from(found[which].subarray(i * d, (i + 1) * d)) : []);
-  const q = part("q", row);
+  const [queries, all_keys, values] = ["q", "k", "v"].map((which) =>
+    found && vectors_of(found[which]));
+  const part = (vectors, i) => (found ? Array.from(vectors.slice(i * d, (i + 1) * d)) : []);
+  const q = part(queries, row);
   // What comes later isn't there yet when a word is written.
   const ordered = place.stack === "decoder" && place.kind === "self_attn";
   const lines = (ordered ? keys.slice(0, row + 1) : keys).map((label, key) => {
-    const k = part("k", key), products = k.map((x, f) => x * q[f]), sum = sum_of(products);
-    return { key, label, k, v: part("v", key), products, sum, score: sum / Math.sqrt(d),
+    const k = part(all_keys, key), products = k.map((x, f) => x * q[f]), sum = sum_of(products);
+    return { key, label, k, v: part(values, key), products, sum, score: sum / Math.sqrt(d),
       weight: heads[place.head][row * keys.length + key] };
   });
   // In a stored view the weights are rounded: from the scores they come with all digits.
   if (!view.live && found) {
     const top = Math.max(...lines.map((each) => each.score));
-    const shares = lines.map((each) => Math.exp(each.score - top));
-    const total = sum_of(shares);
+    const shares = lines.map((each) => Math.exp(each.score - top)), total = sum_of(shares);
     lines.forEach((each, i) => { each.weight = shares[i] / total; });
   }
   const output = q.map((_, f) => sum_of(lines.map(({ weight, v }) => weight * v[f])));
@@ -477,12 +496,9 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
     text(left - 10, 355, tall ? "sum" : "added up so far",
       { anchor: "end", fill: "soft", size: small }),
     facts_of(one, lines, d).map((words, i) => text(facts_at, 404 + 24 * i, words)),
-    text(facts_at, 476, `Weight: ${percent(one.weight)}${was_of(one, old)}`,
+    text(facts_at, 476, `Weight: ${percent(one.weight)}` +
+      (differ(one.weight, old?.weight) ? `, was ${percent(old.weight)}` : ""),
       { weight: 600, fill: tone }));
-}
-
-function was_of({ weight }, old) {
-  return !old || percent(old.weight) === percent(weight) ? "" : `, was ${percent(old.weight)}`;
 }
 
 function largest_product({ k, products }, q, left, cell, high) { // written out, at its bar

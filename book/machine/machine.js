@@ -3,10 +3,11 @@
 // every part opens, from the machine down to one weight. The views "search", "cache" and
 // "operate" show the same sentence and the same changes.
 
+import { VIEWS } from "./app.js";
 import { cache } from "./cache.js";
-import { e, h, markup, percent, shown, table_of } from "./draw.js";
+import { e, h, markup, mean_of, percent, shown, table_of } from "./draw.js";
 import { GUIDE } from "./guide.js";
-import { button, load_button, scroller } from "./kit.js";
+import { button, is_still, load_button, refill, scroller, toolbar } from "./kit.js";
 import * as levels from "./levels.js";
 import { operate } from "./operate.js";
 import { save } from "./save.js";
@@ -15,7 +16,6 @@ import { worry } from "./worry.js";
 
 const PACE = { first: 1300, step: 800, own: 330 }; // ms: before the first word, for each
 const NARROW = 800; // px: below, pictures stand upright
-const still_wanted = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 const EXAMPLES = [
   "Ein Hund spielt im Schnee.",
   "Im Wasser schwimmt ein brauner Hund.",
@@ -23,7 +23,6 @@ const EXAMPLES = [
   "Eine Frau mit einem roten Hut liest in der Sonne ein Buch.",
   "Drei Männer mit Helmen stehen vor einem Gebäude.",
 ];
-const VIEWS = { "": "The machine", search: "Search", cache: "Cache", operate: "Operate" };
 const HINTS = {
   encoder: "Each head looks at the whole sentence, and what it found is added to the word’s own " +
     "strand. Open a head.",
@@ -34,16 +33,23 @@ const HINTS = {
   weight: "Multiply feature by feature, add up, divide, and compare with the other keys.",
 };
 
+const quoted = ({ label, p }) => `“${shown(label)}” (${percent(p)})`;
+
 /** A machine in its place in a page.
  *  @param {HTMLElement} root @param {import("./app.js").App} app */
 export function show(root, app) {
-  let playing = null, tall = false, drawn = {}, guide = -1, last_text = app.view.source;
-  let typed = false, predicting = false, answered = null, asked_step = 0, said = 0, alike = 0;
+  let playing = null, tall = root.clientWidth < NARROW, drawn = {}, guide = -1;
+  let typed = false, predicting = false, answered = null, said = 0, alike = 0;
+  let saying = null, where = "";
+  const told = { path: app.path, row: app.row, source: app.view.source };
 
   // ---- What stays; what it shows is drawn anew
 
   const live = h("p", { class: "machine-spoken", role: "status", "aria-live": "polite" });
-  const say = (words) => { live.textContent = words; };
+  const say = (words) => { // what stays for a moment, not each of many steps
+    clearTimeout(saying);
+    saying = setTimeout(() => { live.textContent = words; }, 150);
+  };
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 600,
     spellcheck: "false", autocomplete: "off", list: "machine-examples", value: app.state.text,
     onfocus: () => app.load(), oninput: draw_changes });
@@ -62,16 +68,16 @@ export function show(root, app) {
   });
   const offer = h("p", { class: "machine-offer", hidden: !app.offer }, app.offer
     && ["You came with a sentence of your own: ", button(`“${app.offer.text}”`, take_offer)]);
-  const toolbar = (name, more) => h("div",
-    { class: `machine-words${more}`, role: "toolbar", "aria-label": name });
-  const words = toolbar("The translation, word by word", "");
+  const words = toolbar("The translation, word by word");
   const source_words = toolbar("The words of the sentence", " source");
-  const play_button = button("Play", play_or_pause);
+  const play_button = button("Play", () => (playing ? step_to(app.state.step) : play()));
   const slider = h("input", { type: "range", min: 1, max: 1,
     "aria-label": "Step of the translation", oninput: () => step_to(slider.valueAsNumber - 1) });
+  const back = button("Back", () => step_by(-1)), forward = button("Forward", () => step_by(1));
   const predict = button("Predict first", start_predicting, { "aria-pressed": "false" });
-  const views = Object.entries(VIEWS).map(([view, name]) =>
-    h("a", { href: `#machine${view && `/${view}`}` }, name));
+  const views = h("nav", { class: "machine-views", "aria-label": "Views of the machine" },
+    Object.entries({ "": "The machine", ...VIEWS }).map(([view, name]) =>
+      h("a", { href: `#machine${view && `/${view}`}`, "data-view": view }, name)));
   const crumbs = h("nav", { class: "machine-crumbs", "aria-label": "Where we are in the machine" });
   const stage = h("div", { class: "machine-stage", tabindex: 0, role: "region",
     "aria-label": "The picture" });
@@ -79,7 +85,7 @@ export function show(root, app) {
   const numbers = h("details", { class: "machine-numbers", ontoggle: draw_table },
     e("summary", {}, "The same as a table"));
   const caption = h("div", { class: "machine-guide", hidden: true });
-  const panels = { search: search(app, say), cache: cache(app, say), operate: operate(app, say) };
+  const panels = {}; // made when they are asked for
   const note = h("small");
   const save_as = (kind) => save(stage.querySelector("svg"), app.address, kind);
   const more = h("details", { class: "machine-more" }, e("summary", {}, "Keep, share"),
@@ -88,12 +94,11 @@ export function show(root, app) {
       button("Copy link", copy_link), button("Full screen", full_screen), note));
   const tools = h("div", { class: "machine-row" }, predict,
     button("Guide", () => lead(guide < 0 ? 0 : -1)), more);
-  const player = h("div", { class: "machine-row machine-controls" }, play_button, slider);
+  const player = h("div", { class: "machine-row machine-controls" },
+    play_button, back, forward, slider);
   root.append(h("div", { class: "machine-live" }, form, bar, status, warning,
-    h("div", { class: "machine-head" }, words, player,
-      h("nav", { class: "machine-views", "aria-label": "Views of the machine" }, views)),
-    offer, changed, crumbs, source_words, stage, beneath, caption, tools,
-    Object.values(panels).map(({ place }) => place), numbers, live));
+    h("div", { class: "machine-head" }, words, player, views),
+    offer, changed, crumbs, source_words, stage, beneath, caption, tools, numbers, live));
 
   // ---- Sentences
 
@@ -113,7 +118,7 @@ export function show(root, app) {
   function take_offer() {
     offer.hidden = true;
     app.move("");
-    app.set({ ...app.offer, step: 0, word: 0 });
+    app.set(app.offer);
     app.load();
   }
 
@@ -149,6 +154,7 @@ export function show(root, app) {
     };
     root.classList.add("machine-from-start");
     play_button.textContent = "Pause";
+    if (pace === PACE.step) say(`Playing ${app.view.tgt.length} steps.`);
     playing = setTimeout(on, pace >= PACE.step ? PACE.first : pace);
     app.show({ step: 0 });
   }
@@ -169,14 +175,13 @@ export function show(root, app) {
     root.classList.remove("machine-from-start");
   }
 
-  function play_or_pause() {
-    if (!playing) play();
-    else step_to(app.state.step);
+  function step_to(step, axis = app.axis === "word" ? "step" : app.axis) {
+    pause();
+    app.show({ [axis]: step });
   }
 
-  function step_to(step) {
-    pause();
-    app.show({ step });
+  function step_by(by) {
+    if (app.labels[app.row + by]) step_to(app.row + by, app.axis);
   }
 
   // ---- Drawing
@@ -185,35 +190,30 @@ export function show(root, app) {
     const { tgt_labels, log_probs } = app.view;
     const at = Math.min(app.state.step, tgt_labels.length - 1);
     const n_forced = app.engine ? app.state.forced.length : 0;
-    const had_focus = words.contains(document.activeElement);
     const hides_now = predicting && !answered;
     root.classList.toggle("machine-hides", hides_now);
-    words.replaceChildren(...tgt_labels.map((label, i) => {
+    refill(words, tgt_labels.map((label, i) => {
       const hidden = (playing || predicting) && (i > at || (hides_now && i === at));
       const kinds = ["machine-word", levels.row_class(i, at), !/^[▁<]/.test(label) && "joined",
         i < n_forced && "forced"];
       const share = percent(Math.exp(log_probs[i]));
-      return button(hidden ? "·" : shown(label), () => step_to(i), {
+      return [hidden ? "·" : shown(label), () => step_to(i, "step"), {
         class: kinds.filter(Boolean).join(" "), title: !hidden && share,
-        tabindex: i === at ? 0 : -1, "aria-pressed": String(i === at),
-        "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` });
-    }));
-    if (had_focus) words.children[at].focus({ preventScroll: true });
-    slider.max = tgt_labels.length;
-    slider.value = at + 1;
-    slider.setAttribute("aria-valuetext",
-      `${shown(tgt_labels[at])}, ${at + 1} of ${tgt_labels.length}`);
+        "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` }];
+    }), at);
+    const searches = app.axis === "beam_step", n = searches ? app.labels.length : tgt_labels.length;
+    slider.max = n;
+    slider.value = (searches ? app.row : at) + 1;
+    slider.ariaLabel = `Step of the ${searches ? "search" : "translation"}`;
+    slider.ariaValueText = `${searches ? "" : `${shown(tgt_labels[at])}, `}${slider.value} of ${n}`;
   }
 
   function draw_source_words() {
     const { axis, row, view } = app;
-    source_words.hidden = axis === "step";
-    if (axis === "step") return;
-    const had_focus = source_words.contains(document.activeElement);
-    source_words.replaceChildren(...view.src_labels.map((label, i) =>
-      button(shown(label), () => app.show({ word: i }), { "aria-pressed": String(i === row),
-        tabindex: i === row ? 0 : -1, class: `machine-word${i === row ? " now" : ""}` })));
-    if (had_focus) source_words.children[row].focus({ preventScroll: true });
+    source_words.hidden = axis !== "word";
+    if (source_words.hidden) return;
+    refill(source_words, view.src_labels.map((label, i) => [shown(label),
+      () => app.show({ word: i }), { class: `machine-word${i === row ? " now" : ""}` }]), row);
   }
 
   function draw_changes() {
@@ -228,27 +228,38 @@ export function show(root, app) {
         "sentence. ", load_button(app));
       return;
     }
-    changed.replaceChildren(`Changed: ${changes}. Now: “${view.text}” ${app.beside} `,
-      engine ? undo : "");
+    const lines = [`Changed: ${changes}. `, `Now: “${view.text}” `, `${app.beside} `];
+    changed.replaceChildren(...lines.map((words) => h("span", {}, words)), engine ? undo : "");
   }
 
   function draw_crumbs(level) {
     const { place, view, panel } = app, { stack, layer, kind, head, key } = place;
+    const link = (to, words, more) =>
+      h("a", { href: `#machine${levels.path_of(place, to)}`, ...more }, words);
+    const weight_of = level > 2 && shown(levels.axes(place, view)[1][key] || "");
     const names = ["the machine", `${stack}, layer ${layer}`,
-      `${levels.ATTENTIONS[kind]}, head ${head}`].slice(0, level + 1);
-    const links = names.map((name, i) => h("a", { href: `#machine${levels.path_of(place, i)}`,
-      "aria-current": i === names.length - 1 && "true" }, name));
-    if (level > 2) {
-      const label = levels.axes(place, view)[1][key] || "";
-      links.push(h("span", {}, `its weight for “${shown(label)}”`));
-    }
-    const up = { class: "machine-up", href: `#machine${levels.path_of(place, level - 1)}` };
-    crumbs.replaceChildren(...links.flatMap((link, i) => (i ? [" › ", link] : [link])),
-      level ? h("a", up, "Up") : "");
+      `${levels.ATTENTIONS[kind]}, head ${head}`, `its weight for “${weight_of}”`];
+    crumbs.replaceChildren(...names.slice(0, level + 1).flatMap((name, i) => [i ? " › " : "",
+      link(i, name, { "aria-current": i === level && "true" })]),
+    link(Math.max(0, level - 1), "Up", { class: "machine-up" }));
     crumbs.hidden = !level;
-    Object.keys(VIEWS).forEach((name, i) => {
-      views[i].ariaCurrent = name === panel ? "page" : null;
-    });
+    where = VIEWS[panel] || names.slice(Math.min(1, level), level + 1).join(", ");
+    for (const each of views.children) {
+      each.ariaCurrent = each.dataset.view === panel ? "page" : null;
+    }
+  }
+
+  /** For those who listen: where we are, if that is another place, and at which step. */
+  function announce() {
+    const { axis, labels, path, row } = app, has_moved = path !== told.path;
+    if (playing || (!has_moved && row === told.row)) return;
+    Object.assign(told, { path, row });
+    if (!has_moved && document.activeElement === slider) return; // it speaks for itself
+    const says = root.querySelector(".machine-live > :not([hidden]) .machine-says");
+    const step = axis !== "beam_step" && `${axis === "word" ? "Word" : "Step"} ${row + 1} of ` +
+      `${labels.length}: ${shown(labels[row])}.`;
+    const words = [has_moved && `${where}.`, step, (!path || !step) && says?.textContent];
+    say(words.filter(Boolean).join(" "));
   }
 
   async function draw() {
@@ -258,16 +269,22 @@ export function show(root, app) {
     draw_source_words();
     draw_changes();
     draw_crumbs(level);
-    for (const [name, each] of Object.entries(panels)) each.place.hidden = name !== panel;
+    if (panel && !panels[panel]) {
+      panels[panel] = { search, cache, operate }[panel](app, say);
+      numbers.before(panels[panel]);
+    }
+    for (const [name, each] of Object.entries(panels)) each.hidden = name !== panel;
     predict.setAttribute("aria-pressed", String(predicting));
-    stage.hidden = player.hidden = tools.hidden = panel === "search" || panel === "cache";
+    stage.hidden = tools.hidden = play_button.hidden = app.axis === "beam_step";
+    back.hidden = forward.hidden = !stage.hidden;
+    back.ariaDisabled = String(!app.labels[app.row - 1]);
+    forward.ariaDisabled = String(!app.labels[app.row + 1]);
     numbers.hidden = stage.hidden || predicting;
     if (stage.hidden) {
       app.search();
       beneath.replaceChildren();
       return;
     }
-    tall = root.clientWidth > 0 && root.clientWidth < NARROW;
     const is_unknown = level >= 2 && (!app.found || app.view.edits.causal === false);
     if (is_unknown && !await app.look_into()) return;
     draw_picture(level);
@@ -287,20 +304,17 @@ export function show(root, app) {
       return;
     }
     const is_drawn = drawn.view === view && drawn.tall === tall && drawn.before === before;
-    if (level === 0 && drawn.level === 0 && is_drawn) redraw_rows(row);
-    else {
+    if (level === 0 && drawn.level === 0 && is_drawn) { // only what is written, or to come
+      for (const each of stage.querySelectorAll(".row")) {
+        each.setAttribute("class", `row ${levels.row_class(Number(each.dataset.row), row)}`);
+      }
+    } else {
       const holder = h("div"), how = { row, tall, before, found_before };
       holder.innerHTML = markup(levels.draw(view, place, found, how)); // faster than by node
       exchange(holder.firstElementChild, level);
       drawn = { view, tall, before, level };
     }
     for (const choice of stage.querySelectorAll(".choice")) make_choice(choice);
-  }
-
-  function redraw_rows(step) { // level 0: only what is written, being written, to come
-    for (const each of stage.querySelectorAll(".row")) {
-      each.setAttribute("class", `row ${levels.row_class(Number(each.dataset.row), step)}`);
-    }
   }
 
   // One zoom: the old picture grows away from the place that was chosen, the new one out
@@ -314,12 +328,9 @@ export function show(root, app) {
 
   function exchange(picture, level) {
     const old = stage.querySelector("svg"), moved = (drawn.level ?? level) !== level;
-    const { width } = picture.viewBox.baseVal;
     stage.replaceChildren(picture);
     picture.classList.toggle("tall", tall);
-    if (tall && width > 420) picture.style.minWidth = `${0.8 * width}px`; // it scrolls
-    if (moved) say(picture.getAttribute("aria-label"));
-    if (!old || !moved || still_wanted() || !stage.isConnected) return;
+    if (!old || !moved || is_still() || !stage.isConnected) return;
     const ghost = h("div", { class: "machine-ghost", "aria-hidden": "true" }, old);
     const [far, near] = level > drawn.level ? [2.6, 0.5] : [0.5, 1.8];
     const how = { duration: 320, easing: "ease-in-out" };
@@ -343,10 +354,9 @@ export function show(root, app) {
   }
 
   function draw_beneath(level) {
-    const says = (words) => h("p", { class: "machine-says" }, words);
-    if (level === 0) beneath.replaceChildren(predicting ? ask() : says(looked_at()));
-    else if (level === 1) beneath.replaceChildren(says(HINTS[app.place.stack]));
-    else beneath.replaceChildren(says(level === 2 ? HINTS.head : HINTS.weight), heads());
+    const words = [looked_at, () => HINTS[app.place.stack], () => HINTS.head, () => HINTS.weight];
+    beneath.replaceChildren(level === 0 && predicting ? ask()
+      : h("p", { class: "machine-says" }, words[level]()), level < 2 ? "" : heads());
   }
 
   function heads() {
@@ -366,13 +376,12 @@ export function show(root, app) {
   function looked_at() {
     const { view, row } = app, { src_labels } = view, middle = levels.middle_layer(view);
     const best = levels.most(levels.middle_of(view), row, src_labels.length, 2);
-    const [first, second] = best.map(([share, key]) =>
-      `“${shown(src_labels[key])}” (${percent(share)})`);
+    const [first, second] = best.map(([p, key]) => quoted({ label: src_labels[key], p }));
     const found = best[0][0] > 0
       ? `layer ${middle} of the decoder looked most at ${first} and ${second}`
       : `layer ${middle} of the decoder couldn’t look at the German`;
-    const sure = percent(Math.exp(view.log_probs[row]));
-    return `Writing “${shown(view.tgt_labels[row])}” (${sure}): ${found}.`;
+    const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
+    return `Writing ${quoted(written)}: ${found}.`;
   }
 
   // ---- Predict first
@@ -399,13 +408,10 @@ export function show(root, app) {
   }
 
   function reply(best, row) {
-    const verdict = answered.id === best.id
-      ? `Yes: “${shown(best.label)}”, ${percent(best.p)}. `
-      : `You said “${shown(answered.label)}” (${percent(answered.p)}); the model says ` +
-        `“${shown(best.label)}” (${percent(best.p)}). `;
+    const verdict = answered.id === best.id ? `Yes: “${shown(best.label)}”, ${percent(best.p)}. `
+      : `You said ${quoted(answered)}; the model says ${quoted(best)}. `;
     const next = button("Next word", () => app.show({ step: row + 1 }));
-    return [h("p", {}, verdict, `Alike ${alike} of ${said}. `),
-      row < app.view.tgt.length - 1 && next];
+    return [h("p", {}, verdict, `Alike ${alike} of ${said}. `), app.labels[row + 1] && next];
   }
 
   // ---- The numbers as a table
@@ -422,7 +428,6 @@ export function show(root, app) {
   function lead(to) {
     guide = to;
     caption.hidden = guide < 0;
-    root.classList.toggle("machine-guided", guide >= 0);
     root.querySelector(".machine-lit")?.classList.remove("machine-lit");
     if (guide < 0) return;
     pause();
@@ -434,27 +439,23 @@ export function show(root, app) {
     caption.replaceChildren(h("p", {}, number, `${text} `, e("a", { href }, chapter)),
       h("div", { class: "machine-row" },
         button("Back", () => lead(guide - 1), { disabled: guide === 0 }),
-        button(is_last ? "Done" : "Next", () => lead(is_last ? -1 : guide + 1)),
-        button("Full screen", full_screen)));
+        button(is_last ? "Done" : "Next", () => lead(is_last ? -1 : guide + 1))));
     root.querySelector(control)?.classList.add("machine-lit");
     caption.querySelector(".machine-row").children[1].focus({ preventScroll: true });
     caption.scrollIntoView({ block: "nearest" });
-    say(text);
+    queueMicrotask(() => say(text)); // instead of where we are
   }
 
   // ---- Keys: left and right are steps, Escape goes up
 
   root.addEventListener("keydown", (event) => {
-    const from = /** @type {HTMLElement} */ (event.target), { axis, view, row } = app;
+    const from = /** @type {HTMLElement} */ (event.target), level = levels.level_of(app.place);
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const is_command = event.altKey || event.ctrlKey || event.metaKey;
-    if (is_command || from.matches("input, select, textarea")) return;
-    const level = levels.level_of(app.place);
-    const to = row + { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (to >= 0 && to < (axis === "word" ? view.src : view.tgt).length) {
+    if (is_command || from.matches("input, select, .machine-scroll")) return;
+    if (by) {
       event.preventDefault();
-      pause();
-      app.show({ [axis]: to });
-      if (level === 0) say(looked_at());
+      step_by(by);
     } else if (event.key === "Escape" && level > 0 && !document.fullscreenElement) {
       event.preventDefault();
       crumbs.querySelector(".machine-up").click();
@@ -485,40 +486,31 @@ export function show(root, app) {
     draw_changes();
   });
   app.on("place", () => {
-    if (app.state.step !== asked_step) answered = null;
-    asked_step = app.state.step;
+    if (app.row !== told.row) answered = null;
     draw();
+    queueMicrotask(announce); // when all is drawn
   });
+  app.on("search", draw);
   app.on("view", () => {
-    const { source, read, log_probs, text } = app.view, is_new = source !== last_text;
-    last_text = source;
-    const mean = log_probs.reduce((sum, x) => sum + x, 0) / log_probs.length;
-    warning.textContent = worry(source, read.pieces, Math.exp(mean));
+    const { source, read, log_probs, text } = app.view, is_new = source !== told.source;
+    told.source = source;
+    warning.textContent = worry(source, read.pieces, Math.exp(mean_of(log_probs)));
     warning.hidden = !warning.textContent;
     say([app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside,
       warning.textContent].filter(Boolean).join(" "));
     root.setAttribute("aria-label", `The machine translates “${source}” into “${text}”.`);
     root.classList.toggle("machine-own", is_new || root.matches(".machine-own"));
     if (typed && is_new && !app.place.stack && !app.panel) {
-      if (still_wanted()) finish();
+      if (is_still()) finish();
       else play(PACE.own);
     }
     typed = false;
     draw();
   });
-  window.addEventListener("hashchange", () => {
-    const { asks } = app;
-    if (!app.restore(location.hash)) return;
-    app.share();
-    app.tell("place");
-    if (app.asks === asks) return;
-    app.tell("state");
-    app.update();
-  });
-  new ResizeObserver(() => {
-    if ((root.clientWidth < NARROW) !== tall) draw();
+  new ResizeObserver(([{ contentRect: { width } }]) => {
+    if ((width < NARROW) === tall) return;
+    tall = !tall;
+    draw();
   }).observe(root);
-
-  draw();
   return { play };
 }

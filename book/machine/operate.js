@@ -2,13 +2,11 @@
 // Reach into the model: switch off, hide, cut, sample; and what a given translation costs
 // the model as it was trained, and as it is now.
 
-import { decimal, e, h, shown, table_of } from "./draw.js";
+import { failed, SWITCHES } from "./app.js";
+import { decimal, e, h, mean_of, shown, table_of } from "./draw.js";
 import { ATTENTIONS } from "./levels.js";
-import { button, load_button, scroller } from "./kit.js";
+import { button, labeled, load_button, refill, scroller } from "./kit.js";
 
-const SWITCHES = {
-  src_positions: "Source positions", tgt_positions: "Target positions", causal: "Causal mask",
-};
 const UNMASKED = "The causal mask is off. A scored translation is there from the start, so each " +
   "position can look at the tokens after it, even the one that it has to predict. When the " +
   "model writes, those tokens don’t exist yet: compare what it writes with what it wrote before.";
@@ -22,7 +20,6 @@ export function operate(app, say) {
 
   // ---- Controls
 
-  const labeled = (words, ...inside) => h("label", { class: "machine-switch" }, words, ...inside);
   const switches = Object.keys(SWITCHES).map((name) => h("input", { type: "checkbox", name,
     onchange: ({ target }) => app.edit({ [name]: target.checked ? undefined : false }) }));
   const chips = (label) =>
@@ -59,49 +56,37 @@ export function operate(app, say) {
     slider.nextSibling.textContent = decimal(slider.valueAsNumber);
   }
 
-  // Buttons are made anew only if their labels change; the focus keeps its place.
-  function fill(row, items) {
-    const key = items.map(({ label }) => label).join("\n");
-    row.items = items;
-    if (row.key !== key) {
-      row.key = key;
-      const at = [...row.children].indexOf(document.activeElement);
-      row.replaceChildren(...items.map(({ label }, i) => button(label, () => row.items[i].act())));
-      const next = row.children[Math.min(at, items.length - 1)] || draw;
-      if (at >= 0) next.focus({ preventScroll: true });
-    }
-    items.forEach(({ pressed = null }, i) => { row.children[i].ariaPressed = pressed; });
-  }
+  const pressed_or_not = (is) => ({ "aria-pressed": String(is) });
 
   function fill_tokens() {
     const hide = app.is_current ? app.state.edits.hide || [] : []; // else of another sentence
-    fill(tokens, app.view.src_labels.map((label, k) => {
-      const pressed = hide.includes(k);
-      const next = pressed ? hide.filter((x) => x !== k) : [...hide, k].sort((a, b) => a - b);
-      return { label: shown(label), pressed,
-        act: () => app.edit({ hide: next.length ? next : undefined }) };
+    refill(tokens, app.view.src_labels.map((label, k) => {
+      const is_hidden = hide.includes(k);
+      const next = is_hidden ? hide.filter((x) => x !== k) : [...hide, k].sort((a, b) => a - b);
+      return [shown(label), () => app.edit({ hide: next.length ? next : undefined }),
+        pressed_or_not(is_hidden)];
     }));
   }
 
   const is_cut = (name) => app.without(name).length >= n_heads;
 
   function fill_cuts() {
-    const chip = (label, names) => {
+    const layers = CROSS.map((name, layer) => [`layer ${layer}`, [name]]);
+    refill(cuts, [...layers, ["all layers", CROSS]].map(([label, names]) => {
       const pressed = names.every(is_cut), heads = pressed ? [] : [...Array(n_heads).keys()];
       const cut = Object.fromEntries(names.map((name) => [name, heads]));
-      return { label, pressed, act: () => app.remove(cut) };
-    };
-    fill(cuts, [...CROSS.map((name, layer) => chip(`layer ${layer}`, [name])),
-      chip("all layers", CROSS)]);
+      return [label, () => app.remove(cut), pressed_or_not(pressed)];
+    }));
   }
 
   function fill_removed() {
     const names = app.attentions.filter((name) => !(CROSS.includes(name) && is_cut(name)));
-    fill(removed, names.flatMap((name) => app.without(name).map((head) => {
+    const has_focus = refill(removed, names.flatMap((name) => app.without(name).map((head) => {
       const [stack, , layer, kind] = name.split(".");
-      return { label: `${stack}, layer ${layer}, ${ATTENTIONS[kind]}, head ${head}`,
-        act: () => app.remove_head(name, head) };
+      return [`${stack}, layer ${layer}, ${ATTENTIONS[kind]}, head ${head}`,
+        () => app.remove_head(name, head)];
     })));
+    if (!has_focus) draw.focus({ preventScroll: true });
     single.hidden = !removed.children.length;
   }
 
@@ -124,17 +109,16 @@ export function operate(app, say) {
   // ---- What a translation costs
 
   async function measure() {
-    const mine = ++turn;
+    const mine = ++turn, is_late = () => mine !== turn;
     try {
       const found = await losses();
-      if (mine !== turn) return;
+      if (is_late()) return;
       draw_losses(found);
       if (acted) say(`Translation: ${app.view.text} ${app.beside} Loss: ${in_words(found)}`);
       acted = false;
     } catch (error) {
-      if (mine !== turn) return;
-      const words = `That didn’t work: ${error.message}.`;
-      results.replaceChildren(h("p", { class: "machine-warning" }, words));
+      if (is_late()) return;
+      results.replaceChildren(h("p", { class: "machine-warning" }, failed(error)));
     }
     results.removeAttribute("aria-busy");
   }
@@ -177,7 +161,7 @@ export function operate(app, say) {
     const { view, untouched } = app;
     if (app.engine) measure();
     else if (view.nats) { // a stored change
-      const cost = (nats) => ({ nats, mean: nats.reduce((sum, x) => sum + x, 0) / nats.length });
+      const cost = (nats) => ({ nats, mean: mean_of(nats) });
       draw_losses({ labels: untouched.tgt_labels, whose: OWN,
         before: cost(untouched.log_probs.map((x) => -x)), now: cost(view.nats) });
     }
@@ -190,6 +174,5 @@ export function operate(app, say) {
     acted = app.engine && app.panel === "operate";
     if (acted) results.setAttribute("aria-busy", "true");
   });
-  queueMicrotask(refresh); // when the view has its place in the page
-  return { place: h("div", { class: "machine-operate" }, load, controls, results) };
+  return h("div", { class: "machine-operate" }, load, controls, results);
 }

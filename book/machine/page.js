@@ -2,6 +2,7 @@
 // A page with a machine in it: the entry of the script that pages load.
 
 import { App } from "./app.js";
+import { is_still } from "./kit.js";
 import { show } from "./machine.js";
 
 const ONCE = "machine-played";
@@ -14,9 +15,9 @@ function first_time() { // in this tab
   return true;
 }
 
-const is_still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+const turn = () => new Promise((resolve) => { setTimeout(resolve); });
 
-document.addEventListener("DOMContentLoaded", () => {
+document.addEventListener("DOMContentLoaded", async () => {
   const root = /** @type {HTMLElement|null} */ (document.querySelector(".machine"));
   if (!root) return;
   const { config, model, size, at = "", options } = root.dataset;
@@ -25,7 +26,13 @@ document.addEventListener("DOMContentLoaded", () => {
     options: { step: 0, word: 0, search_step: 0, ...JSON.parse(options || "{}") } });
   window.machine = app;
   const linked = app.restore(location.hash), loaded = !linked && app.recall();
+  window.addEventListener("hashchange", () => app.follow(location.hash));
+  // What is long comes by parts, between which others have their turn; until the picture is
+  // drawn, the one that stands without a script is seen.
+  await turn();
   const { play } = show(root, app);
+  await turn();
+  app.tell("place");
   root.classList.add("machine-alive");
   if (linked) root.scrollIntoView({ block: "nearest" });
   // A link asks for what it holds; and a model that was here a page ago is here again.

@@ -8,7 +8,8 @@ export async function save(picture, address, kind) {
   if (!picture) return;
   const { width, height: end } = picture.viewBox.baseVal;
   const height = end + 24, copy = /** @type {SVGSVGElement} */ (picture.cloneNode(true));
-  for (const each of copy.querySelectorAll(".to-come, .past .asks, .now .written")) each.remove();
+  const unseen = ".to-come, .past .asks, .past .sparse, .now .written";
+  for (const each of copy.querySelectorAll(unseen)) each.remove();
   for (const each of copy.querySelectorAll(".past")) each.setAttribute("opacity", "0.4");
   const size = { viewBox: `0 0 ${width} ${height}`, width, height };
   for (const [name, value] of Object.entries(size)) copy.setAttribute(name, String(value));

@@ -3,7 +3,7 @@
 // the hypotheses that it found, ranked again under another length penalty.
 
 import { box, COLOR, curve, decimal, e, element, h, picture, shown, text } from "./draw.js";
-import { button, fill, scroller, stepped } from "./kit.js";
+import { button, fill, labeled, scroller, show_end, view_of_search } from "./kit.js";
 
 const WORDS = { beam: "kept", ended: "ended", dropped: "dropped" };
 const OUTLINES = {
@@ -66,16 +66,14 @@ export function search(app, say) {
     oninput: draw_hypotheses, onchange: () => say(first()) });
   const n_beams = h("select", {}, Array.from({ length: 8 }, (_, i) => e("option", {}, i + 1)));
   const again = button("", search_again);
-  const place = stepped(app, say, "search", draw, tree, key,
+  const place = view_of_search(app, "search", draw, tree, key,
     scroller("Candidates", candidates),
     h("h3", {}, "At the end of the search"),
-    h("label", { class: "machine-switch" }, "Length penalty α", alpha), alpha_number,
+    labeled("Length penalty α", alpha), alpha_number,
     scroller("Hypotheses", hypotheses),
     h("p", { class: "machine-note" }, "Score: ln p divided by length", e("sup", {}, "α"),
       ". The slider reranks what this search found; a search with another α may find others."),
-    h("div", { class: "machine-row" },
-      h("label", { class: "machine-switch" }, "Beams", n_beams), again));
-  place.className = "machine-search";
+    h("div", { class: "machine-row" }, labeled("Beams", n_beams), again));
 
   function draw_tree(at) {
     const { log_probs, tgt_labels } = app.view, n_rows = 2 * app.view.search.n_beams;
@@ -99,7 +97,7 @@ export function search(app, say) {
     made.setAttribute("role", "img");
     made.style.width = `${width / 16}rem`;
     drawing.replaceChildren(made);
-    tree.scrollLeft = tree.scrollWidth; // the current step stands at the right
+    show_end(tree);
   }
 
   function sentence(at) {
@@ -180,5 +178,5 @@ export function search(app, say) {
     if (app.view.search !== before) say(first());
   }
 
-  return { place };
+  return place;
 }

@@ -4,13 +4,12 @@
 
 import { e, markup, shown, table_of } from "./draw.js";
 import * as levels from "./levels.js";
-import { unpack } from "./trace.js";
 
 /** @param {string} stored as in the page @param {string} config of the model
  *  @param {{ at: string, step: number, word: number, tall: boolean }} how
  *  @returns {string} JSON of { svg, words, table } */
 export function machine_still(stored, config, { at, step, word, tall }) {
-  const { trace, edited } = unpack(JSON.parse(stored)), view = edited || trace;
+  const { trace, edited } = JSON.parse(stored), view = edited || trace;
   const place = levels.place_of(at, JSON.parse(config)), level = levels.level_of(place);
   const how = { row: place.stack === "encoder" ? word : step, tall, ids: true,
     before: edited ? trace : null };

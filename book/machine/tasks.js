@@ -1,6 +1,5 @@
 // What a page asks of the engine, by name: a question of plain data, an answer of plain
-// data. Tasks are generators: what they yield while they run is passed on to the page.
-// They run in a worker made of the text of this function and of engine.js.
+// data. They run in a worker made of the text of this function and of engine.js.
 
 export function translator_tasks(E) {
   let model, tokenizer;
@@ -12,6 +11,8 @@ export function translator_tasks(E) {
   });
   const lengths = ({ data, width }) => Array.from({ length: data.length / width },
     (_, row) => Math.hypot(...data.subarray(row * width, (row + 1) * width)));
+  const log_probs_of = ({ data, width }, row) =>
+    E.log_softmax(data.subarray(row * width, (row + 1) * width));
   const likeliest = (p, n) => E.top_tokens(p, n).map(([share, id]) =>
     ({ id, label: tokenizer.label(id), p: share }));
 
@@ -30,76 +31,58 @@ export function translator_tasks(E) {
   }
 
   const tasks = {
-    *load(data) {
-      ({ model, tokenizer } = yield* E.load(data));
+    load(data) {
+      ({ model, tokenizer } = E.load(data));
     },
 
     // How a text is cut, and whether it looks like what the model has learned
-    *tokens({ text }) {
+    tokens({ text }) {
       const src = tokenizer.encode(text);
       const n_words = text.split(/[\s.,!?;:]+/).filter(Boolean).length;
       return { src, src_labels: labels(src), pieces: (src.length - 1) / Math.max(1, n_words),
         too_long: src.length > model.config.max_len };
     },
 
-    // Write a translation, token by token. method: "greedy", or "sample" with
+    // Write a translation, and tell of each token. method: "greedy", or "sample" with
     // temperature, top_p and seed; prefix: ids to begin with.
-    *write({ src, edits, method = "greedy", prefix = [], seed = 0, ...sampling }) {
+    write({ src, edits, method = "greedy", prefix = [], seed = 0, ...sampling }, tell) {
       E.intervene(model, edits);
       if (prefix.at(-1) === tokenizer.eos_id) return { ids: prefix }; // nothing is left
-      const how = config(src, prefix);
-      const search = method === "sample" ? E.sample(model, src, how, sampling, seed)
-        : E.greedy_decode(model, src, how);
-      let step = search.next();
-      for (; !step.done; step = search.next()) {
-        if (step.value) yield { text: tokenizer.decode(step.value.ids) };
-      }
-      return step.value;
+      const how = config(src, prefix), written = (ids) => tell({ text: tokenizer.decode(ids) });
+      return method === "sample" ? E.sample(model, src, how, sampling, seed, written)
+        : E.greedy_decode(model, src, how, written);
     },
 
     // Everything to be seen while a translation is written: weights of all heads, length
     // of the residual stream, what each layer would answer at each position, and the
     // likeliest next tokens, as temperature and top_p leave them. One pass tells it all,
     // but without a causal mask, where each step is a pass over what was there by then.
-    *look({ src, tgt, edits, temperature = 1, top_p = 1 }) {
+    look({ src, tgt, edits, temperature = 1, top_p = 1 }) {
       E.intervene(model, edits);
-      const n = model.lm_head.n_out, S = src.length, T = tgt.length, last = tgt.length - 1;
-      const attentions = new Map(model.named_attentions());
-      const maps = {}, norms = { encoder: [], decoder: [] };
-      const log_probs = [], next = [], layers = [];
-      for (const [name, { n_heads }] of attentions) {
-        const [rows, keys] = name.startsWith("encoder") ? [S, S]
-          : [T, name.endsWith("self_attn") ? T : S];
-        maps[name] = Array.from({ length: n_heads }, () => new Float32Array(rows * keys));
-      }
-      for (const end of model.causal ? [last] : tgt.keys()) {
-        const seen = { encoder: [], decoder: [] };
-        for (const [name, attention] of attentions) {
-          const keys = maps[name][0].length / (name.startsWith("encoder") ? S : T);
-          const decoder = name.startsWith("decoder");
-          const read = decoder && name.endsWith("self_attn") ? end + 1 : keys;
-          attention.watch = (head, _, weights) => {
-            const first = decoder && !model.causal ? end : 0;
-            for (let row = first; row * read < weights.length; row++) {
-              maps[name][head].set(weights.subarray(row * read, (row + 1) * read), row * keys);
-            }
-          };
+      const all = [...tgt.keys()];
+      const maps = {}, norms = { decoder: [] }, log_probs = [], next = [], layers = [];
+      for (const rows of model.causal ? [all] : all.map((row) => [row])) {
+        const logits = model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, rows.at(-1))]);
+        for (const [name, { seen }] of model.named_attentions()) {
+          const is_encoder = name.startsWith("encoder"), n_read = seen.k.length;
+          const n_rows = is_encoder ? src.length : tgt.length;
+          const n_keys = name.startsWith("decoder") && name.endsWith("self_attn") ? n_rows : n_read;
+          const kept = maps[name] ||= seen.weights.map(() => new Float32Array(n_rows * n_keys));
+          for (const row of is_encoder ? src.keys() : rows) {
+            kept.forEach((head, i) => head.set(
+              seen.weights[i].subarray(row * n_read, (row + 1) * n_read), row * n_keys));
+          }
         }
-        for (const stack in seen) model[stack].watch = (x) => seen[stack].push(x);
-        const logits = yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, end)]);
-        const watched = [...attentions.values(), model.encoder, model.decoder];
-        for (const each of watched) each.watch = null;
-        norms.encoder = seen.encoder.map(lengths);
-        const rows = model.causal ? [...tgt.keys()] : [end];
+        norms.encoder = model.encoder.stream.map(lengths);
         for (const i of rows) {
-          const scores = E.log_softmax(logits.data.subarray(i * n, (i + 1) * n));
+          const scores = log_probs_of(logits, i);
           log_probs.push(scores[tgt[i]]);
           next.push(likeliest(E.probabilities(scores, { temperature, top_p }), N_NEXT));
         }
-        for (const [stage, x] of seen.decoder.entries()) {
-          const answers = yield* model.score(model.decoder.norm.forward(x)), long = lengths(x);
+        for (const [stage, x] of model.decoder.stream.entries()) {
+          const answers = model.lm_head.forward(model.decoder.norm.forward(x)), long = lengths(x);
           for (const i of rows) {
-            const p = E.log_softmax(answers.data.subarray(i * n, (i + 1) * n)).map(Math.exp);
+            const p = log_probs_of(answers, i).map(Math.exp);
             (layers[stage] ||= []).push(likeliest(p, 3));
             (norms.decoder[stage] ||= []).push(long[i]);
           }
@@ -110,57 +93,48 @@ export function translator_tasks(E) {
     },
 
     // Queries, keys and values of one head: (length, d_head) each, row after row
-    *head({ src, tgt, edits, name, head }) {
+    head({ src, tgt, edits, name, head }) {
       E.intervene(model, edits);
-      const attention = new Map(model.named_attentions()).get(name);
-      const { d_head } = attention, found = {};
-      attention.spy = (...all) => ["q", "k", "v"].forEach((which, i) => {
-        const { data, length, width } = all[i];
-        found[which] = new Float32Array(length * d_head);
+      model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
+      const { seen } = new Map(model.named_attentions()).get(name), found = { head };
+      const d_head = model.config.d_model / model.config.n_heads;
+      for (const which of ["q", "k", "v"]) {
+        const { data, length, width } = seen[which], own = new Float32Array(length * d_head);
         for (let row = 0; row < length; row++) {
           const start = row * width + head * d_head;
-          found[which].set(data.subarray(start, start + d_head), row * d_head);
+          own.set(data.subarray(start, start + d_head), row * d_head);
         }
-      });
-      yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
-      attention.spy = null;
-      return { head, ...found };
+        found[which] = own;
+      }
+      return found;
     },
 
     // Beam search, step by step, with what its cache holds after each
-    *search({ src, edits, n_beams = 4, length_penalty = 1 }) {
+    search({ src, edits, n_beams = 4, length_penalty = 1 }) {
       E.intervene(model, edits);
-      const search = E.beam_search(model, src, config(src), n_beams, length_penalty);
       const steps = [], start = E.work.multiplications;
-      let step = search.next();
-      for (; !step.done; step = search.next()) {
-        if (!step.value) continue;
-        const { position, before, fates, beams, decoder } = step.value;
-        const { length, n_bytes, source_bytes, copied } = decoder.cache || {};
-        steps.push({
-          position,
-          candidates: fates.filter((each) => each.log_prob > -Infinity).map((each) => ({
-            ...each, label: tokenizer.label(each.token),
-            text: tokenizer.decode([...before[each.parent].ids.slice(1), each.token]),
-          })),
-          beams: beams.map(({ ids, parent }) => ({ parent, labels: labels(ids.slice(1)) })),
-          parents: beams.map((beam) => beam.parent),
-          cache: decoder.cache ? { length, n_bytes, source_bytes, copied,
-            multiplications: E.work.multiplications - start } : null,
-          recomputed: multiplications(src.length, position, n_beams),
-        });
-      }
-      return { n_beams, length_penalty, steps, hypotheses: step.value.map((each) => ({
+      const keep = ({ position, before, fates, beams, cache }) => steps.push({
+        position,
+        candidates: fates.filter((each) => each.log_prob > -Infinity).map((each) => ({
+          ...each, label: tokenizer.label(each.token),
+          text: tokenizer.decode([...before[each.parent].ids.slice(1), each.token]),
+        })),
+        beams: beams.map(({ ids, parent }) => ({ parent, labels: labels(ids.slice(1)) })),
+        parents: beams.map((beam) => beam.parent),
+        cache: cache && { length: cache.length, n_bytes: cache.n_bytes, copied: cache.copied,
+          source_bytes: cache.source.n_bytes, multiplications: E.work.multiplications - start },
+        recomputed: multiplications(src.length, position, n_beams),
+      });
+      const found = E.beam_search(model, src, config(src), n_beams, length_penalty, keep);
+      return { n_beams, length_penalty, steps, hypotheses: found.map((each) => ({
         ...each, labels: labels(each.ids), text: tokenizer.decode(each.ids) })) };
     },
 
     // What a given translation costs: nats per token, read with teacher forcing
-    *loss({ src, tgt, edits }) {
+    loss({ src, tgt, edits }) {
       E.intervene(model, edits);
-      const logits = yield* model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
-      const n = model.lm_head.n_out;
-      const nats = tgt.map((token, i) =>
-        -E.log_softmax(logits.data.subarray(i * n, (i + 1) * n))[token]);
+      const logits = model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
+      const nats = tgt.map((token, i) => -log_probs_of(logits, i)[token]);
       return { nats, mean: nats.reduce((sum, x) => sum + x, 0) / nats.length };
     },
   };
@@ -171,12 +145,8 @@ export function translator_tasks(E) {
 export function translator_worker(tasks) {
   self.onmessage = ({ data: { id, task, question } }) => {
     try {
-      const run = tasks[task](question);
-      let step = run.next();
-      for (; !step.done; step = run.next()) {
-        if (step.value) self.postMessage({ id, event: step.value });
-      }
-      self.postMessage({ id, answer: step.value });
+      const tell = (event) => self.postMessage({ id, event });
+      self.postMessage({ id, answer: tasks[task](question, tell) });
     } catch (error) {
       self.postMessage({ id, error: String(error.message || error) });
     }

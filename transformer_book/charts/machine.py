@@ -48,24 +48,20 @@ def show_machine(
         if name not in OPTIONS:
             raise ValueError(f"options are {', '.join(OPTIONS)}, not {name!r}")
     # As text: a notebook would give each of its numbers a line.
-    text = json.dumps(
-        {"trace": trace, "edited": edited}, ensure_ascii=False, separators=(",", ":")
-    )
+    both = {"trace": trace, "edited": edited}
+    text = json.dumps(both, ensure_ascii=False, separators=(",", ":"))
     picture, alt = draw(text, at, options), describe(edited or trace, at)
-    bundle = {MIME: {"at": at, "alt": alt, "options": options, "stored": text}}
-    display_bundle(
-        bundle | {"text/plain": alt} | still(framed(picture["svg"]), scale=1)
-    )
+    live = {"at": at, "alt": alt, "options": options, "stored": text}
+    shown = still(framed(picture["svg"]), scale=1)
+    display_bundle({MIME: live, "text/plain": alt, **shown})
 
 
 def describe(trace: Trace, at: str) -> str:
     """Say in a sentence what is shown."""
-    what = (
-        at.strip("/").replace("/", ", ").replace("_attn", "-attention") or "the whole"
-    )
-    return (
-        f"The machine ({what}) translates “{trace['source']}” into “{trace['text']}”."
-    )
+    path = at.strip("/") or "the whole"
+    what = path.replace("/", ", ").replace("_attn", "-attention")
+    said, written = trace["source"], trace["text"]
+    return f"The machine ({what}) translates “{said}” into “{written}”."
 
 
 @cache
@@ -99,13 +95,11 @@ def draw(
     known = json.loads(stored)
     for trace in filter(None, known.values()):
         for kept in trace["heads"].values():  # the bare engine knows no base64
-            vectors = {which: b64decode(kept[which]) for which in "qkv"}
-            kept |= {
-                k: np.frombuffer(v, "float32").tolist() for k, v in vectors.items()
-            }
-    sizes = json.dumps(_sizes(known["trace"]))
+            for which in "qkv":
+                raw = b64decode(kept[which])
+                kept[which] = np.frombuffer(raw, "float32").tolist()
+    sizes, stored = json.dumps(_sizes(known["trace"])), json.dumps(known)
     how = {"at": at, "step": 0, "word": 0, "tall": tall, **options}
-    stored = json.dumps(known)
     from py_mini_racer import JSEvalException
 
     try:
@@ -133,9 +127,6 @@ ROWS = ".to-come,.past .asks,.now .written,.door-ground{display:none}.past{opaci
 
 def framed(svg: str) -> str:
     """Put the color of the page behind a picture, and hide what is not there yet."""
-    start = svg.index(">") + 1
-    ground = (
-        f'<style>{ROWS}</style><rect width="100%" height="100%" fill="{LIGHT.page}"/>'
-    )
-    opened = svg[:start].replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
-    return opened + ground + svg[start:]
+    ground = f'<rect width="100%" height="100%" fill="{LIGHT.page}"/>'
+    svg = svg.replace(">", f"><style>{ROWS}</style>{ground}", 1)
+    return svg.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)

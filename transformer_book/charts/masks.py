@@ -1,6 +1,5 @@
 """A chart of masks: who may attend to whom, and why not."""
 
-import json
 from collections.abc import Sequence
 from itertools import product
 
@@ -24,7 +23,7 @@ REASONS = {  # how a cell is stored -> what it says
 
 
 def mask_explorer(
-    src_tokens: Sequence[str], tgt_tokens: Sequence[str], pad_token: str = "<pad>"
+    src_tokens: Sequence[str], tgt_tokens: Sequence[str]
 ) -> parts.LayerChart:
     """Choose an attention block, its masks and the lengths; see who attends to whom.
 
@@ -34,7 +33,6 @@ def mask_explorer(
     Args:
         src_tokens: the source sentence at its full length.
         tgt_tokens: the target sentence at its full length.
-        pad_token: replaces the tokens beyond the chosen length.
     """
     sentences = {"source": list(src_tokens), "target": list(tgt_tokens)}
     n_src, n_tgt = len(src_tokens), len(tgt_tokens)
@@ -50,8 +48,7 @@ def mask_explorer(
 
     def token(side: str, index: str) -> str:
         real = f"({side} == 'source' ? source : target)"
-        pad = json.dumps(pad_token)
-        return f"{index} < {real} ? sentences[{side}][{index}] : {pad}"
+        return f'{index} < {real} ? sentences[{side}][{index}] : "<pad>"'
 
     def checkbox(name: str, label: str) -> altair.Parameter:
         return altair.param(

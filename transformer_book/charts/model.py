@@ -5,6 +5,7 @@ wiring is the paper's: post-norm layers, and the memory goes to every decoder la
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import altair
 from torch import Tensor
@@ -105,16 +106,10 @@ def _drawing(boxes: list[Box]) -> altair.LayerChart:
     def of(rows: list[dict]) -> altair.Chart:
         return view.properties(data=altair.Data(values=rows))
 
-    names = altair.binding_select(
-        options=list(range(len(boxes))), labels=[box.name for box in boxes], name="box"
-    )
-    chosen = altair.selection_point(
-        name="box",
-        fields=["q"],
-        on="click[event.item && event.item.datum.label]",
-        value=1,
-        bind=names,
-    )
+    numbers, labels = [*range(len(boxes))], [box.name for box in boxes]
+    names = altair.binding_select(options=numbers, labels=labels, name="box")
+    on = "click[event.item && event.item.datum.label]"
+    chosen = altair.selection_point("box", value=1, bind=names, on=on, fields=["q"])
     paths, heads = _wires(boxes)
     rectangles = of(
         [
@@ -126,40 +121,38 @@ def _drawing(boxes: list[Box]) -> altair.LayerChart:
         ]
     )
     wires = []
-    for kind, style in (
-        ("other", {"color": GRAY}),
-        ("memory", {"style": "memory mark"}),
+    for kind, dash, style in (
+        ("other", [1, 0], {"color": GRAY}),
+        ("memory", [5, 4], {"style": "memory mark"}),
     ):
-        dash = [5, 4] if kind == "memory" else [1, 0]
-        wires += [
-            of([row for row in paths if row["kind"] == kind])
-            .mark_line(strokeDash=dash, **style)
-            .encode(detail="line:N", order="i:Q"),
-            of([row for row in heads if row["kind"] == kind])
-            .mark_point(shape="triangle", filled=True, size=36, opacity=1, **style)
-            .encode(angle=altair.Angle("turn:Q", scale=None)),
-        ]
+        lines, tips = (
+            of([row for row in rows if row["kind"] == kind]) for rows in (paths, heads)
+        )
+        lines = lines.mark_line(strokeDash=dash, **style)
+        shape = {"shape": "triangle", "filled": True, "size": 36, "opacity": 1}
+        tips = tips.mark_point(**shape, **style)
+        turned = altair.Angle("turn:Q", scale=None)
+        wires += [lines.encode(detail="line:N", order="i:Q"), tips.encode(angle=turned)]
+    frame, width = (
+        altair.condition(chosen, *map(altair.value, pair))
+        for pair in ((HIGHLIGHT, GRAY), (3, 1))
+    )
+    filled = rectangles.mark_rect(cursor="pointer", cornerRadius=4).encode(
+        x=altair.X("left:Q", axis=None),
+        x2="right:Q",
+        y=altair.Y("low:Q", axis=None),
+        y2="high:Q",
+        color=altair.Color("fill:N", scale=None),
+        stroke=frame,
+        strokeWidth=width,
+        tooltip=parts.tooltip("name"),
+    )
+    titles = of(_layer_titles(boxes)).mark_text(fontSize=11, angle=270)
     return altair.layer(
         *wires,
-        rectangles.mark_rect(cursor="pointer", cornerRadius=4)
-        .encode(
-            x=altair.X("left:Q", axis=None),
-            x2="right:Q",
-            y=altair.Y("low:Q", axis=None),
-            y2="high:Q",
-            color=altair.Color("fill:N", scale=None),
-            stroke=altair.condition(
-                chosen, altair.value(HIGHLIGHT), altair.value(GRAY)
-            ),
-            strokeWidth=altair.condition(chosen, altair.value(3), altair.value(1)),
-            tooltip=parts.tooltip("name"),
-        )
-        .properties(name="boxes")
-        .add_params(chosen),
+        filled.properties(name="boxes").add_params(chosen),
         rectangles.mark_text(fontSize=11).encode(text="label:N"),
-        of(_layer_titles(boxes))
-        .mark_text(fontSize=11, angle=270)
-        .encode(text="label:N"),
+        titles.encode(text="label:N"),
     )
 
 
@@ -170,9 +163,8 @@ def _wires(boxes: list[Box]) -> tuple[list[dict], list[dict]]:
 
     def wire(*points: tuple[float, float], kind: str = "other") -> None:
         line = {"line": len(heads), "kind": kind}
-        paths.extend(
-            {**line, "i": i, "x": x, "y": y} for i, (x, y) in enumerate(points)
-        )
+        for i, (x, y) in enumerate(points):
+            paths.append({**line, "i": i, "x": x, "y": y})
         (x, y), (end, top) = points[-2:]
         turn = 0 if top > y else 90 if end > x else 270
         heads.append({"kind": kind, "x": end, "y": top, "turn": turn})
@@ -196,15 +188,13 @@ def _wires(boxes: list[Box]) -> tuple[list[dict], list[dict]]:
 
 def _layer_titles(boxes: list[Box]) -> list[dict]:
     """Name each layer beside the middle of its boxes."""
-    layers: dict[tuple[str, str], list[int]] = {}
-    for box in boxes:
-        if ": " in box.name:
-            layers.setdefault((box.name.split(":")[0], box.side), []).append(box.row)
-    return [
-        {"label": f"{layer[:-2]} layer {layer[-1]}", "y": sum(rows) / len(rows)}
-        | {"x": CENTER[side] + (NAME if side == "target" else -NAME)}
-        for (layer, side), rows in layers.items()
-    ]
+    titles = []
+    for layer, group in groupby(boxes, lambda box: box.name.rpartition(":")[0]):
+        rows, (side, *_) = zip(*((box.row, box.side) for box in group), strict=True)
+        x = CENTER[side] + (NAME if side == "target" else -NAME)
+        label, y = f"{layer[:-2]} layer {layer[-1:]}", sum(rows) / len(rows)
+        titles += [{"label": label, "y": y, "x": x}] if layer else []
+    return titles
 
 
 def _fill(box: Box) -> str:
@@ -233,12 +223,9 @@ def _heat_map() -> altair.LayerChart:
         ),
         y=altair.Y("q:O").axis(labelExpr=label(0, "datum.value"), **room),
     )
+    bounds = [altair.ExprRef("-axis[2]"), altair.ExprRef("axis[2]")]
     color = altair.Color("value:Q", title="value").scale(
-        domain=[altair.ExprRef("-axis[2]"), altair.ExprRef("axis[2]")],
-        domainMid=0,
-        range="diverging",
-        interpolate="rgb",
-        clamp=True,
+        domain=bounds, domainMid=0, range="diverging", interpolate="rgb", clamp=True
     )
     rectangles = cells.mark_rect(style="tile").encode(
         color=color.legend(orient="bottom", gradientLength=160),

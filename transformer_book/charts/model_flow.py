@@ -1,6 +1,6 @@
 """The boxes of the whole model, and what flows between them in one forward pass."""
 
-from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import torch
@@ -90,17 +90,10 @@ def record_flow(model: Transformer, src: Tensor, tgt_in: Tensor) -> dict[str, Te
     boxes = model_boxes(len(model.encoder.layers), len(model.decoder.layers))
     names = {box.part: box.name for box in boxes if box.part}
 
-    def keep(name: str) -> Callable[..., None]:
-        return lambda module, inputs, output: flow.update({name: output})
-
-    handles = [
-        model.get_submodule(part).register_forward_hook(keep(name))
-        for part, name in names.items()
-    ]
-    try:
-        with without_dropout(model), record_attention(model) as maps:
-            flow["softmax"] = model(src, tgt_in).softmax(dim=-1)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as stack, without_dropout(model), record_attention(model) as maps:
+        for part, name in names.items():
+            keep = lambda *args, name=name: flow.update({name: args[-1]})  # noqa: E731
+            hook = model.get_submodule(part).register_forward_hook(keep)
+            stack.enter_context(hook)
+        flow["softmax"] = model(src, tgt_in).softmax(dim=-1)
     return flow | {f"{names[part]}, weights": w for part, w in maps.items()}

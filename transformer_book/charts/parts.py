@@ -190,19 +190,12 @@ def step_size(tokens: Sequence[str]) -> altair.Step:
     return altair.Step(max(12, min(30, 230 // len(tokens))))
 
 
-def tooltip(*fields: str, **numbers: str | tuple[str, str]) -> list[altair.Tooltip]:
-    """Say what a mark shows.
-
-    Args:
-        fields: texts, shown as they are.
-        numbers: field -> its format, or its title and its format; "" for any format.
-    """
-    shown = [altair.Tooltip(f"{field}:N") for field in fields]
-    for field, style in numbers.items():
-        title, number = style if isinstance(style, tuple) else (altair.Undefined, style)
-        number = number or altair.Undefined
-        shown.append(altair.Tooltip(f"{field}:Q", title=title, format=number))
-    return shown
+def tooltip(*fields: str, **numbers: str) -> list[altair.Tooltip]:
+    """Say what a mark shows: texts as they are, and numbers, each in its format."""
+    texts = [altair.Tooltip(f"{field}:N") for field in fields]
+    return texts + [
+        altair.Tooltip(f"{field}:Q", format=style) for field, style in numbers.items()
+    ]
 
 
 def fixed(name: str, value: Any) -> altair.Parameter:

@@ -50,6 +50,7 @@ def position_explorer(table: ArrayLike) -> parts.VConcatChart:
             strokeDash=altair.StrokeDash("dimension:N", legend=legend),
         )
     )
+    told = altair.Tooltip("dot:Q", title="dot product")
     marker = at_chosen.mark_rule(strokeWidth=1.5).encode(x=x)
     bars = (
         parts.split_numbers(at_chosen, "dots", "dot")
@@ -59,7 +60,7 @@ def position_explorer(table: ArrayLike) -> parts.VConcatChart:
             y=altair.Y("dot:Q", title="dot product").scale(
                 domain=[min(0.0, dots.min().item()), dots.max().item()]
             ),
-            tooltip=parts.tooltip(k=("position", ""), dot=("dot product", "")),
+            tooltip=[altair.Tooltip("k:Q", title="position"), told],
         )
     )
     columns = [

@@ -15,6 +15,7 @@ def theme_config(dark: bool = False, size: int = 11) -> dict[str, Any]:
     colors = DARK if dark else LIGHT
     text = {"labelColor": colors.ink, "titleColor": colors.ink, "labelLimit": 90}
     text |= {"labelFontSize": size, "titleFontSize": size, "titleFontWeight": "normal"}
+    lines = {"domainColor": colors.line, "gridColor": colors.band}
     styles = {f"{role} mark": {"color": color} for role, color in colors.roles.items()}
     for role, color in colors.roles.items():
         styles[role] = {"titleColor": color, "titleFontWeight": "bold"}
@@ -23,13 +24,7 @@ def theme_config(dark: bool = False, size: int = 11) -> dict[str, Any]:
     return {
         "background": colors.page,
         "font": FONT,
-        "axis": {
-            **text,
-            "domainColor": colors.line,
-            "gridColor": colors.band,
-            "labelPadding": 5,
-            "ticks": False,
-        },
+        "axis": {**text, **lines, "labelPadding": 5, "ticks": False},
         "legend": text,
         "line": {"strokeWidth": 2},
         "mark": {"color": colors.series[0]},

@@ -6,6 +6,7 @@ trace = trace_translation(load("multi30k-de-en"), "Im Schnee spielt ein Hund.")
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,8 +34,7 @@ from transformer_lib.generation.beam_search import (
     begin,
     best_candidates,
 )
-from transformer_lib.interpret.interventions import edit_weights, without_head
-from transformer_lib.interpret.kernels import named_attentions
+from transformer_lib.interpret import edit_weights, named_attentions, without_head
 
 N_NEXT, N_ANSWERS = 5, 3  # likeliest tokens that are listed: at the end, in a layer
 
@@ -52,23 +52,16 @@ def intervene(model: Transformer, edits: dict[str, Any]) -> Iterator[None]:
     """
     heads = edits.get("without", {})
     with ExitStack() as stack:
-        for embeddings, name in (
-            (model.src_embeddings, "src_positions"),
-            (model.tgt_embeddings, "tgt_positions"),
-        ):
-            if not edits.get(name, True):
-                hook = embeddings.positions.register_forward_hook(
-                    lambda *args: args[-1] * 0
-                )
-                stack.callback(hook.remove)
+        for side in "src", "tgt":
+            if not edits.get(f"{side}_positions", True):
+                positions = model.get_submodule(f"{side}_embeddings.positions")
+                hook = positions.register_forward_hook(lambda *args: args[-1] * 0)
+                stack.enter_context(hook)
         if not edits.get("causal", True):
-            hook = model.decoder.register_forward_pre_hook(
-                lambda _, inputs: (*inputs[:3], None)
-            )
-            stack.callback(hook.remove)
-        stack.enter_context(
-            edit_weights(model, {name: without_head(*h) for name, h in heads.items()})
-        )
+            unmasked = lambda _, inputs: (*inputs[:3], None)  # noqa: E731
+            stack.enter_context(model.decoder.register_forward_pre_hook(unmasked))
+        gone = {name: without_head(*numbers) for name, numbers in heads.items()}
+        stack.enter_context(edit_weights(model, gone))
         yield
 
 
@@ -97,12 +90,9 @@ def trace_translation(
         what each layer would answer, the likeliest next tokens, and the search.
     """
     model, tokenizer, edits = translator.model, translator.tokenizer, edits or {}
-    src = tokenizer.encode(sentence.strip())
-    config = GenerationConfig(
-        bos_id=tokenizer.bos_id,
-        eos_id=tokenizer.eos_id,
-        max_len=min(len(src) + 50, model.config.max_len),
-    )
+    src, sizes = tokenizer.encode(sentence.strip()), model.config
+    max_len = min(len(src) + 50, sizes.max_len)
+    config = GenerationConfig(tokenizer.bos_id, tokenizer.eos_id, max_len=max_len)
 
     def write() -> list[int]:
         decoder = RecomputingDecoder(model)  # exact without a causal mask, too
@@ -114,23 +104,16 @@ def trace_translation(
         written = write()
         trace = {
             "source": sentence,
-            "sizes": {
-                name: getattr(model.config, name) for name in ("d_model", "d_ff")
-            },
+            "sizes": {"d_model": sizes.d_model, "d_ff": sizes.d_ff},
             "edits": edits,
             "src": src,
             "tgt": written,
             "src_labels": tokenizer.tokens(src),
             "tgt_labels": tokenizer.tokens(written),
             "text": tokenizer.decode(written),
-            **_look(
-                translator,
-                torch.tensor(src),
-                torch.tensor(written),
-                heads,
-                edits.get("causal", True),
-            ),
         }
+        causal = edits.get("causal", True)
+        trace |= _look(translator, *map(torch.tensor, (src, written)), heads, causal)
         if edits:  # what the model's own translation costs the changed model
             ids = torch.tensor([tokenizer.bos_id, *own])
             logits = model(torch.tensor([src]), ids[None, :-1])[0]
@@ -142,11 +125,7 @@ def trace_translation(
 
 
 def _look(
-    translator: Translator,
-    src: Tensor,
-    tgt: Tensor,
-    heads: dict[str, int] | None,
-    causal: bool,
+    translator: Translator, src: Tensor, tgt: Tensor, heads: dict | None, causal: bool
 ) -> dict[str, Any]:
     """Read the translation, and keep weights, vectors, answers, probabilities."""
     model = translator.model
@@ -210,11 +189,9 @@ def _projections(model: Transformer, kept: dict[str, list[Tensor]]) -> Iterator[
     with ExitStack() as stack:
         for name, attention in named_attentions(model):
             kept[name] = []
+            keep = lambda *args, to=kept[name]: to.append(args[-1][0])  # noqa: E731
             for projection in attention.q_proj, attention.k_proj, attention.v_proj:
-                hook = projection.register_forward_hook(
-                    lambda *args, to=kept[name]: to.append(args[-1][0])
-                )
-                stack.callback(hook.remove)
+                stack.enter_context(projection.register_forward_hook(keep))
         yield
 
 
@@ -250,7 +227,8 @@ def _search(
     while not search.done:
         logits = decoder.step(ids)[None]
         position = decoder.length
-        done += step_multiplications(sizes, len(src), position, n_beams)
+        counted = partial(multiplications, sizes, len(src), position, n_beams)
+        done += sum(counted(n_new=1).values())
         log_probs = processor.log_probs(logits, position)
         candidates = _advance(search, log_probs, position, translator)
         parents, cache = search.parents(), decoder.cache
@@ -259,21 +237,13 @@ def _search(
         source_bytes = sum(kept.nbytes for kept in cache.source.kept.values())
         counts = {"length": cache.length, "n_bytes": n_bytes}
         counts |= {"source_bytes": source_bytes, "copied": copied}
-        labels = [tokenizer.tokens(beam.ids[1:]) for beam in search.beams]
-        beams = [
-            {"parent": parent, "labels": each}
-            for parent, each in zip(parents, labels, strict=True)
+        step = {"position": position, "candidates": candidates}
+        step["beams"] = [
+            {"parent": beam.parent, "labels": tokenizer.tokens(beam.ids[1:])}
+            for beam in search.beams
         ]
-        steps.append(
-            {
-                "position": position,
-                "candidates": candidates,
-                "beams": beams,
-                "parents": parents,
-                "cache": {**counts, "multiplications": done},
-                "recomputed": multiplications(sizes, len(src), position, n_beams),
-            }
-        )
+        step |= {"parents": parents, "cache": {**counts, "multiplications": done}}
+        steps.append(step | {"recomputed": counted()})
         if not search.done:
             moved = sum(i != parent for i, parent in enumerate(parents))
             copied += n_bytes * moved // n_beams
@@ -290,12 +260,8 @@ def _search(
         }
         for found in search.hypotheses
     ]
-    return {
-        "n_beams": n_beams,
-        "length_penalty": 1,
-        "steps": steps,
-        "hypotheses": hypotheses,
-    }
+    options = {"n_beams": n_beams, "length_penalty": 1}
+    return {**options, "steps": steps, "hypotheses": hypotheses}
 
 
 def _advance(
@@ -310,70 +276,50 @@ def _advance(
     search.advance(rows, position)
     beams = {(beam.parent, beam.ids[-1]) for beam in search.beams}
     ended = {tuple(found.ids) for found in search.hypotheses} - known
-    result = []
-    for log_prob, parent, token in rows:
-        if log_prob == float("-inf"):
-            continue
+
+    def tell(log_prob: float, parent: int, token: int) -> dict[str, Any]:
         ids = [*before[parent].ids[1:], token]
         fate = "beam" if (parent, token) in beams else "dropped"
-        result.append(
-            {
-                "log_prob": _short(log_prob),
-                "parent": parent,
-                "token": token,
-                "label": tokenizer.tokens([token])[0],
-                "text": tokenizer.decode(ids),
-                "fate": "ended" if tuple(ids) in ended else fate,
-            }
-        )
-    return result
+        return {
+            "log_prob": _short(log_prob),
+            "parent": parent,
+            "token": token,
+            "label": tokenizer.tokens([token])[0],
+            "text": tokenizer.decode(ids),
+            "fate": "ended" if tuple(ids) in ended else fate,
+        }
+
+    return [tell(*row) for row in rows if row[0] > float("-inf")]
 
 
 def multiplications(
-    config: TransformerConfig, n_src: int, n_tgt: int, n_rows: int
+    config: TransformerConfig, n_src: int, n_tgt: int, n_rows: int, n_new: int = 0
 ) -> dict[str, int]:
-    """Count the multiplications of one pass without a cache, layer norms aside.
+    """Count the multiplications of one pass, layer norms aside.
 
     Args:
         config: sizes of the model.
         n_src: source tokens.
-        n_tgt: target tokens that are read, in each row.
+        n_tgt: target tokens that have been read, in each row.
         n_rows: targets of the one source.
+        n_new: those of them that are computed; the rest is in a cache, and so are the
+            encoder's work and, after the first token, the memory's projections. 0 for
+            a pass without a cache.
 
     Returns:
         "encoder"; "decoder", with the projections of the memory; and "head", the scores
         of the token after the last one.
     """
     d, feed = config.d_model, 2 * config.d_model * config.d_ff
-    encoder = n_src * (4 * d * d + 2 * n_src * d + feed)
-    own = n_tgt * (4 * d * d + 2 * n_tgt * d)
-    cross = n_tgt * (2 * d * d + 2 * n_src * d)
-    memory = 2 * n_src * d * d if n_rows else 0
-    decoder = n_rows * (own + cross + n_tgt * feed) + memory
+    n_queries, first = n_new or n_tgt, n_rows > 0 and n_new in (0, n_tgt)
+    encoder = 0 if n_new else n_src * (4 * d * d + 2 * n_src * d + feed)
+    attentions = 6 * d * d + 2 * (n_tgt + n_src) * d
+    decoder = n_rows * n_queries * (attentions + feed) + first * 2 * n_src * d * d
     return {
         "encoder": config.n_encoder_layers * encoder,
         "decoder": config.n_decoder_layers * decoder,
         "head": n_rows * d * config.tgt_vocab_size,
     }
-
-
-def step_multiplications(
-    config: TransformerConfig, n_src: int, position: int, n_rows: int
-) -> int:
-    """Count the multiplications of one step with a cache: one new token in each row.
-
-    Args:
-        config: sizes of the model.
-        n_src: source tokens.
-        position: tokens of the target that have been read, the new one among them.
-        n_rows: targets of the one source.
-    """
-    d = config.d_model
-    own = 4 * d * d + 2 * position * d
-    cross = 2 * d * d + 2 * n_src * d
-    memory = 2 * n_src * d * d if position == 1 else 0  # in the first step only
-    layer = n_rows * (own + cross + 2 * d * config.d_ff) + memory
-    return config.n_decoder_layers * layer + n_rows * d * config.tgt_vocab_size
 
 
 def _likeliest(

@@ -293,37 +293,27 @@ class Canvas:
 
 def display_bundle(bundle: dict[str, str]) -> None:
     """Display a picture in a notebook; a plain script has nowhere to show it."""
-    try:
-        from IPython import get_ipython
-        from IPython.display import display
-    except ImportError:
-        return
+    from IPython import get_ipython
+    from IPython.display import display
+
     if get_ipython() is not None:
         display(bundle, raw=True)
 
 
-def mime_bundle(svg: str, alt: str, page: str = "") -> dict[str, str]:
-    """Return what a notebook stores: the drawing, its alt text, and a still of it.
-
-    Args:
-        svg: the drawing.
-        alt: the drawing in words.
-        page: what stands in the pages in its place.
-    """
-    live = page or svg
-    return {MIME: live, "text/plain": alt, **still(svg, live)}
+def mime_bundle(svg: str, alt: str) -> dict[str, str]:
+    """Return what a notebook stores: the drawing, its alt text, and a still of it."""
+    return {MIME: svg, "text/plain": alt, **still(svg)}
 
 
-def still(svg: str, live: str = "", scale: float = 1.5) -> dict[str, str]:
+def still(svg: str, scale: float = 1.5) -> dict[str, str]:
     """Return a PNG of an SVG where one can be made; in Colab, which shows any HTML, it.
 
     Args:
         svg: the drawing.
-        live: what Colab shows in its place.
         scale: pixels of the PNG for one of the drawing.
     """
     if "google.colab" in sys.modules:
-        return {"text/html": live or svg}
+        return {"text/html": svg}
     if not (vega := converter()):
         return {}
     plain = re.sub(r"var\(--[\w-]+,([^)]*)\)", r"\1", svg)

@@ -14,6 +14,7 @@ PARTS = {
     "masks": "who may look at whom",
     "add & norm": "residual connection and layer norm",
     "feed-forward": "each position by itself",
+    "decoder feed-forward": "each target position by itself",
     "encoder": "the whole left stack",
     "decoder": "the whole right stack",
     "lm_head": "features become scores of the next token",
@@ -75,7 +76,7 @@ def _column(
 ) -> float:
     """Draw one stack, from its tokens upward; return the height at which it ends."""
     side = "encoder" if role == "source" else "decoder"
-    steps = [f"{side} self-attention", "cross-attention", "feed-forward"]
+    steps = [f"{side} self-attention", "cross-attention", f"{side} feed-forward"]
     if side == "encoder":
         steps.remove("cross-attention")
     middle, whole = left + 90, side in lit
@@ -101,8 +102,8 @@ def _step(
     """Draw one sub-layer with its residual connection; return its upper edge."""
     middle, top = left + 90, bottom - 38
     whole = ("encoder" if role == "source" else "decoder") in lit
-    on, norm = whole or step in lit, whole or "add & norm" in lit
     label = step.removeprefix("encoder ").removeprefix("decoder ")
+    on, norm = whole or bool({step, label} & lit), whole or "add & norm" in lit
     canvas.box(left, top, 180, 34, label, role, lit=on)
     if "attention" in step:  # a mask: causal, or the last key hidden
         masked, causal = "masks" in lit, step == "decoder self-attention"

@@ -70,10 +70,10 @@ def check_reorder(keys_values, parents):
 
 def _run_window(answer, window, steps):
     """What comes back in all steps of two attentions, behind each other."""
-    cache, found = answer(window), []
-    for name, keys_values in [] if is_missing(cache) else steps:
-        found.append(cache.update(name, *keys_values))
-    if not found or is_missing(found[0]):
+    if is_missing(cache := answer(window)):
+        return None
+    found = [cache.update(name, *keys_values) for name, keys_values in steps]
+    if is_missing(found[0]):
         return None
     return torch.cat([torch.stack(tuple(each)) for each in found], dim=3)
 

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from transformer_book.exercises.grading import grader, is_missing
+from transformer_book.exercises.grading import fill, grader, is_missing
 from transformer_lib import (
     DecoderLayer,
     FeedForward,
@@ -127,11 +127,7 @@ class check_two_sources(nn.Module):
 def _draw_layer():
     """A small post-norm layer whose norms have gains and biases that can be seen."""
     blocks = MultiHeadAttention(12, 3), MultiHeadAttention(12, 3), FeedForward(12, 20)
-    layer = DecoderLayer(*blocks).eval().requires_grad_(False)
-    for part in layer.modules():
-        if isinstance(part, LayerNorm):
-            nn.init.normal_(part.gain, mean=1.0, std=0.3)
-            nn.init.normal_(part.bias, std=0.3)
+    layer = fill(DecoderLayer(*blocks)).eval()
     return [(layer, torch.randn(2, 5, 12), torch.randn(2, 7, 12))]
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from transformer_book.exercises.grading import grader, run_module
+from transformer_book.exercises.grading import fill, grader, run_module
 from transformer_lib import (
     Encoder,
     EncoderLayer,
@@ -13,16 +13,9 @@ from transformer_lib import (
 )
 
 
-def _fill(module):
-    """Draw every parameter, gains and biases too."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, float(parameter.dim() == 1), 0.5)
-    return module.requires_grad_(False)
-
-
 def _draw_layer():
     attention, *others = map(
-        _fill, (MultiHeadAttention(3, 1), FeedForward(3, 7), LayerNorm(3), LayerNorm(3))
+        fill, (MultiHeadAttention(3, 1), FeedForward(3, 7), LayerNorm(3), LayerNorm(3))
     )
     return [(torch.randn(2, 5, 3), lambda x: attention(x, x, x), *others)]
 
@@ -57,7 +50,7 @@ def _draw_encoder():
         EncoderLayer(MultiHeadAttention(4, 2), FeedForward(4, 7), norm_first=True)
         for _ in range(3)
     ]
-    encoder = _fill(Encoder(layers, LayerNorm(4))).eval()
+    encoder = fill(Encoder(layers, LayerNorm(4))).eval()
     return [(encoder, torch.randn(2, 5, 4), _real())]
 
 
@@ -83,7 +76,7 @@ def check_hidden_states(encoder, x, mask, normalized=False):
 
 
 def _draw_parallel():
-    parts = _fill(MultiHeadAttention(4, 2)), _fill(FeedForward(4, 7))
+    parts = fill(MultiHeadAttention(4, 2)), fill(FeedForward(4, 7))
     return [(parts, (3 * torch.randn(2, 5, 4), _real()))]
 
 

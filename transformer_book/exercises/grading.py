@@ -243,6 +243,13 @@ def run_module(
     return result
 
 
+def fill(module: nn.Module) -> nn.Module:
+    """Draw every parameter, gains and biases too, so that every mistake shows."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, float(parameter.dim() == 1), 0.5)
+    return module.requires_grad_(False)
+
+
 def is_missing(part: Any) -> bool:
     """Whether there is no answer yet."""
     return part is None or part is ...

@@ -6,7 +6,7 @@ from statistics import fmean
 
 import torch
 
-from transformer_book.exercises.grading import Seen, grader
+from transformer_book.exercises.grading import Seen, fill, grader
 from transformer_book.grammar import explain
 from transformer_lib import MultiHeadAttention, load, record_attention, split_words
 from transformer_lib.data.batches import make_batch
@@ -66,10 +66,7 @@ def check_previous_weight(weights, lengths, offset=-1):
 
 
 def _draw_attention():
-    attention = MultiHeadAttention(6, 3)
-    for parameter in attention.parameters():
-        torch.nn.init.normal_(parameter)
-    return [(attention, 1, torch.randn(2, 4, 6))]
+    return [(fill(MultiHeadAttention(6, 3)), 1, torch.randn(2, 4, 6))]
 
 
 def _output(answer, attention, head, x):

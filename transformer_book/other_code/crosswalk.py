@@ -156,35 +156,24 @@ def is_found(name: str, things: Mapping[str, Any]) -> bool:
             raise LookupError(f"{name}: {type(thing).__name__} has no {attribute!r}")
         thing = getattr(thing, attribute)
     if match[2] is not None:
-        _compare_parameters(name, match[2].split(", "), _parameters(thing))
+        known = _parameters(thing)
+        following = iter(known)
+        for part in match[2].split(", "):
+            if not any(part in (each, each.partition("=")[0]) for each in following):
+                raise LookupError(f"{name}: no {part!r} in this place of {known}")
     return True
 
 
-def _compare_parameters(name: str, wanted: list[str], real: dict[str, str]) -> None:
-    order, places = list(real), []
-    for parameter, _, default in (part.partition("=") for part in wanted):
-        if parameter not in order:
-            raise LookupError(f"{name}: no parameter {parameter!r} among {order}")
-        places.append(order.index(parameter))
-        if default and real[parameter] != default:
-            raise LookupError(
-                f"{name}: the default of {parameter} is {real[parameter]}"
-            )
-    if places != sorted(places):
-        raise LookupError(f"{name}: the order is {order}")
-
-
-def _parameters(thing: Any) -> dict[str, str]:
-    """Return the parameters of a function or class in order, and their defaults."""
-    function = (
-        thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
-    )
+def _parameters(thing: Any) -> list[str]:
+    """Return the parameters of a function or class, such as "dropout=0.1"."""
+    is_callable = inspect.isroutine(thing) or inspect.isclass(thing)
+    function = thing if is_callable else type(thing)
     # A function in C has no signature, but PyTorch knows what may stand in for it.
     function = get_testing_overrides().get(function, function)
-    return {
-        name: "" if parameter.default is parameter.empty else repr(parameter.default)
-        for name, parameter in inspect.signature(function).parameters.items()
-    }
+    return [
+        name if each.default is each.empty else f"{name}={each.default!r}"
+        for name, each in inspect.signature(function).parameters.items()
+    ]
 
 
 def find_parts(*things: Any, prefix: str = "") -> dict[str, Any]:

@@ -20,13 +20,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "model", nargs="*", help="name or folder (default: the shipped)"
     )
     options = parser.parse_args(arguments)
-    failures = []
     for name in options.model or shipped_models():
-        try:
-            result = evaluate(load(name), read_recipe_of(name), sys.stderr.isatty())
-        except (ValueError, OSError) as error:
-            failures.append(f"{name} was not measured: {error}")
-        else:
-            sys.stdout.write(f"{name}\n{describe(result)}\n")
-    if failures:
-        raise ValueError("\n".join(failures))
+        result = evaluate(load(name), read_recipe_of(name), sys.stderr.isatty())
+        sys.stdout.write(f"{name}\n{describe(result)}\n")

@@ -11,7 +11,6 @@ EXIT_CODES = (
     "2 wrong options; 130 stopped by Ctrl-C, 143 by SIGTERM; 141 whoever read the "
     "output has stopped reading"
 )
-MOST_BYTES = 100_000  # of a line: no sentence, and a tokenizer would take minutes
 
 
 def new_parser(command: str, description: str) -> argparse.ArgumentParser:
@@ -40,31 +39,23 @@ def good_manners() -> Iterator[None]:
         sys.exit(f"error: standard output: {error.strerror}")
     except (ValueError, ImportError) as error:
         sys.exit(f"error: {error}")
-    except KeyboardInterrupt as interrupted:
-        if str(interrupted):
-            sys.stderr.write(f"{interrupted}\n")
-        sys.exit(getattr(interrupted, "exit_code", 130))
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def read_lines() -> list[str]:
-    """Return the lines of standard input, without a byte-order mark.
+    """Return the lines of standard input, in UTF-8, without a byte-order mark.
 
     Raises:
-        ValueError: it is closed, or a line is too long or not UTF-8; which one.
+        ValueError: it is closed, or not UTF-8.
     """
     if sys.stdin is None:
         raise ValueError("there is no sentence, and standard input is closed")
-    lines = []
-    while line := sys.stdin.buffer.readline(MOST_BYTES + 1):
-        where = f"standard input, line {len(lines) + 1}"
-        if len(line) > MOST_BYTES:
-            raise ValueError(f"{where}: more than {MOST_BYTES:,} bytes")
-        try:
-            text = line.decode("utf-8" if lines else "utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{where}: no UTF-8: {error}") from None
-        lines.append(text.rstrip("\r\n"))
-    return lines
+    sys.stdin.reconfigure(encoding="utf-8-sig")
+    try:
+        return [line.rstrip("\n") for line in sys.stdin]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"standard input: {error}") from None
 
 
 def _forget_output() -> None:

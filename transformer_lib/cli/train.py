@@ -2,14 +2,14 @@
 
 Without an argument it trains on the sentences inside the package. It needs no network
 and no accelerator, and uses one where there is one. With `--source` and `--target` it
-trains on two text files of yours. With `--resume` it resumes a run that was
-interrupted.
+trains on two text files of yours. With `--resume` it resumes a run that was stopped.
 """
 
 import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from transformer_lib.acceleration import keep_freed_memory
@@ -18,8 +18,7 @@ from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import SCORES
 from transformer_lib.runs import classification, translation
 from transformer_lib.runs.evaluate import describe, evaluate
-from transformer_lib.runs.recipe import ClassifierTraining, read_recipe
-from transformer_lib.runs.run import require_new
+from transformer_lib.runs.recipe import RECIPE, ClassifierTraining, read_recipe
 
 DEFAULT = "home-assistant"  # a recipe whose sentences are inside the package
 
@@ -32,7 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--source", help="a file of your own sentences, one a line, to learn from")
     add("--target", help="the file of their translations, in the same lines")
     add("--out", help="folder of the run (default: runs/NAME)")
-    add("--resume", action="store_true", help="resume the run in the folder")
+    add(
+        "--resume", action="store_true", help="resume the run after its last checkpoint"
+    )
     add("--quiet", action="store_true", help="show no progress bar")
     options = parser.parse_args(arguments)
     if bool(options.source) != bool(options.target):
@@ -46,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         own = {name: str(Path(file).resolve()) for name, file in files.items()}
         own.update(corpus="", reverse=False)
     recipe = read_recipe(options.config, **own)
-    if not options.resume:
-        require_new(folder)
+    if not options.resume and (folder / RECIPE).exists():
+        raise FileExistsError(f"{folder} holds a run already; --resume resumes it")
     if isinstance(recipe.training, ClassifierTraining):
         data, begun = classification.prepare(recipe), time.perf_counter()
         classifier = classification.train(recipe, data, folder, progress)
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         translator = translation.train(recipe, data, folder, progress)
         seconds = time.perf_counter() - begun
         result = {**evaluate(translator, recipe, progress), "seconds": seconds}
-        text = json.dumps(result, ensure_ascii=False, indent=1)
+        text = json.dumps(result, default=asdict, ensure_ascii=False, indent=1)
         write_text(folder / SCORES, text + "\n")
         scores = describe(result)
     sys.stdout.write(f"{folder}: trained in {seconds:.0f} seconds\n{scores}")

@@ -14,18 +14,13 @@ is zero, and the biases of the first decoder layer move them back; and the paddi
 changes places with the last one.
 """
 
-from typing import TYPE_CHECKING
-
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer_lib.convert.models import HEAD, HEAD_BIAS, SETTINGS, SRC, TGT
 from transformer_lib.convert.weights import convert_weights
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
-
-if TYPE_CHECKING:
-    from transformers import MarianMTModel, PegasusForConditionalGeneration
 
 # What is added to the logit of the padding token, which no target may hold.
 NEVER = -1e9
@@ -36,9 +31,7 @@ WRITERS = ("out_proj.weight", "out_proj.bias", "contract.weight", "contract.bias
            "norm.gain", "norm.bias")  # fmt: skip
 
 
-def to_hugging_face(
-    model: Transformer, bos_id: int, eos_id: int
-) -> "MarianMTModel | PegasusForConditionalGeneration":
+def to_hugging_face(model: Transformer, bos_id: int, eos_id: int) -> nn.Module:
     """Turn a post-norm model into Marian, a pre-norm one into Pegasus.
 
     Tied matrices are written out. Ids are ours but for the padding: see `their_ids`.

@@ -2,7 +2,6 @@
 
 from transformer_lib.data.batches import (
     Batch,
-    batch_plan,
     limit_lengths,
     make_batch,
     padding_share,

@@ -1,43 +1,47 @@
 """The endless stream of training steps: the same every time, and from any start."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count, islice
-from typing import Generic, TypeVar
+from typing import Any
 
-from transformer_lib.data.batches import Batch, Ids, batch_plan, make_batch
+from transformer_lib.data.batches import Ids, batch_plan, make_batch
 
-AnyBatch = TypeVar("AnyBatch")
 Rows = list[int]
 
 
-class BatchStream(Generic[AnyBatch]):
+class BatchStream:
     """Epoch after epoch of batches, divided into steps of equally many.
 
     A step depends on its number and on the arguments alone: a run can resume at any.
 
     Args:
+        pairs: what an epoch goes through: sources with targets, or texts with labels.
         plan: given an epoch, from 0, returns the row numbers of each batch.
-        make: given row numbers, makes the batch.
+        make: given pairs, makes the batch.
         n_batches: batches in a step.
     """
 
     def __init__(
         self,
+        pairs: Sequence[tuple[Ids, Any]],
         plan: Callable[[int], Sequence[Rows]],
-        make: Callable[[Rows], AnyBatch],
+        make: Callable[[Sequence[tuple[Ids, Any]]], Any],
         n_batches: int,
     ) -> None:
-        self.plan, self.make, self.n_batches = plan, make, n_batches
+        self.pairs, self.plan, self.make = pairs, plan, make
+        self.n_batches = n_batches
 
-    def starting_at(self, first: int) -> Iterator[list[AnyBatch]]:
+    def starting_at(self, first: int) -> Iterator[list[Any]]:
         """Yield the batches of each step, from number `first` on, without end."""
         rows = (batch for epoch in count() for batch in self.plan(epoch))
         rows = islice(rows, (first - 1) * self.n_batches, None)
         while True:
-            yield [self.make(batch) for batch in islice(rows, self.n_batches)]
+            batches = islice(rows, self.n_batches)
+            yield [self.make([self.pairs[row] for row in batch]) for batch in batches]
 
 
-class Steps(BatchStream[Batch]):
+class Steps(BatchStream):
     """Steps of sentence pairs, batched by length.
 
     Args:
@@ -59,12 +63,7 @@ class Steps(BatchStream[Batch]):
         bos_id: int,
         pad_id: int,
     ) -> None:
-        self.pairs, self.max_tokens, self.seed = pairs, max_tokens, seed
         lengths = [(len(src), len(tgt)) for src, tgt in pairs]
-        super().__init__(
-            lambda epoch: batch_plan(lengths, max_tokens, seed, epoch),
-            lambda rows: make_batch(
-                [pairs[row] for row in rows], bos_id=bos_id, pad_id=pad_id
-            ),
-            n_batches,
-        )
+        plan = partial(batch_plan, lengths, max_tokens, seed)
+        make = partial(make_batch, bos_id=bos_id, pad_id=pad_id)
+        super().__init__(pairs, plan, make, n_batches)

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -83,7 +84,7 @@ def make_labelled_batch(rows: LabelledRows, pad_id: int) -> LabelledBatch:
     return LabelledBatch(src, torch.tensor([label for _, label in rows]))
 
 
-class TextSteps(BatchStream[LabelledBatch]):
+class TextSteps(BatchStream):
     """Steps of one batch each; in an epoch, every text occurs once.
 
     Texts of similar lengths share a batch, in an order that follows from the seed and
@@ -104,11 +105,9 @@ class TextSteps(BatchStream[LabelledBatch]):
     ) -> None:
         self.per_epoch = -(-len(rows) // batch_size)
         lengths = [len(ids) for ids, _ in rows]
-        super().__init__(
-            lambda epoch: _plan(lengths, batch_size, seed, epoch),
-            lambda batch: make_labelled_batch([rows[row] for row in batch], pad_id),
-            n_batches=1,
-        )
+        plan = partial(_plan, lengths, batch_size, seed)
+        make = partial(make_labelled_batch, pad_id=pad_id)
+        super().__init__(rows, plan, make, n_batches=1)
 
 
 def _plan(

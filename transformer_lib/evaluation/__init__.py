@@ -6,7 +6,6 @@ from transformer_lib.evaluation.alignment import (
     diagonal_links,
     random_links,
 )
-from transformer_lib.evaluation.cards import read_card
 from transformer_lib.evaluation.resampling import (
     bleu_counts,
     bleu_from_counts,
@@ -21,5 +20,6 @@ from transformer_lib.evaluation.scores import (
     exact_match,
     group_by,
     nats_per_token,
+    read_card,
     word_overlap,
 )

@@ -76,7 +76,7 @@ def accuracy(
         batch_size: texts in a batch.
 
     Raises:
-        ValueError: a text is empty, or the loss is not finite.
+        ValueError: a text is empty.
     """
     device = model.head.weight.device
     n_right, nats = 0, 0.0
@@ -87,6 +87,4 @@ def accuracy(
             logits, labels = model(batch.src.to(device)), batch.labels.to(device)
             nats += F.cross_entropy(logits, labels, reduction="sum").item()
             n_right += int((logits.argmax(dim=1) == labels).sum())
-    if not math.isfinite(nats):
-        raise ValueError(f"the loss of {len(rows)} texts is {nats}: weights are broken")
     return Accuracy(n_right, len(rows), nats / len(rows))

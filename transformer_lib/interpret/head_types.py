@@ -106,12 +106,9 @@ def count_types(
     Raises:
         ValueError: a weight is NaN; leave a relation out that means nothing for a head.
     """
-    heads: dict[str, dict[str, float]] = {}
-    for relation, weights in table.items():
-        for head, weight in weights.items():
-            heads.setdefault(head, {})[relation] = weight
     found: Counter[str] = Counter()
-    for scores in heads.values():
+    for head in dict.fromkeys(head for weights in table.values() for head in weights):
+        scores = {name: each[head] for name, each in table.items() if head in each}
         if any(map(math.isnan, scores.values())):
             raise ValueError(f"a weight is NaN, so none is the largest: {scores}")
         best = max(scores, key=scores.__getitem__)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from transformer_lib.data.batches import pad_batch
 from transformer_lib.generation.constraints import without_dropout
-from transformer_lib.interpret.kernels import watched
+from transformer_lib.interpret.interventions import watched
 from transformer_lib.model.layers import DecoderLayer, EncoderLayer
 from transformer_lib.model.transformer import Transformer
 

@@ -4,7 +4,6 @@ from transformer_lib.plots.heatmaps import (
     plot_attention,
     plot_attention_heads,
     plot_mask,
-    plot_masks,
     plot_matrix,
 )
 from transformer_lib.plots.lines import plot_bars, plot_histograms, plot_lines

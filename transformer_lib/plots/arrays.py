@@ -1,4 +1,4 @@
-"""What is drawn, as arrays. A plot leaves out NaN and clips weights without a word."""
+"""What is drawn, as arrays. A plot leaves out NaN without a word."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,10 +24,3 @@ def as_array(values: ArrayLike, ndim: int, name: str) -> NDArray[np.float64]:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, but holds NaN or infinity")
     return array
-
-
-def require_weights(weights: NDArray[np.float64]) -> None:
-    """Raise ValueError unless all weights lie in 0..1, up to rounding."""
-    low, high = weights.min(), weights.max()
-    if low < -1e-6 or high > 1 + 1e-6:
-        raise ValueError(f"weights must lie in 0..1, but go from {low:g} to {high:g}")

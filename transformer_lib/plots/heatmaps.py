@@ -5,8 +5,7 @@ from 0 to 1, so that two pictures can be compared.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
-from transformer_lib.plots.arrays import as_array, require_weights
+from transformer_lib.plots.arrays import as_array
 from transformer_lib.plots.palette import LIGHT
 
 Tokens = Sequence[str]
@@ -33,7 +32,6 @@ def plot_attention(
     weights: ArrayLike,
     q_tokens: Tokens,
     k_tokens: Tokens,
-    title: str | None = None,
 ) -> Figure:
     """Draw one attention map; a small one has the number in each cell.
 
@@ -41,14 +39,17 @@ def plot_attention(
         weights: (q_len, k_len), each in 0..1.
         q_tokens: q_len names for the rows.
         k_tokens: k_len names for the columns.
-        title: text above the map.
 
     Raises:
         ValueError: wrong rank, other counts of tokens, or a weight outside 0..1.
     """
     array = as_array(weights, 2, "weights")
-    figure = _draw_weights(array[None], q_tokens, k_tokens, [title or ""], cell=0.42)
-    _write_numbers(figure.axes[0], array)
+    figure = _draw_weights(array[None], q_tokens, k_tokens, [""], cell=0.42)
+    if array.size <= MAX_WRITTEN_CELLS:
+        for (row, column), value in np.ndenumerate(array):
+            color = LIGHT.low if value < EQUALLY_READABLE else LIGHT.high
+            place = {"ha": "center", "va": "center", "size": 8}
+            figure.axes[0].text(column, row, f"{value:.2f}", color=color, **place)
     return figure
 
 
@@ -82,50 +83,36 @@ def plot_mask(
     k_tokens: Tokens,
     title: str | None = None,
     labels: tuple[str, str] = ("query", "key"),
-    meanings: tuple[str, str] | None = ("may attend", "hidden"),
+    meanings: tuple[str, str] = ("may attend", "hidden"),
 ) -> Figure:
-    """Draw one boolean mask (q_len, k_len), as `plot_masks` does."""
-    return plot_masks({title or "": mask}, q_tokens, k_tokens, labels, meanings)
-
-
-def plot_masks(
-    masks: Mapping[str, ArrayLike],
-    q_tokens: Tokens | Mapping[str, Tokens],
-    k_tokens: Tokens | Mapping[str, Tokens],
-    labels: tuple[str, str] = ("query", "key"),
-    meanings: tuple[str, str] | None = ("may attend", "hidden"),
-) -> Figure:
-    """Draw boolean masks side by side, each under its name.
+    """Draw a boolean mask.
 
     Args:
-        masks: name -> (q_len, k_len), boolean, True where the query may attend.
-        q_tokens: names for the rows: one list for all masks, or name -> list.
-        k_tokens: names for the columns, in the same way.
+        mask: (q_len, k_len), boolean, True where the query may attend.
+        q_tokens: q_len names for the rows.
+        k_tokens: k_len names for the columns.
+        title: text above the mask.
         labels: what the rows and the columns are.
-        meanings: of True and of False; None draws no legend.
+        meanings: of True and of False.
 
     Raises:
-        TypeError: a mask is not boolean.
+        TypeError: the mask is not boolean.
         ValueError: wrong rank, or other counts of tokens.
     """
-    panels = []
-    for name, mask in masks.items():
-        dtype = getattr(mask, "dtype", type(mask).__name__)
-        if str(dtype).removeprefix("torch.") != "bool":
-            raise TypeError(f"mask {name!r} must be boolean, not {dtype}")
-        rows = q_tokens[name] if isinstance(q_tokens, Mapping) else q_tokens
-        columns = k_tokens[name] if isinstance(k_tokens, Mapping) else k_tokens
-        panels.append((as_array(mask, 2, f"mask {name!r}"), rows, columns, name))
-    figure = _draw_panels(panels, _MASK, 0.3, labels)
-    for axes, (array, *_) in zip(figure.axes, panels, strict=True):
-        for (row, column), attends in np.ndenumerate(array):
-            axes.text(column, row, _SIGNS[int(attends)], ha="center", va="center")
-    if meanings is not None:
-        patches = [
-            Patch(facecolor=_MASK(value), edgecolor=LIGHT.ink, label=f"{sign} {text}")
-            for value, sign, text in zip((1, 0), _SIGNS[::-1], meanings, strict=True)
-        ]
-        figure.legend(handles=patches, loc="outside lower center", ncols=2)
+    dtype = getattr(mask, "dtype", type(mask).__name__)
+    if str(dtype).removeprefix("torch.") != "bool":
+        raise TypeError(f"a mask must be boolean, not {dtype}")
+    array = as_array(mask, 2, "mask")
+    titles = [title or ""]
+    figure = _draw_maps(array[None], q_tokens, k_tokens, titles, 0.3, _MASK, labels)
+    for (row, column), attends in np.ndenumerate(array):
+        sign = _SIGNS[int(attends)]
+        figure.axes[0].text(column, row, sign, ha="center", va="center")
+    patches = [
+        Patch(facecolor=_MASK(value), edgecolor=LIGHT.ink, label=f"{sign} {text}")
+        for value, sign, text in zip((1, 0), _SIGNS[::-1], meanings, strict=True)
+    ]
+    figure.legend(handles=patches, loc="outside lower center", ncols=2)
     return figure
 
 
@@ -176,46 +163,47 @@ def _draw_weights(
     cell: float,
 ) -> Figure:
     """Draw (n_maps, q_len, k_len) with one color bar for all."""
-    require_weights(weights)
-    panels = [(m, q_tokens, k_tokens, t) for m, t in zip(weights, titles, strict=True)]
-    figure = _draw_panels(panels, _WEIGHTS, cell, ("query", "key"))
+    low, high = weights.min(), weights.max()
+    if low < -1e-6 or high > 1 + 1e-6:  # up to rounding
+        raise ValueError(f"weights must lie in 0..1, but go from {low:g} to {high:g}")
+    labels = ("query", "key")
+    figure = _draw_maps(weights, q_tokens, k_tokens, titles, cell, _WEIGHTS, labels)
     image = figure.axes[0].images[0]
     figure.colorbar(image, ax=list(figure.axes), label="attention weight", shrink=0.9)
     return figure
 
 
-def _draw_panels(
-    panels: list[tuple[NDArray[np.float64], Tokens, Tokens, str]],
-    colors: Colormap,
+def _draw_maps(
+    maps: NDArray[np.float64],
+    q_tokens: Tokens,
+    k_tokens: Tokens,
+    titles: Sequence[str],
     cell: float,
+    colors: Colormap,
     labels: tuple[str, str],
 ) -> Figure:
-    """Draw (array, q_tokens, k_tokens, title) panels; a cell has so many inches."""
-    shared = all(panel[1] == panels[0][1] for panel in panels)  # the names of rows
-    width = height = 1.4
-    for array, q_tokens, k_tokens, _ in panels:
-        side = min(cell, (5.4 if len(panels) == 1 else 2.9) / max(array.shape))
-        longest = max(map(len, q_tokens)), max(map(len, k_tokens))
-        names = 0.08 * longest[0] + 0.3
-        width = max(width, side * array.shape[1] + 0.2 + names * (not shared))
-        height = max(height, side * array.shape[0] + 0.06 * longest[1] + 0.9)
-    n_columns = min(len(panels), max(1, int(6.6 // width)))
-    n_rows = math.ceil(len(panels) / n_columns)
-    size = (width * n_columns + names * shared + 0.8, height * n_rows)
+    """Draw (n_maps, q_len, k_len) side by side; a cell has so many inches at most."""
+    n_maps, q_len, k_len = maps.shape
+    side = min(cell, (5.4 if n_maps == 1 else 2.9) / max(q_len, k_len))
+    width = max(1.4, side * k_len + 0.2)
+    height = max(1.4, side * q_len + 0.06 * max(map(len, k_tokens)) + 0.9)
+    n_columns = min(n_maps, max(1, int(6.6 // width)))
+    n_rows = math.ceil(n_maps / n_columns)
+    names = 0.08 * max(map(len, q_tokens)) + 0.3
+    size = (width * n_columns + names + 0.8, height * n_rows)
     figure, grid = plt.subplots(
         n_rows, n_columns, figsize=size, squeeze=False, layout="compressed"
     )
-    for index, (axes, panel) in enumerate(zip_longest(grid.flat, panels)):
-        if panel is None:
-            axes.remove()
-            continue
-        array, q_tokens, k_tokens, title = panel
+    for axes in grid.flat[n_maps:]:
+        axes.remove()
+    for index, (array, title) in enumerate(zip(maps, titles, strict=True)):
+        axes = grid.flat[index]
         axes.imshow(array, cmap=colors, vmin=0, vmax=1, interpolation="none")
         axes.set_title(title)
         axes.spines[:].set_visible(False)
         _label(axes, *labels)
         _token_ticks(axes, q_tokens, k_tokens)
-        if shared and index % n_columns:
+        if index % n_columns:  # a row of maps names its rows once
             axes.set_ylabel("")
             axes.tick_params(labelleft=False)
     return figure
@@ -244,13 +232,3 @@ def _token_ticks(axes: Axes, q_tokens: Tokens, k_tokens: Tokens) -> None:
     axes.set_yticks(np.arange(q_len - 1) + 0.5, minor=True)
     axes.tick_params(which="both", length=0)
     axes.grid(True, which="minor", color=LIGHT.line, linewidth=0.6)
-
-
-def _write_numbers(axes: Axes, array: NDArray[np.float64]) -> None:
-    """Write each number into its cell, in the color that can be read there."""
-    if array.size > MAX_WRITTEN_CELLS:
-        return
-    for (row, column), value in np.ndenumerate(array):
-        color = LIGHT.low if value < EQUALLY_READABLE else LIGHT.high
-        place = {"ha": "center", "va": "center", "size": 8}
-        axes.text(column, row, f"{value:.2f}", color=color, **place)

@@ -55,7 +55,6 @@ def plot_bars(
     values: ArrayLike | Mapping[str, ArrayLike],
     x_label: str,
     y_label: str,
-    log_y: bool = False,
 ) -> Figure:
     """Draw one bar a label, or a group of bars a label where values has names.
 
@@ -64,7 +63,6 @@ def plot_bars(
         values: (n_labels,), or name -> (n_labels,).
         x_label: what the labels name.
         y_label: what the bars measure, with its unit.
-        log_y: use a logarithmic y axis.
 
     Raises:
         ValueError: another count of values than of labels.
@@ -82,7 +80,7 @@ def plot_bars(
         bars = axes.bar(center, array, width * 0.94, label=name, hatch=hatch)
         if len(labels) * len(arrays) <= 16:
             axes.bar_label(bars, fmt="%.3g", padding=2, fontsize=8)
-    axes.set(xlabel=x_label, ylabel=y_label, yscale="log" if log_y else "linear")
+    axes.set(xlabel=x_label, ylabel=y_label)
     axes.set_xticks(range(len(labels)), labels)
     axes.margins(y=0.1)
     if len(arrays) > 1:

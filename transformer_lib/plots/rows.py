@@ -79,10 +79,8 @@ def plot_ratios(rows: Mapping[str, Mapping[str, float]], x_label: str) -> Figure
     axes = _named_rows(list(rows), x_label, above=(len(names) + 1) // 2)
     axes.axvline(1, color=LIGHT.soft, linewidth=1)
     for number, name in enumerate(names):
-        found = [
-            (y, marks[name]) for y, marks in enumerate(rows.values()) if name in marks
-        ]
-        heights, values = zip(*found, strict=True)
+        heights = [y for y, marks in enumerate(rows.values()) if name in marks]
+        values = [marks[name] for marks in rows.values() if name in marks]
         marker, color = _MARKERS[number % len(_MARKERS)], f"C{number}"
         axes.plot(values, heights, marker, color=color, markersize=7, label=name)
     low, high = math.floor(math.log2(min(ratios))), math.ceil(math.log2(max(ratios)))

@@ -5,10 +5,10 @@ config.json          fields of TransformerConfig, the pooling and the classes' n
 tokenizer.json       text to ids
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,13 +18,9 @@ from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.generation.greedy import without_dropout
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.pretrained.translator import (
-    CONFIG,
-    TOKENIZER,
-    WEIGHTS,
-    load_model,
-    save_model,
-)
+from transformer_lib.pretrained.translator import load_model, save_model
+
+BATCH_SIZE = 64
 
 
 @dataclass(frozen=True)
@@ -73,9 +69,7 @@ class Classifier:
             )
 
     @torch.no_grad()
-    def classify(
-        self, texts: Sequence[str], batch_size: int = 64
-    ) -> list[Classification]:
+    def classify(self, texts: Sequence[str]) -> list[Classification]:
         """Classify each text; one that is longer than the model reads is truncated.
 
         Raises:
@@ -86,8 +80,8 @@ class Classifier:
         too_long = set(truncated)
         found: list[Classification] = []
         with without_dropout(self.model):
-            for start in range(0, len(rows), batch_size):
-                some = rows[start : start + batch_size]
+            for start in range(0, len(rows), BATCH_SIZE):
+                some = rows[start : start + BATCH_SIZE]
                 src = pad_batch(some, config.pad_id).to(device)
                 best = zip(*self.model(src).softmax(-1).max(-1), strict=True)
                 for ids, (probability, label) in zip(some, best, strict=True):
@@ -118,14 +112,10 @@ def load_classifier(folder: str | Path) -> Classifier:
         FileNotFoundError: the folder holds no classifier.
         ValueError: a file is damaged, or the weights do not fit the configuration.
     """
-    folder = Path(folder)
-    path = folder / CONFIG
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        classes = tuple(content["classes"])
-        config = TransformerConfig(**content["model"])
-        model = EncoderClassifier(config, len(classes), content["pooling"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} describes no classifier: {error!r}") from None
-    load_model(model, folder / WEIGHTS)
-    return Classifier(model, Tokenizer.load(folder / TOKENIZER), classes)
+
+    def build(config: dict[str, Any]) -> EncoderClassifier:
+        model = TransformerConfig(**config["model"])
+        return EncoderClassifier(model, len(config["classes"]), config["pooling"])
+
+    model, tokenizer, config = load_model(Path(folder), build)
+    return Classifier(model, tokenizer, tuple(config["classes"]))

@@ -8,9 +8,10 @@ README.md            the model card: data, terms, scores, how it was made
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -31,6 +32,7 @@ MODELS = Path(__file__).parent / "models"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
 SCORES = "scores.json"
 DEFAULT = "multi30k-de-en"
+Model = TypeVar("Model", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,9 @@ class Translator:
         Raises:
             TypeError: sentences is a text instead of a list of texts.
             ValueError: a sentence holds no word, or is longer than the model allows;
-                its number, from 1, is in the message. Or batch_tokens is below 1.
+                its number, from 1, is in the message.
         """
         require_texts("sentences", sentences)
-        if batch_tokens < 1:
-            raise ValueError(f"batch_tokens must be at least 1, not {batch_tokens}")
         ids = [self._encode(i, text) for i, text in enumerate(sentences, start=1)]
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]), reverse=True)
         batches: Iterable[list[int]] = []
@@ -174,15 +174,12 @@ def load(name: str | Path) -> Translator:
         FileNotFoundError: there is no such model; the message lists those there are.
         ValueError: a file is damaged, or the weights do not fit the configuration.
     """
-    folder = find(name)
-    path = folder / CONFIG
-    try:
-        config = TransformerConfig(**json.loads(path.read_text(encoding="utf-8")))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} describes no model: {error}") from None
-    model = Transformer(config)
-    load_model(model, folder / WEIGHTS)
-    return Translator(model, Tokenizer.load(folder / TOKENIZER))
+    model, tokenizer, _ = load_model(find(name), _transformer)
+    return Translator(model, tokenizer)
+
+
+def _transformer(config: dict[str, Any]) -> Transformer:
+    return Transformer(TransformerConfig(**config))
 
 
 def read_terms(name: str | Path, what: str = "Terms") -> str | None:
@@ -222,16 +219,30 @@ def save_model(
     write_text(folder / TOKENIZER, text)
 
 
-def load_model(model: nn.Module, path: Path) -> None:
-    """Fill a model with the weights of a file, and put it into evaluation mode.
+def load_model(
+    folder: Path, build: Callable[[dict[str, Any]], Model]
+) -> tuple[Model, Tokenizer, dict[str, Any]]:
+    """Read the three files of a model: in evaluation mode, its tokenizer, its config.
+
+    Args:
+        folder: of the model.
+        build: makes the model of what its configuration says.
 
     Raises:
-        ValueError: the file is damaged, or its weights belong to another model.
+        FileNotFoundError: one of the files is missing.
+        ValueError: one is damaged, or belongs to another model.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    path, weights = folder / CONFIG, folder / WEIGHTS
     try:
-        load_weights(model.eval(), load_file(path), str(path))
+        config = json.loads(path.read_text(encoding="utf-8"))
+        model = build(config)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} describes no model: {error!r}") from None
+    try:
+        load_weights(model.eval(), load_file(weights), str(weights))
     except SafetensorError as error:
-        raise ValueError(f"{path} is truncated or damaged: {error}") from None
+        raise ValueError(f"{weights} is truncated or damaged: {error}") from None
+    return model, Tokenizer.load(folder / TOKENIZER), config

@@ -7,7 +7,6 @@ archive are verified, which `torch.load` alone does not do.
 
 import io
 import zipfile
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -55,24 +54,13 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is no checkpoint, or damaged: {first}") from None
 
 
-def checkpoint_name(step: int) -> str:
-    """Return the name of a run's checkpoint after so many steps."""
-    return f"step-{step:08d}.pt"
-
-
-def checkpoint_step(path: Path) -> int:
-    """Return the step after which a checkpoint was saved."""
-    return int(path.stem.removeprefix("step-"))
-
-
 def list_checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints in a folder, oldest first."""
     return sorted(folder.glob("step-*.pt"))
 
 
-def keep_only(folder: Path, kept: Collection[Path]) -> None:
+def keep_newest(folder: Path, n: int) -> None:
     """Remove all other checkpoints of a run, and what killed writes left."""
     remove_leftovers(folder)
-    for path in list_checkpoints(folder):
-        if path not in kept:
-            path.unlink()
+    for path in list_checkpoints(folder)[:-n]:
+        path.unlink()

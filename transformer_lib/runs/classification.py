@@ -97,6 +97,7 @@ def train(
     """
     training, rows = recipe.training, data.rows["train"]
     model = new_model(recipe, data)
+    optimizer = make_optimizer(model, training)
     steps = make_steps(model, rows, training)
 
     def measure(model: EncoderClassifier) -> dict[str, float]:
@@ -105,13 +106,11 @@ def train(
 
     job = Job(
         recipe=recipe,
-        rows=rows,
-        model=model,
-        optimizer=make_optimizer(model, training),
-        loss=text_loss,
-        rate=lambda step: training.rate,
-        measure=measure,
+        trainer=Trainer(
+            model, optimizer, text_loss, lambda _: training.rate, seed=training.seed
+        ),
         steps=steps,
+        measure=measure,
         n_steps=training.epochs * steps.per_epoch,
         save_every=steps.per_epoch,
     )

@@ -1,7 +1,5 @@
 """Scores of a translator on the test sentences of its recipe's corpus."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +30,8 @@ def evaluate(
     """Translate the test sentences of a recipe's corpus and score the translations.
 
     Returns:
-        The scores of each search, and every example of greedy search: source,
-        translation, reference.
+        The scores of each search (the share that is exact; BLEU, BLEU without case,
+        and chrF), and every example of greedy search: source, translation, reference.
     """
     corpus, tokenizer = load_corpus(recipe), translator.tokenizer
     sources, references = zip(*corpus.test, strict=True)
@@ -52,26 +50,18 @@ def evaluate(
         "valid_nats": nats_per_token(translator.model, valid),
         "n_sentences": len(references),
         "searches": [
-            {"n_beams": n_beams, **score_translations(translations, references)}
+            {
+                "n_beams": n_beams,
+                "exact": exact_match(translations, references),
+                "scores": [
+                    bleu(translations, references),
+                    bleu(translations, references, lowercase=True),
+                    chrf(translations, references),
+                ],
+            }
             for n_beams, translations in found.items()
         ],
         "examples": list(zip(sources, found[1], references, strict=True)),
-    }
-
-
-def score_translations(
-    translations: Sequence[str], references: Sequence[str]
-) -> dict[str, Any]:
-    """Return the share that is exact, and BLEU, BLEU without case, and chrF."""
-    scores = [
-        bleu(translations, references),
-        bleu(translations, references, lowercase=True),
-        chrf(translations, references),
-    ]
-    return {
-        "exact": exact_match(translations, references),
-        "scores": [asdict(score) for score in scores],
-        "text": [str(score) for score in scores],
     }
 
 
@@ -83,14 +73,11 @@ def describe(result: dict[str, Any]) -> str:
     ]
     for search in result["searches"]:
         exact = f"{100 * search['exact']:.1f} % of {result['n_sentences']} sentences"
-        lines += [f"{name_search(search['n_beams'])}", f"  exact: {exact}"]
-        lines += [f"  {score}" for score in search["text"]]
+        n_beams = search["n_beams"]
+        name = "greedy search" if n_beams == 1 else f"beam search, {n_beams} beams"
+        lines += [name, f"  exact: {exact}"]
+        lines += [f"  {score}" for score in search["scores"]]
     return "\n".join(lines) + "\n"
-
-
-def name_search(n_beams: int) -> str:
-    """Name a search by its number of beams."""
-    return "greedy search" if n_beams == 1 else f"beam search, {n_beams} beams"
 
 
 def read_recipe_of(name: str | Path) -> Recipe:

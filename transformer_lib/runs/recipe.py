@@ -255,10 +255,6 @@ def make_recipe(
         _check(kind, tables.get(name, {}), f"{source}: [{name}]")
         for name, kind in kinds.items()
     )
-    if kind is TrainingRecipe and model.n_decoder_layers < 1:
-        raise ValueError(
-            f"{source}: [model] n_decoder_layers = 0: a translator needs at least 1"
-        )
     if data.max_len > model.max_len:
         raise ValueError(
             f"{source}: [model] max_len = {model.max_len} is less than max_len = "

@@ -5,38 +5,34 @@ metrics.jsonl       one line per step, and one per look at the validation data
 checkpoints/        the newest states; see `checkpoint`
 .lock               held by the process that works on the run
 
-A run that was killed resumes after its last checkpoint; one that Ctrl-C or SIGTERM
-stopped saves its state first, and resumes from there. On a CPU, with as many
-threads, it ends with the same weights, bit for bit, as a run that was left alone.
+A run that was stopped, however that came, resumes after its last checkpoint. On a CPU,
+with as many threads, it ends with the same weights, bit for bit, as a run that was left
+alone.
 """
 
 import hashlib
 import json
-import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock
 from torch import Tensor, nn
-from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
 from transformer_lib.acceleration import for_training
 from transformer_lib.data.steps import BatchStream
 from transformer_lib.files import naming, remove_leftovers, write_text
 from transformer_lib.runs.checkpoint import (
-    checkpoint_name,
-    checkpoint_step,
-    keep_only,
+    keep_newest,
     list_checkpoints,
     load_checkpoint,
     save_checkpoint,
 )
-from transformer_lib.runs.interruption import Interrupted, alone_in, noted_signals
 from transformer_lib.runs.recipe import (
     RECIPE,
     Precision,
@@ -45,7 +41,7 @@ from transformer_lib.runs.recipe import (
     read_stored_recipe,
     recipe_text,
 )
-from transformer_lib.training.loop import Loss, Trainer
+from transformer_lib.training.loop import Trainer
 from transformer_lib.weights import average_tensors
 
 LOG = "metrics.jsonl"
@@ -58,41 +54,22 @@ class Job:
 
     Attributes:
         recipe: the run's.
-        rows: ids of the training data; other data can't resume the run.
-        model: trained in place; ends with the mean of the last checkpoints' weights.
-        optimizer: of the model's parameters.
-        loss: given the model and a batch, adds up the loss of the batch's targets.
-        rate: the learning rate of each step, counted from 1.
+        trainer: of the model, which is trained in place, from its first step on; the
+            model ends with the mean of the last checkpoints' weights.
+        steps: the batches of each step; other pairs can't resume the run.
         measure: given the model, returns what is logged before each checkpoint.
-        steps: the batches of each step.
         n_steps: number of steps.
         save_every: steps between two checkpoints; divides n_steps.
         average: last checkpoints whose weights are averaged in the end.
-        max_norm: a longer gradient is clipped to this norm.
     """
 
     recipe: Recipe
-    rows: Any
-    model: nn.Module
-    optimizer: Optimizer
-    loss: Loss
-    rate: Callable[[int], float]
-    measure: Callable[[Any], dict[str, float]]
+    trainer: Trainer
     steps: BatchStream
+    measure: Callable[[Any], dict[str, float]]
     n_steps: int
     save_every: int
     average: int = 1
-    max_norm: float = math.inf
-
-
-def require_new(folder: Path) -> None:
-    """Refuse a folder with a run in it.
-
-    Raises:
-        FileExistsError: there is one.
-    """
-    if (folder / RECIPE).exists():
-        raise FileExistsError(f"{folder} holds a run already; --resume resumes it")
 
 
 def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
@@ -106,17 +83,17 @@ def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
     Raises:
         ValueError: the folder holds a run with another recipe or other data, or a
             damaged one, or the training diverged.
-        BlockingIOError: another process works on the run.
+        filelock.Timeout: another process works on the run.
         OSError: the disk is full, for example. What was saved before is still there.
-        Interrupted: Ctrl-C or SIGTERM stopped the run; the state is saved.
     """
     folder = Path(folder)
-    with alone_in(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".lock", timeout=0):
         _claim(folder, job.recipe)
         _train(job, folder, progress)
-        last = _planned(folder, job)
+        last = list_checkpoints(folder / CHECKPOINTS)[-job.average :]
         states = [load_checkpoint(path)["model"] for path in last]
-    job.model.cpu().load_state_dict(average_tensors(states))
+    job.trainer.model.cpu().load_state_dict(average_tensors(states))
 
 
 def _claim(folder: Path, recipe: Recipe) -> None:
@@ -131,18 +108,28 @@ def _claim(folder: Path, recipe: Recipe) -> None:
 def _train(job: Job, folder: Path, progress: bool) -> None:
     """Take the steps that are missing."""
     device, dtype = choose_device(job.recipe.training.precision)
-    model = for_training(job.model.to(device), dtype)
+    model = for_training(job.trainer.model.to(device), dtype)
 
     def loss(model: nn.Module, batch: Any) -> Tensor:
         with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
-            return job.loss(model, batch.to(device))
+            return job.trainer.loss(model, batch.to(device))
 
-    seed, checkpoints = job.recipe.training.seed, folder / CHECKPOINTS
-    trainer = Trainer(model, job.optimizer, loss, job.rate, job.max_norm, seed)
-    digest = hashlib.sha256(json.dumps(job.rows).encode()).hexdigest()
+    trainer = replace(job.trainer, model=model, loss=loss)
+    checkpoints, log, begun = folder / CHECKPOINTS, folder / LOG, time.perf_counter()
+    digest = hashlib.sha256(json.dumps(job.steps.pairs).encode()).hexdigest()
     if saved := list_checkpoints(checkpoints):
         _resume(trainer, saved[-1], digest)
-    log = Log(folder, after=trainer.n_steps)
+    if log.exists():  # what was noted after the checkpoint will be noted again
+        n_lines = trainer.n_steps + trainer.n_steps // job.save_every
+        lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
+        write_text(log, "".join(lines[:n_lines]))
+
+    def note(**values: float) -> None:
+        seconds = round(time.perf_counter() - begun, 3)
+        line = json.dumps({"step": trainer.n_steps, **values, "seconds": seconds})
+        with naming(log), log.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
     steps = job.steps.starting_at(trainer.n_steps + 1)
     losses = tqdm(
         trainer.run(islice(steps, job.n_steps - trainer.n_steps)),
@@ -150,25 +137,20 @@ def _train(job: Job, folder: Path, progress: bool) -> None:
         total=job.n_steps,
         disable=not progress,
     )
-    with noted_signals() as signals:
-        for nats in losses:
-            step = trainer.n_steps
-            is_planned = step % job.save_every == 0
-            log.write(step, train_nats=nats, rate=job.rate(step))
-            if is_planned:  # the line comes first: a run that resumes here has it
-                log.write(step, **job.measure(model))
-            if is_planned or signals:
-                state = {
-                    "step": step,
-                    "data": digest,
-                    "model": model.state_dict(),
-                    "optimizer": job.optimizer.state_dict(),
-                }
-                save_checkpoint(checkpoints / checkpoint_name(step), state)
-            if is_planned:
-                keep_only(checkpoints, _planned(folder, job))
-            if signals:
-                raise Interrupted(signals[0], step, folder)
+    for nats in losses:
+        step = trainer.n_steps
+        note(train_nats=nats, rate=trainer.rate(step))
+        if step % job.save_every == 0:
+            # The line comes first: a run that resumes here has it.
+            note(**job.measure(model))
+            state = {
+                "step": step,
+                "data": digest,
+                "model": model.state_dict(),
+                "optimizer": trainer.optimizer.state_dict(),
+            }
+            save_checkpoint(checkpoints / f"step-{step:08d}.pt", state)
+            keep_newest(checkpoints, job.average)
 
 
 def _resume(trainer: Trainer, path: Path, digest: str) -> None:
@@ -183,15 +165,6 @@ def _resume(trainer: Trainer, path: Path, digest: str) -> None:
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         why = " ".join(str(error).split())
         raise ValueError(f"{path} does not fit this run: {why}") from None
-
-
-def _planned(folder: Path, job: Job) -> list[Path]:
-    """Return the checkpoints that the mean is taken of, none of an interruption."""
-    return [
-        path
-        for path in list_checkpoints(folder / CHECKPOINTS)
-        if checkpoint_step(path) % job.save_every == 0
-    ][-job.average :]
 
 
 def choose_device(wanted: Precision) -> tuple[torch.device, torch.dtype]:
@@ -214,44 +187,3 @@ def choose_device(wanted: Precision) -> tuple[torch.device, torch.dtype]:
         able = any(features.get(each) for each in ("avx512_bf16", "amx_bf16"))
     mixed = able and wanted == "auto"
     return torch.device(name), torch.bfloat16 if mixed else torch.float32
-
-
-class Log:
-    """The lines of `metrics.jsonl`.
-
-    Args:
-        folder: of the run.
-        after: the step that the run resumes from; later lines are dropped.
-    """
-
-    def __init__(self, folder: Path, after: int) -> None:
-        self.path, self.begun = folder / LOG, time.perf_counter()
-        if self.path.exists():
-            kept = [line for line in read_log(folder) if line["step"] <= after]
-            write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
-
-    def write(self, step: int, **values: float) -> None:
-        """Add a line with the number of the step and the seconds since the start."""
-        seconds = round(time.perf_counter() - self.begun, 3)
-        line = json.dumps({"step": step, **values, "seconds": seconds})
-        with naming(self.path), self.path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
-
-
-def read_log(folder: str | Path) -> list[dict[str, float]]:
-    """Return the lines of a run's log, without a last line that was not finished.
-
-    Raises:
-        ValueError: a line was not written by a run; the message has its number.
-    """
-    path = Path(folder) / LOG
-    entries = []
-    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
-        try:
-            entries.append(json.loads(line))
-            math.isfinite(entries[-1]["step"])
-        except (ValueError, TypeError, KeyError):
-            raise ValueError(
-                f"{path}, line {number} is damaged: {line[:40]!r}"
-            ) from None
-    return entries

@@ -17,6 +17,7 @@ from transformer_lib.pretrained.translator import Translator, load
 from transformer_lib.runs.evaluate import load_corpus
 from transformer_lib.runs.recipe import Recipe
 from transformer_lib.runs.run import Job, run_job
+from transformer_lib.training.loop import Trainer
 from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import learning_rate, make_optimizer
 
@@ -89,7 +90,7 @@ def train(
         The model as it was written, in half precision.
 
     Raises:
-        ValueError, OSError, Interrupted: see `run_job`.
+        ValueError, OSError: see `run_job`.
     """
     with torch.random.fork_rng():
         torch.manual_seed(recipe.training.seed)
@@ -118,23 +119,26 @@ def fit(
         progress: show a progress bar.
 
     Raises:
-        ValueError, OSError, Interrupted: see `run_job`.
+        ValueError, OSError: see `run_job`.
     """
     training, d_model = recipe.training, model.config.d_model
-    job = Job(
-        recipe=recipe,
-        rows=steps.pairs,
-        model=model,
-        optimizer=make_optimizer(model),
+    trainer = Trainer(
+        model,
+        make_optimizer(model),
         loss=partial(batch_loss, smoothing=training.smoothing),
         rate=lambda step: learning_rate(
             step, d_model, training.warmup, training.rate_scale
         ),
-        measure=lambda model: {"valid_nats": nats_per_token(model, valid)},
+        max_norm=training.max_norm,
+        seed=training.seed,
+    )
+    job = Job(
+        recipe=recipe,
+        trainer=trainer,
         steps=steps,
+        measure=lambda model: {"valid_nats": nats_per_token(model, valid)},
         n_steps=training.steps,
         save_every=training.save_every,
         average=training.average,
-        max_norm=training.max_norm,
     )
     run_job(job, folder, progress)

@@ -1,9 +1,8 @@
 """Corpora by name: English and German sentence pairs, and texts with labels."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from transformer_lib.data.corpora.home_assistant import (
     load_home_assistant,
@@ -17,7 +16,6 @@ from transformer_lib.data.corpora.labelled import (
 from transformer_lib.data.corpora.multi30k import load_multi30k
 from transformer_lib.data.corpora.parallel import ParallelCorpus, read_lines
 
-AnyCorpus = TypeVar("AnyCorpus")
 GRAMMAR_FILE = Path(__file__).parent / "data" / "grammar" / "pairs.tsv.gz"
 
 
@@ -28,16 +26,16 @@ def load_grammar() -> ParallelCorpus:
     """
     pairs = tuple(tuple(line.split("\t")) for line in read_lines(GRAMMAR_FILE))
     parts = pairs[:20_000], pairs[20_000:20_500], pairs[20_500:]
-    return ParallelCorpus("grammar", "en", "de", *parts)
+    return ParallelCorpus("grammar", *parts)
 
 
 _LOADERS = {
     "grammar": load_grammar,
     "home-assistant": load_home_assistant,
     "home-assistant-random": load_home_assistant_random,
-    "multi30k": partial(load_multi30k, progress=True),
+    "multi30k": load_multi30k,
 }
-_LABELLED = {"reviews": load_reviews, "imdb": partial(load_imdb, progress=True)}
+_LABELLED = {"reviews": load_reviews, "imdb": load_imdb}
 
 
 def load(name: str) -> ParallelCorpus:
@@ -68,7 +66,7 @@ def load_labelled(name: str) -> LabelledCorpus:
     return _chosen(name, _LABELLED)
 
 
-def _chosen(name: str, loaders: dict[str, Callable[[], AnyCorpus]]) -> AnyCorpus:
+def _chosen(name: str, loaders: dict[str, Callable[[], Any]]) -> Any:
     if name not in loaders:
         raise ValueError(f"corpus must be one of {', '.join(loaders)}, not {name!r}")
     return loaders[name]()

@@ -17,14 +17,13 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("transformer_lib"))
 
 
-def fetch(url: str, sha256: str, into: Path, progress: bool = False) -> Path:
-    """Download a file, unless it is there already with the right checksum.
+def fetch(url: str, sha256: str, into: Path) -> Path:
+    """Download a file, with a bar, unless it is there with the right checksum.
 
     Args:
         url: where the file is.
         sha256: its checksum, in hexadecimal digits.
         into: where to keep it.
-        progress: show a bar.
 
     Returns:
         into.
@@ -39,7 +38,7 @@ def fetch(url: str, sha256: str, into: Path, progress: bool = False) -> Path:
     pooch.get_logger().setLevel("WARNING")  # the bar says enough
     known = f"sha256:{sha256}"
     try:
-        pooch.retrieve(url, known, into.name, into.parent, progressbar=progress)
+        pooch.retrieve(url, known, into.name, into.parent, progressbar=True)
     except OSError as error:
         raise ConnectionError(
             f"{url} could not be downloaded ({error}). Try again, or put a copy of "

@@ -95,4 +95,4 @@ def _corpus(name: str, by_part: dict[str, list[Entry]]) -> ParallelCorpus:
         part: tuple((entry.english, entry.german) for entry in entries)
         for part, entries in by_part.items()
     }
-    return ParallelCorpus(name, "en", "de", **pairs)
+    return ParallelCorpus(name, **pairs)

@@ -5,7 +5,6 @@ allow non-commercial research and education and give no open license, so none of
 text is part of this project: it is downloaded once, or read from a folder.
 """
 
-import os
 from pathlib import Path
 
 from transformer_lib.data.corpora.download import cache_folder, fetch
@@ -26,33 +25,29 @@ SHA256 = {
 }
 
 
-def load_multi30k(
-    folder: str | Path | None = None, progress: bool = False
-) -> ParallelCorpus:
+def load_multi30k(folder: str | Path | None = None) -> ParallelCorpus:
     """Return the corpus, English to German; its test is the one of 2016.
 
     Args:
         folder: where the published files are (`train.en.gz`, or unpacked `train.en`,
-            and so on). If None: the folder that the variable TRANSFORMER_LIB_MULTI30K
-            names, else the cache, filled by a download of 1.3 MB the first time.
-        progress: show a bar for each file that is downloaded.
+            and so on). If None: the cache, filled by a download of 1.3 MB the first
+            time.
 
     Raises:
         FileNotFoundError: the folder lacks a file; which one.
         ConnectionError: a download fails; the message says where to put a copy.
-        ValueError: a file is broken, or has another number of lines than its
-            translation.
+        ValueError: a file is broken, has an empty line, or another number of lines
+            than its translation.
     """
-    folder = folder or os.environ.get("TRANSFORMER_LIB_MULTI30K")
     if not folder:
         folder = cache_folder() / "multi30k"
         for name, sha256 in SHA256.items():
-            fetch(f"{ADDRESS}/{name}", sha256, folder / name, progress)
+            fetch(f"{ADDRESS}/{name}", sha256, folder / name)
     parts = (
         read_pairs(*(_find(Path(folder), f"{part}.{side}") for side in ("en", "de")))
         for part in ("train", "val", "test_2016_flickr")
     )
-    return ParallelCorpus("multi30k", "en", "de", *parts)
+    return ParallelCorpus("multi30k", *parts)
 
 
 def _find(folder: Path, name: str) -> Path:

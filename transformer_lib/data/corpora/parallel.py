@@ -18,31 +18,13 @@ class ParallelCorpus:
 
     Attributes:
         name: what it is called in logs and messages.
-        src_lang, tgt_lang: the languages, such as "en" and "de".
-        train, valid, test: (source, target) pairs, none of them empty.
-
-    Raises:
-        ValueError: a part is empty, or a sentence in it is; which one.
+        train, valid, test: (source, target) pairs.
     """
 
     name: str
-    src_lang: str
-    tgt_lang: str
     train: tuple[Pair, ...]
     valid: tuple[Pair, ...]
     test: tuple[Pair, ...]
-
-    def __post_init__(self) -> None:
-        for part in PARTS:
-            pairs = getattr(self, part)
-            if not pairs:
-                raise ValueError(f"corpus {self.name!r}: part {part!r} is empty")
-            for line, pair in enumerate(pairs, start=1):
-                if not all(sentence.strip() for sentence in pair):
-                    raise ValueError(
-                        f"corpus {self.name!r}: an empty sentence in part {part!r}, "
-                        f"line {line}: {pair}"
-                    )
 
     @classmethod
     def from_files(cls, source: str | Path, target: str | Path) -> "ParallelCorpus":
@@ -53,24 +35,18 @@ class ParallelCorpus:
         no test sentence is in the training part.
 
         Args:
-            source: file of the sentences; the end of its name, as in `mine.fr`, is
-                the language.
+            source: file of the sentences.
             target: file with the translation of each in the same line.
 
         Raises:
             FileNotFoundError: a file is missing; which one.
-            ValueError: the files differ in their number of lines, one of them is no
-                UTF-8, a line is empty, or there are fewer than 20 different sources.
+            ValueError: as `read_pairs`, or there are fewer than 20 different sources.
         """
-        paths = Path(source), Path(target)
-        pairs = read_pairs(*paths)
-        for line, pair in enumerate(pairs, start=1):
-            if not all(pair):
-                raise ValueError(f"{paths[not pair[1]]}, line {line} is empty")
+        pairs = read_pairs(Path(source), Path(target))
         sources = sorted({src for src, _ in pairs})
         if len(sources) < _ONE_IN:
             raise ValueError(
-                f"{paths[0]} has {len(sources)} different sentences, but at least "
+                f"{source} has {len(sources)} different sentences, but at least "
                 f"{_ONE_IN} are needed to hold some out"
             )
         random.Random(0).shuffle(sources)
@@ -80,13 +56,12 @@ class ParallelCorpus:
             tuple(pair for pair in pairs if pair[0] in chosen)
             for chosen in map(set, shares)
         ]
-        languages = [path.name.removesuffix(".gz").rpartition(".")[2] for path in paths]
-        return cls(paths[0].stem, *languages, *parts)
+        return cls(Path(source).stem, *parts)
 
     def reversed(self) -> "ParallelCorpus":
         """Return the corpus in the other direction."""
         turned = {p: tuple(pair[::-1] for pair in getattr(self, p)) for p in PARTS}
-        return replace(self, src_lang=self.tgt_lang, tgt_lang=self.src_lang, **turned)
+        return replace(self, **turned)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -116,11 +91,16 @@ def read_pairs(source: Path, target: Path) -> tuple[Pair, ...]:
     """Read a file and its translation, one sentence a line.
 
     Raises:
-        ValueError: one of them is broken, or their numbers of lines differ.
+        ValueError: one of them is broken, a line is empty, or their numbers of lines
+            differ.
     """
     src, tgt = read_lines(source), read_lines(target)
     if len(src) != len(tgt):
         raise ValueError(
             f"{source} has {len(src)} lines, but {target.name} has {len(tgt)}"
         )
-    return tuple(zip(src, tgt, strict=True))
+    pairs = tuple(zip(src, tgt, strict=True))
+    for line, pair in enumerate(pairs, start=1):
+        if not all(pair):
+            raise ValueError(f"{source if pair[1] else target}, line {line} is empty")
+    return pairs
