@@ -4,13 +4,12 @@ The argument names another study than the ablations of the paper's choices:
 
     modern         what the changes since 2017 buy, on generated sentences
     modern_faster  three of them at twice the learning rate
-    captions       five of them on Multi30k
+    halves         a decoder alone beside encoder and decoder
     lengths        positions, on sentences longer than any in training
 
 The results go to `transformer_book/experiments/results/STUDY.json`, from which a
 chapter draws its table and its picture. The file is written anew after each run; a
-command that was interrupted resumes where it stopped. Half a minute a run on one core,
-of the captions two minutes.
+command that was interrupted resumes where it stopped. Half a minute a run on one core.
 """
 
 import argparse
@@ -26,6 +25,7 @@ from turns import processor
 
 from transformer_book.experiments.ablations import (
     RESULTS,
+    SIZES,
     read_results,
     run,
     write_results,
@@ -43,7 +43,7 @@ def begin(name: str, study: Study) -> dict[str, Any]:
     versions = f"{N_THREADS} thread(s), torch {torch.__version__}"
     new = {
         "plan": asdict(study.plan),
-        "sizes": study.sizes,
+        "sizes": SIZES,
         "machine": f"{processor()}, {versions}",
         "runs": [],
     }
@@ -57,7 +57,7 @@ def begin(name: str, study: Study) -> dict[str, Any]:
 def measure(study: Study, name: str, seed: int, data: Data) -> dict[str, Any]:
     """Make one run; the numbers are rounded to what can mean something."""
     wall, busy = time.perf_counter(), time.process_time()
-    found = run(study.variants[name], data, seed, study.plan, study.sizes)
+    found = run(study.variants[name], data, seed, study.plan)
     if not study.wrong:
         del found["wrong"]
     for score in ("exact", "bleu", "chrf", "valid_nats"):

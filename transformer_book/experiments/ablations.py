@@ -147,21 +147,18 @@ VARIANTS = {
 }
 
 
-def build(
-    variant: Variant, vocab_size: int, seed: int, sizes: dict[str, Any] = SIZES
-) -> Transformer:
+def build(variant: Variant, vocab_size: int, seed: int) -> nn.Module:
     """Make the model of a variant with its first weights; draws from a seed of its own.
 
     Args:
         variant: what differs.
         vocab_size: tokens of both languages together.
         seed: of the weights.
-        sizes: what all variants have in common.
     """
-    vocab = {"src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size}
+    sizes = {"src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size}
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = variant.kind(TransformerConfig(**vocab, **{**sizes, **variant.model}))
+        model = variant.kind(TransformerConfig(**sizes, **{**SIZES, **variant.model}))
         if variant.change:
             variant.change(model)
     return model
@@ -197,21 +194,15 @@ def train_variant(
 
     def rate(step: int) -> float:
         number = step if variant.warm_up else max(step, plan.warmup)
-        return learning_rate(number, d_model, plan.warmup, plan.rate_scale)
+        return learning_rate(number, SIZES["d_model"], plan.warmup, plan.rate_scale)
 
-    d_model, model = model.config.d_model, for_training(model)
+    model = for_training(model)
     loss = partial(variant.loss, smoothing=variant.smoothing)
     trainer = Trainer(model, make_optimizer(model), loss, rate, max_norm=1.0)
     return trainer.run(islice(steps.starting_at(1), plan.steps))
 
 
-def run(
-    variant: Variant,
-    data: Data,
-    seed: int,
-    plan: Plan = PLAN,
-    sizes: dict[str, Any] = SIZES,
-) -> dict[str, Any]:
+def run(variant: Variant, data: Data, seed: int, plan: Plan = PLAN) -> dict[str, Any]:
     """Train one variant to the end and translate held-out sentences with it.
 
     Args:
@@ -219,7 +210,6 @@ def run(
         data: what `runs.prepare` made of the recipe "grammar".
         seed: of the first weights and of the order of sentences.
         plan: what all variants have in common.
-        sizes: of their models, unless a variant has its own.
 
     Returns:
         exact: share of translations that are right to the letter.
@@ -229,9 +219,8 @@ def run(
         curve: loss of training, mean of every 25 steps; smoothed as trained.
         wrong: numbers, from 0, of the test sentences that are not right.
     """
-    model = build(variant, len(data.tokenizer), seed, sizes)
+    model = build(variant, len(data.tokenizer), seed)
     losses, kept = [], []
-    torch.manual_seed(seed)  # of dropout
     for loss in train_variant(model, variant, plan_steps(data, seed, plan), plan):
         losses.append(loss)
         left = plan.steps - len(losses)
