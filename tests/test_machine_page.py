@@ -67,6 +67,16 @@ def go(page: Page, path: str) -> None:
     wait(page, "machine.path === x", path)
 
 
+def listen(page: Page) -> None:
+    """Note in `heard` what is said to those who listen."""
+    page.evaluate(
+        """() => { window.heard = [];
+        const live = document.querySelector(".machine-spoken[role=status]");
+        new MutationObserver(() => heard.push(live.textContent))
+          .observe(live, { childList: true }); }"""
+    )
+
+
 def picture(page: Page):
     return page.locator(".machine-stage > svg")
 
@@ -104,16 +114,22 @@ def test_words_keys_and_the_slider_go_through_the_translation(page, address) -> 
     words = page.get_by_role("toolbar", name="The translation, word by word")
     words.get_by_role("button", name="dog").click()
     expect(says).to_contain_text("Writing “dog”")
-    page.keyboard.press("ArrowRight")
-    expect(says).to_contain_text("Writing “is”")
-    page.get_by_label("Step of the translation").fill("4")
+    for key, word in ("ArrowRight", "is"), ("Home", "A"), ("End", "<eos>"):
+        page.keyboard.press(key)
+        expect(says).to_contain_text(f"Writing “{word}”")
+        expect(words.locator(":focus")).to_have_text(word)
+    slider = page.get_by_label("Step of the translation")
+    slider.fill("4")
     expect(says).to_contain_text("Writing “playing”")
+    told = "playing, 4 of 9; looked most at “spielt”"
+    assert slider.evaluate("(x) => x.ariaValueText").startswith(told)
     assert page.locator(".machine-stage .row.to-come").count() == 5
     go(page, LEVELS[3])
     page.locator(".machine-stage").focus()
-    for path in LEVELS[2::-1]:
+    for path, door in zip(LEVELS[2::-1], LEVELS[3:0:-1], strict=True):
         page.keyboard.press("Escape")
         wait(page, "machine.path === x", path)
+        expect(page.locator(f'.machine-stage a[href="#machine{door}"]')).to_be_focused()
 
 
 def test_a_stored_change_is_shown_before_the_model_is_there(page) -> None:
@@ -135,16 +151,30 @@ def test_the_guide_goes_to_eight_places_and_predicting_hides_the_answer(
     for number in range(1, 9):
         expect(caption).to_contain_text(f"{number} of 8")
         seen.add(page.evaluate("machine.path"))
-        caption.get_by_role("button", name="Next" if number < 8 else "Done").click()
+        on = caption.get_by_role("button", name="Next" if number < 8 else "Done")
+        expect(on).to_be_focused()
+        expect(on).to_be_in_viewport(ratio=1)
+        on.press("Enter")
     assert len(seen) == 5
     expect(caption).to_be_hidden()
+    expect(page.get_by_role("button", name="Guide")).to_be_focused()
     go(page, "")
+    listen(page)
     page.get_by_role("button", name="Predict first").click()
     asks = page.locator(".machine-predict")
     expect(page.locator(".machine-stage .row.now .answer")).to_be_hidden()
+    expect(asks.get_by_role("button").first).to_be_focused()
+    wait(page, "heard.length")
+    slider = page.get_by_label("Step of the translation")
+    assert slider.evaluate("(x) => x.ariaValueText") == "1 of 9"
+    assert page.locator(".machine").get_attribute("aria-label").endswith("Hund.”.")
     asks.get_by_role("button", name="A", exact=True).click()
     expect(asks).to_contain_text("Yes: “A”")
     expect(page.locator(".machine-stage .row.now .answer")).to_be_visible()
+    wait(page, "heard.length > 1")
+    question, verdict = page.evaluate("heard")
+    assert question.strip() == "Step 1 of 9. Which word comes next?"
+    assert verdict.startswith("Yes: “A”")
 
 
 # --- with the model ------------------------------------------------------------
@@ -163,7 +193,7 @@ def test_a_typed_sentence_is_translated(
     expect(warning).to_be_hidden()
     type_and_wait(page, SENTENCE.lower())
     expect(warning).to_contain_text("nouns begin with a capital letter")
-    wrong = "machine.ask('tokens', {text: ' '}).catch((e) => e.message)"
+    wrong = "machine.engine('tokens', {text: ' '}).catch((e) => e.message)"
     assert page.evaluate(wrong) == "a sentence needs at least 1 word"
     trouble[:] = [line for line in trouble if pages_server not in line]
 
@@ -184,7 +214,34 @@ def test_a_removed_head_and_a_forced_token_change_what_is_shown(page, address) -
     choice = page.locator(".machine-stage .row.now .choice").nth(1)
     choice.click()
     wait(page, "machine.view.tgt[0] === machine.state.forced[0]")
-    expect(page.locator(".machine-changes")).to_contain_text("a forced token")
+    expect(page.locator(".machine-changes")).to_contain_text("a word chosen by hand")
+
+
+def test_a_search_is_told_when_there_is_one_and_a_change_moves_no_control(
+    page, address
+) -> None:
+    page.goto(address)
+    type_and_wait(page, SENTENCE)
+    page.wait_for_timeout(300)
+    listen(page)
+    go(page, "/search")
+    wait(page, "machine.view.search && heard.length")
+    (told,) = page.evaluate("heard")
+    assert told.startswith("Search. Step 1: 4 kept, 4 dropped. The path of greedy ")
+    assert "left the beam" not in told
+    slider = page.get_by_label("Step of the search")
+    assert slider.evaluate("(x) => x.ariaValueText").startswith("Two, 1 of ")
+    go(page, "/operate")
+    cut = page.get_by_role("group", name="Cut cross-attention").get_by_role("button")
+    cut.nth(1).focus()
+    top = cut.nth(1).bounding_box()["y"]
+    page.keyboard.press("Space")
+    changes = page.locator(".machine-changes")
+    expect(changes).to_contain_text("Changed: cross-attention cut in layer 1.")
+    wait(page, "machine.view.edits.without && machine.is_current")
+    page.wait_for_timeout(300)
+    expect(cut.nth(1)).to_be_focused()
+    assert cut.nth(1).bounding_box()["y"] == pytest.approx(top, abs=2)
 
 
 def test_the_address_holds_the_state_and_the_place(page, address) -> None:
@@ -221,9 +278,16 @@ def test_sentence_and_changes_go_along_and_chapters_offer_them(page, address) ->
     page.goto((SITE / "book/14_reading_attention.html").resolve().as_uri())
     wait(page, "machine.engine && machine.view.live")
     assert page.evaluate("machine.view.text") == "A dog is playing a dog in the snow."
+    page.wait_for_timeout(300)  # what is said of the chapter's own
+    listen(page)
     page.get_by_role("button", name=SENTENCE).click()
     wait(page, "machine.view.source === x", SENTENCE)
-    assert page.evaluate("machine.view.edits") == {"hide": [1]}
+    wait(page, "heard.length")  # of the new sentence, and of nothing else
+    (told,) = page.evaluate("heard")
+    assert told.startswith("Changed: 1 head removed, hidden: “Kinder”. Translation:")
+    edits = {"without": {CROSS: [1]}, "hide": [1]}  # the chapter's and the reader's
+    assert page.evaluate("machine.view.edits") == edits
+    expect(page.locator(".machine-stage")).to_be_focused()
     page.goto((SITE / "book/index.html").resolve().as_uri())
     wait(page, "machine.engine && machine.view.source === x", SENTENCE)
 
@@ -358,12 +422,7 @@ def test_a_phone_has_doors_for_a_finger_and_room_for_a_long_sentence(
 
 def test_places_and_steps_are_told_once_to_those_who_listen(page, address) -> None:
     page.goto(address)
-    page.evaluate(
-        """() => { window.heard = [];
-        const live = document.querySelector(".machine-spoken[role=status]");
-        new MutationObserver(() => heard.push(live.textContent))
-          .observe(live, { childList: true }); }"""
-    )
+    listen(page)
     go(page, "/decoder/1/cross_attn/3")
     wait(page, "heard.length")
     go(page, "/cache")

@@ -2,7 +2,7 @@
 // What the views of a page share: the model, a sentence, what is changed, where we are.
 // Without a model it shows a stored trace that the page brings along.
 
-import { h, shown, sum_of } from "./draw.js";
+import { h, shown } from "./draw.js";
 import { transformer_engine } from "./engine.js";
 import { name_of, path_of, place_of, WHOLE } from "./levels.js";
 import { translator_tasks, translator_worker } from "./tasks.js";
@@ -33,11 +33,10 @@ function start_engine() {
     for (const { reject } of waiting.values()) reject(error);
     waiting.clear();
   };
-  const ask = (task, question, on_event) => new Promise((resolve, reject) => {
+  return (task, question, on_event) => new Promise((resolve, reject) => {
     waiting.set(++n, { resolve, reject, on_event });
     worker.postMessage({ id: n, task, question });
   });
-  return { ask };
 }
 
 // The weights come in scripts that call a function with their part: a page that is opened
@@ -101,7 +100,7 @@ export class App {
   config; addresses; size; options; told; offer; found; found_before; // given, and found
   handlers = {};
   turn = 0;
-  engine = null; // until the model is loaded
+  engine = null; // asks the model, once it is loaded: engine(task, question, on_event)
 
   constructor(config, { trace, edited, addresses, size, at, options }) {
     Object.assign(this, { config, addresses, size, options });
@@ -142,16 +141,12 @@ export class App {
     this.tell("progress", 0);
     const data = await load_model(this.addresses, (share) => this.tell("progress", share));
     const engine = start_engine();
-    await engine.ask("load", data);
+    await engine("load", data);
     this.engine = engine;
     this.remember();
     this.tell("progress", null);
     this.tell("state");
     await this.update();
-  }
-
-  ask(task, question, on_event) {
-    return this.engine.ask(task, question, on_event);
   }
 
   // ---- Where we are: a path such as /decoder/1/cross_attn/4/9, or /search
@@ -182,8 +177,8 @@ export class App {
 
   get labels() {
     const { src_labels: word, tgt_labels: step, search } = this.view;
-    return { word, step, beam_step: search?.steps.map(({ position }) => `${position}`) || [] }[
-      this.axis];
+    const likeliest = search?.steps.map(({ candidates }) => candidates[0].label) || [];
+    return { word, step, beam_step: likeliest }[this.axis];
   }
 
   /** Where on it we are: the query that is looked at, the step of the search */
@@ -214,7 +209,7 @@ export class App {
     if (!live) return null;
     // Without a causal mask, a step's vectors are those of what was there by then.
     const tgt = edits.causal === false ? view.tgt.slice(0, this.row + 1) : view.tgt;
-    return this.ask("head", { src, tgt, edits, name, head });
+    return this.engine("head", { src, tgt, edits, name, head });
   }
 
   /** What the untouched model does with the same sentence, where something is changed */
@@ -245,6 +240,9 @@ export class App {
     return this.state.edits.without?.[name] || [];
   }
 
+  is_cut = (name) => // a cross-attention without any of its heads
+    name.endsWith("cross_attn") && this.without(name).length === this.config.n_heads;
+
   remove(heads) { // of the attentions that are named: these, and no others
     return this.edit({ without: { ...this.state.edits.without, ...heads } });
   }
@@ -265,12 +263,14 @@ export class App {
     const name_of_token = (i) => (view.source === state.text ? `“${shown(view.src_labels[i])}”`
       : `token ${i}`);
     const off = Object.keys(SWITCHES).filter((name) => is_on[name] === false);
-    const several = (n, one, more) => n > 0 && `${n} ${n === 1 ? one : more}`;
-    const sizes = Object.values(without).map((heads) => heads.length), whole = this.config.n_heads;
-    const blocks = sizes.filter((n) => n === whole).length, single = sum_of(sizes) - blocks * whole;
+    const { n_heads, n_decoder_layers } = this.config;
+    const cut = this.attentions.filter(this.is_cut);
+    const single = Object.values(without).flat().length - cut.length * n_heads;
+    const layers = cut.length === n_decoder_layers ? "all layers"
+      : cut.map((name) => `layer ${name.split(".")[2]}`).join(" and ");
     return [
-      several(single, "head removed", "heads removed"),
-      several(blocks, "block of heads removed", "blocks of heads removed"),
+      single > 0 && `${single} ${single === 1 ? "head" : "heads"} removed`,
+      cut.length > 0 && `cross-attention cut in ${layers}`,
       hide.length > 0 && `hidden: ${hide.map(name_of_token).join(", ")}`,
       ...off.map((name) => `${SWITCHES[name]} off`),
     ].filter(Boolean);
@@ -279,7 +279,7 @@ export class App {
   // The same, and how its translation isn't what it would write greedily; "" for nothing
   get changes() {
     const { forced, method } = this.state;
-    return [...this.edited, forced.length && "a forced token",
+    return [...this.edited, forced.length && "a word chosen by hand",
       method === "sample" && "sampled tokens"].filter(Boolean).join(", ");
   }
 
@@ -300,8 +300,7 @@ export class App {
   get beside() {
     const { source, text } = this.untouched;
     if (!this.changes || !this.is_current || source !== this.view.source) return "";
-    return text === this.view.text ? "The same as without changes."
-      : `Without changes: “${text}”`;
+    return text === this.view.text ? "The same as without changes." : `Without changes: “${text}”`;
   }
 
   // Translate the sentence of the state and look at everything. A later call makes an
@@ -310,7 +309,7 @@ export class App {
     if (!this.engine) return;
     const turn = ++this.turn, late = () => turn !== this.turn;
     const ask = async (task, question, on_event) => {
-      const answer = await this.ask(task, question, (event) => late() || on_event?.(event));
+      const answer = await this.engine(task, question, (event) => late() || on_event?.(event));
       if (late()) throw new Error("there is a later one");
       return answer;
     };
@@ -343,7 +342,9 @@ export class App {
     const sampling = method === "sample" ? { method, seed, temperature, top_p } : {};
     const view = await see({ edits, prefix: forced, ...sampling },
       (event) => this.tell("writing", event.text));
-    this.view = { ...view, search: this.view.search }; // which stays until there is a new one
+    const is_same = JSON.stringify([text, edits]) ===
+      JSON.stringify([this.view.source, this.view.edits]);
+    this.view = { ...view, search: is_same ? this.view.search : null }; // till a new one
     if (!this.changes) this.untouched = this.view;
   }
 
@@ -351,7 +352,7 @@ export class App {
     const { view } = this, { edits, n_beams, length_penalty } = this.state;
     if (!this.engine || this.axis !== "beam_step" || view.searched) return;
     view.searched = true;
-    const search = await this.ask("search", { src: view.src, edits, n_beams, length_penalty });
+    const search = await this.engine("search", { src: view.src, edits, n_beams, length_penalty });
     if (view !== this.view) return;
     view.search = search;
     this.tell("search");
@@ -404,8 +405,7 @@ export class App {
 
   check(found) {
     for (const [name, value] of Object.entries(found)) {
-      const known = Object.hasOwn(START, name);
-      if (!known || !is_like(START[name], value, LIMITS[name], this)) {
+      if (!Object.hasOwn(START, name) || !is_like(START[name], value, LIMITS[name], this)) {
         throw new Error(`${name} can’t be ${JSON.stringify(value)}`);
       }
     }

@@ -21,7 +21,6 @@ export function markup(node) {
   const { tag, attributes, children } = node;
   const marks = given(attributes).map(([name, value]) =>
     ` ${name}="${value === true ? "" : escaped(value)}"`).join("");
-  if (tag === "input") return `<input${marks}>`;
   return `<${tag}${marks}>${children.map(markup).join("")}</${tag}>`;
 }
 

@@ -38,8 +38,7 @@ export function transformer_engine() {
       const n_rows = x.batch * x.length, from = x.data, to = out.data;
       work.multiplications += n_rows * n_in * n_out;
       for (let o = 0; o < n_out; o++) {
-        const start = o * n_in, factor = scale[o];
-        const shift = bias ? bias[o] : 0;
+        const start = o * n_in, factor = scale[o], shift = bias ? bias[o] : 0;
         let row = 0;
         for (; row + 4 <= n_rows; row += 4) { // four rows for each weight that is read
           const a = row * n_in, b = a + n_in, c = b + n_in, d = c + n_in;
@@ -97,18 +96,15 @@ export function transformer_engine() {
     return best;
   }
 
-  // ---- Masks: mask(q, k) says whether query q may attend to key k
+  // ---- Attention. mask(q, k) says whether query q may attend to key k.
 
   const causal_mask = (q, k) => k <= q;
-
-  // ---- Attention
 
   // softmax(Q K^T / sqrt(d_head)) V for one head of one row, equation 1 of the paper.
   // weights: (q_len, k_len). A query with no key left gets zeros.
   function scaled_dot_product_attention(q, k, v, mask, head, d_head, row, out) {
     const first = head * d_head, source = k.batch === 1 ? 0 : row; // all rows share one source
-    const [queries, keys, values, to] =
-      [q.row(row), k.row(source), v.row(source), out.row(row)];
+    const [queries, keys, values, to] = [q.row(row), k.row(source), v.row(source), out.row(row)];
     const weights = new Float32Array(q.length * k.length);
     work.multiplications += 2 * q.length * k.length * d_head;
     for (let i = 0; i < q.length; i++) {
@@ -189,8 +185,7 @@ export function transformer_engine() {
 
   class EncoderLayer extends Module {
     forward(x, src_mask) {
-      x = this.self_attn_connection.forward(
-        x, (x) => this.self_attn.forward(x, x, x, src_mask));
+      x = this.self_attn_connection.forward(x, (x) => this.self_attn.forward(x, x, x, src_mask));
       return this.feed_forward_connection.forward(x, (x) => this.feed_forward.forward(x));
     }
   }
@@ -250,8 +245,7 @@ export function transformer_engine() {
         Object.fromEntries(parts.map((part) => [part, make(`${name}.${part}`)]));
       const attention = (name) => new MultiHeadAttention(
         { n_heads, ...each(name, ["q_proj", "k_proj", "v_proj", "out_proj"], linear) });
-      const feed_forward = (name) =>
-        new FeedForward(each(name, ["expand", "contract"], linear));
+      const feed_forward = (name) => new FeedForward(each(name, ["expand", "contract"], linear));
       const connection = (name) => new SublayerConnection({ norm: norm(`${name}.norm`) });
       const stack = (name, attentions, Layer) => ({ norm: norm(`${name}.norm`),
         layers: Array.from({ length: config[`n_${name}_layers`] }, (_, i) => {
@@ -313,8 +307,7 @@ export function transformer_engine() {
     copied = 0; // bytes, between rows
 
     get n_bytes() {
-      const kept = [...this.kept.values()].flat();
-      return kept.reduce((sum, { data }) => sum + data.byteLength, 0);
+      return [...this.kept.values()].flat().reduce((sum, { data }) => sum + data.byteLength, 0);
     }
 
     update(attention, ...fresh) { // what is new joins what is kept; all of it is returned
@@ -436,9 +429,8 @@ export function transformer_engine() {
     const order = Array.from(p.keys()).sort((a, b) => p[b] - p[a]);
     let likelier = 0;
     for (const token of order) {
-      const own = p[token];
       if (likelier >= top_p) p[token] = 0;
-      likelier += own;
+      likelier += p[token];
     }
     const total = p.reduce((sum, x) => sum + x, 0);
     return p.map((x) => x / total);
@@ -515,9 +507,8 @@ export function transformer_engine() {
     keep(ids, log_prob) { // among the best n_beams; false if it isn't one of them
       const finished = ids[ids.length - 1] === this.config.eos_id;
       const found = { ids, log_prob, score: this.score(log_prob, ids.length), finished };
-      this.hypotheses.push(found);
-      this.hypotheses.sort((a, b) => b.score - a.score);
-      this.hypotheses.length = Math.min(this.hypotheses.length, this.n_beams);
+      this.hypotheses = [...this.hypotheses, found].sort((a, b) => b.score - a.score)
+        .slice(0, this.n_beams);
       return this.hypotheses.includes(found);
     }
 
@@ -532,9 +523,7 @@ export function transformer_engine() {
     }
   }
 
-  function beam_search(
-    model, src, config, n_beams = 4, length_penalty = 1, tell = () => {}
-  ) {
+  function beam_search(model, src, config, n_beams = 4, length_penalty = 1, tell = () => {}) {
     const prefix = config.prefix || [], start = [config.bos_id, ...prefix];
     const search = new BeamHypotheses(start, prefix.length, config, n_beams, length_penalty);
     const decoder = make_decoder(model);

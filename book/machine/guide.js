@@ -4,47 +4,44 @@
 
 import { middle_layer, most, path_of } from "./levels.js";
 
-/** The path of a head in the middle of the decoder, of its layer, or of what it looks at. */
-function clearest({ view, row }, level) {
+/** The path of the machine, of a layer in the middle of the decoder, of a head, or a weight. */
+export function clearest({ view, row }, level) {
   const layer = middle_layer(view), name = `decoder.layers.${layer}.cross_attn`;
   const head = view.heads?.[name]?.head || 0;
   const [[, key]] = most(view.maps[name][head], row, view.src_labels.length, 1);
   return path_of({ stack: "decoder", layer, kind: "cross_attn", head, key }, level);
 }
-const whole = () => "";
 
-/** @type {{ go: (app: any) => string, words: string, control: string, chapter: string,
- *  href: string, start?: boolean }[]} */
 export const GUIDE = [
-  { go: whole, control: ".machine-controls button", start: true,
+  { level: 0, control: ".machine-controls button",
     words: "A German sentence goes in, in blue, and English comes out, in brown, one word at a " +
       "time: press Play.",
     chapter: "Chapter 8 builds it all.", href: "08_full_transformer.html" },
-  { go: whole, control: ".lanes",
+  { level: 0, control: ".lanes",
     words: "Each German word, or piece of a word, is a strand that keeps its lane, and where " +
       "strands cross, words look at one another: point at a strand to see where it looks.",
     chapter: "Chapter 6 writes the encoder.", href: "06_encoder.html" },
-  { go: whole, control: ".machine-stage",
+  { level: 0, control: ".machine-stage",
     words: "The green band is all that the brown side ever learns of the German: follow the " +
       "green strands to the words that were looked at.",
     chapter: "Chapter 7 connects the two sides.", href: "07_decoder_and_cross_attention.html" },
-  { go: whole, control: ".machine-controls input",
+  { level: 0, control: ".machine-controls input",
     words: "The future does not exist yet: a brown strand appears only when its word is written, " +
       "so move the slider back and watch strands go.",
     chapter: "Chapter 4 explains the mask.", href: "04_masks.html" },
-  { go: (app) => clearest(app, 1), control: ".machine-stage",
+  { level: 1, control: ".machine-stage",
     words: "A layer looks twice and then thinks: eight heads at its own words, eight at the " +
       "German ones, and a small network: open a head.",
     chapter: "Chapter 3 writes the heads.", href: "03_multi_head_attention.html" },
-  { go: (app) => clearest(app, 2), control: ".machine-stage",
+  { level: 2, control: ".machine-stage",
     words: "A head asks with a query, every German word holds out a key, and the better the " +
       "match, the more of its value is handed on: open a row.",
     chapter: "Chapter 2 writes this function.", href: "02_scaled_dot_product_attention.html" },
-  { go: (app) => clearest(app, 3), control: ".machine-up",
+  { level: 3, control: ".machine-up",
     words: "And this is one weight: multiply number by number, add up, divide, compare; there " +
       "is nothing below this, so go back up.",
     chapter: "Chapter 2 does it by hand.", href: "02_scaled_dot_product_attention.html" },
-  { go: () => "/operate", control: ".machine-operate",
+  { path: "/operate", control: ".machine-operate",
     words: "Now break it: hide a word, cut a layer, switch off the order of the words, and see " +
       "which numbers move.",
     chapter: "Chapter 14 asks what that proves.", href: "14_reading_attention.html" },

@@ -44,13 +44,14 @@ export const load_button = (app, words = "Load the model") =>
  *  @param {(at: number) => string} draw draws a step and returns its sentence */
 export function view_of_search(app, name, draw, ...inside) {
   const says = h("p", { class: "machine-says" }), body = h("div", {}, says, inside);
-  const none = h("p", { class: "machine-note" },
-    "The search comes with the model: load it with a sentence.");
+  const none = h("p", { class: "machine-note" });
   const refresh = () => {
     if (app.panel !== name) return;
     none.hidden = Boolean(app.view.search);
     body.hidden = !none.hidden;
-    if (none.hidden) says.textContent = draw(app.row);
+    none.textContent = app.engine ? "Searching…"
+      : "The search comes with the model: load it with a sentence.";
+    says.textContent = none.hidden ? draw(app.row) : "";
   };
   app.on("search", refresh);
   app.on("place", refresh); // and now, since a panel is made on the way to its place

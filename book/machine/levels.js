@@ -16,11 +16,7 @@ const KINDS = { encoder: ["self_attn"], decoder: ["self_attn", "cross_attn"] };
 const COLORS = { encoder: "source", decoder: "target" };
 const PATH = /^\/(encoder|decoder)\/(\d+)(?:\/(self_attn|cross_attn)\/(\d+)(?:\/(\d{1,3}))?)?$/;
 
-export function level_of({ stack, kind, key }) {
-  if (!stack) return 0;
-  if (!kind) return 1;
-  return key < 0 ? 2 : 3;
-}
+export const level_of = ({ stack, kind, key }) => [stack, kind, key >= 0].filter(Boolean).length;
 
 export const name_of = ({ stack, layer, kind }) => `${stack}.layers.${layer}.${kind}`;
 
@@ -46,9 +42,7 @@ export function axes({ stack, kind }, { src_labels, tgt_labels }) {
   return [read, kind === "cross_attn" ? src_labels : read];
 }
 
-function query_of(place, view, row) {
-  return row || place.stack === "encoder" ? shown(axes(place, view)[0][row]) : "<bos>";
-}
+const query_of = (place, view, row) => shown(axes(place, view)[0][row]);
 
 const range = (n) => [...Array(n).keys()];
 const largest = (lists) => Math.max(...lists.flat().map(Math.abs), 1e-9);
@@ -306,7 +300,7 @@ export function layer(view, { row, tall }, place) {
 }
 
 function heads(view, place, row, left, top) { // four beside one another, in two rows
-  const [, keys] = axes(place, view), { width, height } = MINI;
+  const [, keys] = axes(place, view), { width, height } = MINI, kind = ATTENTIONS[place.kind];
   const color = COLORS[place.stack], tone = tone_of(place);
   return view.maps[name_of(place)].map((weights, head) => {
     const x = left + (head % 4) * (width + 6), y = top + Math.floor(head / 4) * (height + 30);
@@ -320,7 +314,7 @@ function heads(view, place, row, left, top) { // four beside one another, in two
     });
     const says = share > 0 ? ` ${shown(keys[best]).slice(0, 8)} ${percent(share)}` : " removed";
     return door(path_of({ ...place, head }),
-      `Into head ${head}: it looks most at “${shown(keys[best])}”, ${percent(share)}`,
+      `Into head ${head} of ${kind}: it looks most at “${shown(keys[best])}”, ${percent(share)}`,
       box(x, y, width, height, "page", 1, { class: "door-ground", rx: 5, stroke: COLOR.hair }),
       looks, dot(...end, color, 3.2),
       text(middle[0], y + height + 14, [e("tspan", { "font-weight": 600 }, String(head)), says],

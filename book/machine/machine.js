@@ -6,7 +6,7 @@
 import { VIEWS } from "./app.js";
 import { cache } from "./cache.js";
 import { e, h, markup, mean_of, percent, shown, table_of } from "./draw.js";
-import { GUIDE } from "./guide.js";
+import { clearest, GUIDE } from "./guide.js";
 import { button, is_still, load_button, refill, scroller, toolbar } from "./kit.js";
 import * as levels from "./levels.js";
 import { operate } from "./operate.js";
@@ -40,7 +40,7 @@ const quoted = ({ label, p }) => `“${shown(label)}” (${percent(p)})`;
 export function show(root, app) {
   let playing = null, tall = root.clientWidth < NARROW, drawn = {}, guide = -1;
   let typed = false, predicting = false, answered = null, said = 0, alike = 0;
-  let saying = null, where = "";
+  let saying = null, where = "", came = app.place, drawing = null;
   const told = { path: app.path, row: app.row, source: app.view.source };
 
   // ---- What stays; what it shows is drawn anew
@@ -50,6 +50,7 @@ export function show(root, app) {
     clearTimeout(saying);
     saying = setTimeout(() => { live.textContent = words; }, 150);
   };
+  const focus = (place) => place.focus({ preventScroll: true });
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 600,
     spellcheck: "false", autocomplete: "off", list: "machine-examples", value: app.state.text,
     onfocus: () => app.load(), oninput: draw_changes });
@@ -64,7 +65,7 @@ export function show(root, app) {
   const changed = h("p", { class: "machine-changes", hidden: true });
   const undo = button("Undo all", () => {
     app.undo_all();
-    stage.focus({ preventScroll: true });
+    focus(stage);
   });
   const offer = h("p", { class: "machine-offer", hidden: !app.offer }, app.offer
     && ["You came with a sentence of your own: ", button(`“${app.offer.text}”`, take_offer)]);
@@ -82,8 +83,9 @@ export function show(root, app) {
   const stage = h("div", { class: "machine-stage", tabindex: 0, role: "region",
     "aria-label": "The picture" });
   const beneath = h("div", { class: "machine-beneath" });
+  const sheet = h("div");
   const numbers = h("details", { class: "machine-numbers", ontoggle: draw_table },
-    e("summary", {}, "The same as a table"));
+    e("summary", {}, "The same as a table"), sheet);
   const caption = h("div", { class: "machine-guide", hidden: true });
   const panels = {}; // made when they are asked for
   const note = h("small");
@@ -91,9 +93,10 @@ export function show(root, app) {
   const more = h("details", { class: "machine-more" }, e("summary", {}, "Keep, share"),
     h("div", { class: "machine-row" },
       button("Save as SVG", () => save_as("svg")), button("Save as PNG", () => save_as("png")),
-      button("Copy link", copy_link), button("Full screen", full_screen), note));
-  const tools = h("div", { class: "machine-row" }, predict,
-    button("Guide", () => lead(guide < 0 ? 0 : -1)), more);
+      button("Copy link", copy_link), document.fullscreenEnabled
+        && button("Full screen", full_screen), note));
+  const guide_button = button("Guide", () => lead(guide < 0 ? 0 : -1));
+  const tools = h("div", { class: "machine-row" }, predict, guide_button, more);
   const player = h("div", { class: "machine-row machine-controls" },
     play_button, back, forward, slider);
   root.append(h("div", { class: "machine-live" }, form, bar, status, warning,
@@ -115,10 +118,13 @@ export function show(root, app) {
     app.load();
   }
 
-  function take_offer() {
-    offer.hidden = true;
+  function take_offer() { // and keep what is changed here
+    const { edits, ...found } = app.offer;
     app.move("");
-    app.set(app.offer);
+    Object.assign(told, { path: "", row: 0 }); // what it becomes is told, not where we were
+    focus(stage);
+    offer.hidden = true;
+    app.set({ ...found, edits: { ...app.state.edits, hide: undefined, ...edits } });
     app.load();
   }
 
@@ -133,12 +139,9 @@ export function show(root, app) {
     say(note.textContent);
   }
 
-  async function full_screen() {
-    try {
-      await (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen());
-    } catch {
-      note.textContent = "This browser doesn’t allow full screen here.";
-    }
+  function full_screen() { // or no longer
+    if (document.fullscreenElement) document.exitFullscreen();
+    else root.requestFullscreen();
   }
 
   // ---- Playing: one step after the other
@@ -187,7 +190,7 @@ export function show(root, app) {
   // ---- Drawing
 
   function draw_words() {
-    const { tgt_labels, log_probs } = app.view;
+    const { source, text, tgt_labels, log_probs } = app.view;
     const at = Math.min(app.state.step, tgt_labels.length - 1);
     const n_forced = app.engine ? app.state.forced.length : 0;
     const hides_now = predicting && !answered;
@@ -201,11 +204,15 @@ export function show(root, app) {
         class: kinds.filter(Boolean).join(" "), title: !hidden && share,
         "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` }];
     }), at);
-    const searches = app.axis === "beam_step", n = searches ? app.labels.length : tgt_labels.length;
-    slider.max = n;
-    slider.value = (searches ? app.row : at) + 1;
+    const searches = app.axis === "beam_step", labels = searches ? app.labels : tgt_labels;
+    const row = searches ? app.row : at, where = `${row + 1} of ${labels.length}`;
+    const [looks] = searches ? [] : looked_at(at);
+    slider.max = labels.length;
+    slider.value = row + 1;
     slider.ariaLabel = `Step of the ${searches ? "search" : "translation"}`;
-    slider.ariaValueText = `${searches ? "" : `${shown(tgt_labels[at])}, `}${slider.value} of ${n}`;
+    slider.ariaValueText = hides_now || !labels[row] ? where
+      : `${shown(labels[row])}, ${where}${looks ? `; looked most at ${looks}` : ""}`;
+    root.ariaLabel = `The machine translates “${source}”${predicting ? "" : ` into “${text}”`}.`;
   }
 
   function draw_source_words() {
@@ -228,7 +235,8 @@ export function show(root, app) {
         "sentence. ", load_button(app));
       return;
     }
-    const lines = [`Changed: ${changes}. `, `Now: “${view.text}” `, `${app.beside} `];
+    const lines = [`Changed: ${changes}. `,
+      ...(predicting ? [] : [`Now: “${view.text}” `, `${app.beside} `])];
     changed.replaceChildren(...lines.map((words) => h("span", {}, words)), engine ? undo : "");
   }
 
@@ -252,12 +260,14 @@ export function show(root, app) {
   /** For those who listen: where we are, if that is another place, and at which step. */
   function announce() {
     const { axis, labels, path, row } = app, has_moved = path !== told.path;
-    if (playing || (!has_moved && row === told.row)) return;
+    const is_searching = axis === "beam_step" && app.engine && !app.view.search;
+    if (playing || is_searching || (!has_moved && row === told.row)) return;
     Object.assign(told, { path, row });
-    if (!has_moved && document.activeElement === slider) return; // it speaks for itself
-    const says = root.querySelector(".machine-live > :not([hidden]) .machine-says");
+    if (!has_moved && !predicting && document.activeElement === slider) return; // it speaks
+    const open = ".machine-live > :not([hidden])";
+    const says = root.querySelector(`${open} .machine-predict p, ${open} .machine-says`);
     const step = axis !== "beam_step" && `${axis === "word" ? "Word" : "Step"} ${row + 1} of ` +
-      `${labels.length}: ${shown(labels[row])}.`;
+      `${labels.length}${predicting ? "" : `: ${shown(labels[row])}`}.`;
     const words = [has_moved && `${where}.`, step, (!path || !step) && says?.textContent];
     say(words.filter(Boolean).join(" "));
   }
@@ -270,7 +280,7 @@ export function show(root, app) {
     draw_changes();
     draw_crumbs(level);
     if (panel && !panels[panel]) {
-      panels[panel] = { search, cache, operate }[panel](app, say);
+      panels[panel] = { search, cache, operate }[panel](app, (what) => predicting || say(what));
       numbers.before(panels[panel]);
     }
     for (const [name, each] of Object.entries(panels)) each.hidden = name !== panel;
@@ -290,9 +300,21 @@ export function show(root, app) {
     draw_picture(level);
     draw_beneath(level);
     draw_table();
-    if (!had_focus || root.contains(document.activeElement)) return;
-    const heir = /** @type {HTMLElement} */ (beneath.querySelector(".machine-predict button"));
-    (heir || stage).focus({ preventScroll: true }); // what had the focus is gone
+    const at = document.activeElement, has_moved = came !== place;
+    const door = `a[href="#machine${levels.path_of(came, level + 1)}"]`; // the way back down
+    const heir = beneath.querySelector(".machine-predict button") || stage.querySelector(door);
+    came = place;
+    if (!had_focus || (root.contains(at) && !(has_moved && at === stage))) return;
+    (heir || stage).focus({ preventScroll: !heir }); // what had the focus is gone
+    if (has_moved && !heir) crumbs.scrollIntoView({ block: "nearest" });
+  }
+
+  /** What has the focus stays where it is seen, though lines come and go above it. */
+  function steadily(draw) {
+    const at = document.activeElement, { top } = at.getBoundingClientRect();
+    draw();
+    const by = at.isConnected && at.getBoundingClientRect().top - top;
+    if (by) scrollBy({ top: by, behavior: "instant" });
   }
 
   function draw_picture(level) {
@@ -354,9 +376,9 @@ export function show(root, app) {
   }
 
   function draw_beneath(level) {
-    const words = [looked_at, () => HINTS[app.place.stack], () => HINTS.head, () => HINTS.weight];
+    const hint = HINTS[["", app.place.stack, "head", "weight"][level]];
     beneath.replaceChildren(level === 0 && predicting ? ask()
-      : h("p", { class: "machine-says" }, words[level]()), level < 2 ? "" : heads());
+      : h("p", { class: "machine-says" }, hint || what_it_shows()), level < 2 ? "" : heads());
   }
 
   function heads() {
@@ -372,25 +394,36 @@ export function show(root, app) {
         : h("small", {}, "Load the model to cut a head."));
   }
 
+  /** What a step looked at most, if it could */
+  function looked_at(step) {
+    const { view } = app, { src_labels } = view;
+    return levels.most(levels.middle_of(view), step, src_labels.length, 2)
+      .map(([p, key]) => p > 0 && quoted({ label: src_labels[key], p }));
+  }
+
   /** What the step shows, in a sentence. */
-  function looked_at() {
-    const { view, row } = app, { src_labels } = view, middle = levels.middle_layer(view);
-    const best = levels.most(levels.middle_of(view), row, src_labels.length, 2);
-    const [first, second] = best.map(([p, key]) => quoted({ label: src_labels[key], p }));
-    const found = best[0][0] > 0
-      ? `layer ${middle} of the decoder looked most at ${first} and ${second}`
-      : `layer ${middle} of the decoder couldn’t look at the German`;
+  function what_it_shows() {
+    const { view, row } = app, [first, second] = looked_at(row);
+    const found = first ? `looked most at ${first} and ${second}` : "couldn’t look at the German";
     const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
-    return `Writing ${quoted(written)}: ${found}.`;
+    const middle = levels.middle_layer(view);
+    return `Writing ${quoted(written)}: layer ${middle} of the decoder ${found}.`;
+  }
+
+  function draw_table() {
+    if (!numbers.open) return;
+    const found = levels.table(app.view, app.place, app.found, { row: app.row });
+    sheet.replaceChildren(found ? scroller(found.caption, table_of(found)) : "");
   }
 
   // ---- Predict first
 
   function start_predicting() { // or end
     predicting = !predicting;
+    told.row = -1; // told again, even if it is the same step
     pause();
-    if (predicting) app.show({ step: 0 });
-    draw();
+    app.show(predicting ? { step: 0 } : {});
+    beneath.querySelector(".machine-predict button")?.focus();
   }
 
   function ask() {
@@ -404,6 +437,7 @@ export function show(root, app) {
         alike += Number(choice.id === best.id);
         answered = choice;
         draw();
+        say(beneath.querySelector("p").textContent);
       })));
   }
 
@@ -414,52 +448,46 @@ export function show(root, app) {
     return [h("p", {}, verdict, `Alike ${alike} of ${said}. `), app.labels[row + 1] && next];
   }
 
-  // ---- The numbers as a table
-
-  function draw_table() {
-    if (!numbers.open) return;
-    const found = levels.table(app.view, app.place, app.found, { row: app.row });
-    const table = found ? scroller(found.caption, table_of(found)) : "";
-    numbers.replaceChildren(numbers.firstChild, table);
-  }
-
   // ---- The guide
 
-  function lead(to) {
+  async function lead(to) {
     guide = to;
     caption.hidden = guide < 0;
     root.querySelector(".machine-lit")?.classList.remove("machine-lit");
-    if (guide < 0) return;
+    if (guide < 0) return focus(guide_button);
     pause();
-    const { go, words: text, control, chapter, href, start } = GUIDE[guide];
+    const { level, path, words: text, control, chapter, href } = GUIDE[guide];
     const is_last = guide === GUIDE.length - 1;
-    app.state.step = start ? 0 : Math.round(0.75 * (app.view.tgt.length - 1));
-    app.move(go(app));
+    app.state.step = guide && Math.round(0.75 * (app.view.tgt.length - 1));
+    app.move(path || clearest(app, level));
     const number = e("b", {}, `${guide + 1} of ${GUIDE.length} `);
     caption.replaceChildren(h("p", {}, number, `${text} `, e("a", { href }, chapter)),
       h("div", { class: "machine-row" },
         button("Back", () => lead(guide - 1), { disabled: guide === 0 }),
         button(is_last ? "Done" : "Next", () => lead(is_last ? -1 : guide + 1))));
     root.querySelector(control)?.classList.add("machine-lit");
-    caption.querySelector(".machine-row").children[1].focus({ preventScroll: true });
-    caption.scrollIntoView({ block: "nearest" });
+    focus(caption.querySelector(".machine-row").children[1]);
     queueMicrotask(() => say(text)); // instead of where we are
+    await drawing;
+    caption.scrollIntoView({ block: "nearest" });
   }
 
-  // ---- Keys: left and right are steps, Escape goes up
+  // ---- Keys: left and right are steps, Home and End the ends of a row, Escape goes up
 
   root.addEventListener("keydown", (event) => {
     const from = /** @type {HTMLElement} */ (event.target), level = levels.level_of(app.place);
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const ends = from.closest(".machine-words") && { Home: -app.row,
+      End: app.labels.length - 1 - app.row };
+    const by = { ArrowRight: 1, ArrowLeft: -1, ...ends }[event.key];
     const is_command = event.altKey || event.ctrlKey || event.metaKey;
     if (is_command || from.matches("input, select, .machine-scroll")) return;
-    if (by) {
+    if (by !== undefined) {
       event.preventDefault();
       step_by(by);
     } else if (event.key === "Escape" && level > 0 && !document.fullscreenElement) {
       event.preventDefault();
       crumbs.querySelector(".machine-up").click();
-      stage.focus({ preventScroll: true });
+      focus(stage);
     }
   });
   root.addEventListener("click", ({ target }) => { // going elsewhere ends the film
@@ -479,33 +507,39 @@ export function show(root, app) {
   app.on("status", (text) => { status.textContent = text; });
   app.on("busy", (is) => root.toggleAttribute("aria-busy", is));
   app.on("writing", (text) => {
-    words.replaceChildren(h("span", { class: "machine-word past" }, text));
+    if (predicting) return;
+    steadily(() => words.replaceChildren(h("span", { class: "machine-word past" }, text)));
   });
   app.on("state", () => {
     if (document.activeElement !== field) field.value = app.state.text;
-    draw_changes();
+    steadily(draw_changes);
   });
-  app.on("place", () => {
+  const follow = () => {
     if (app.row !== told.row) answered = null;
-    draw();
+    drawing = draw();
     queueMicrotask(announce); // when all is drawn
-  });
-  app.on("search", draw);
+  };
+  app.on("place", follow);
+  app.on("search", follow);
   app.on("view", () => {
     const { source, read, log_probs, text } = app.view, is_new = source !== told.source;
     told.source = source;
-    warning.textContent = worry(source, read.pieces, Math.exp(mean_of(log_probs)));
-    warning.hidden = !warning.textContent;
-    say([app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside,
-      warning.textContent].filter(Boolean).join(" "));
-    root.setAttribute("aria-label", `The machine translates “${source}” into “${text}”.`);
+    predicting &&= !is_new;
+    const worries = worry(source, read.pieces, Math.exp(mean_of(log_probs)));
+    const news = [app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside,
+      worries];
+    if (!predicting) say(news.filter(Boolean).join(" "));
     root.classList.toggle("machine-own", is_new || root.matches(".machine-own"));
     if (typed && is_new && !app.place.stack && !app.panel) {
       if (is_still()) finish();
       else play(PACE.own);
     }
     typed = false;
-    draw();
+    steadily(() => {
+      warning.textContent = worries;
+      warning.hidden = !worries;
+      draw();
+    });
   });
   new ResizeObserver(([{ contentRect: { width } }]) => {
     if ((width < NARROW) === tall) return;

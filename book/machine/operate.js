@@ -22,8 +22,7 @@ export function operate(app, say) {
 
   const switches = Object.keys(SWITCHES).map((name) => h("input", { type: "checkbox", name,
     onchange: ({ target }) => app.edit({ [name]: target.checked ? undefined : false }) }));
-  const chips = (label) =>
-    h("div", { class: "machine-chips", role: "group", "aria-label": label });
+  const chips = (label) => h("div", { class: "machine-chips", role: "group", "aria-label": label });
   const tokens = chips("Hide source tokens"), cuts = chips("Cut cross-attention");
   const removed = chips("Put removed heads back");
   const slider = (name, min, max) => h("input", { type: "range", name, min, max, step: 0.05,
@@ -52,11 +51,7 @@ export function operate(app, say) {
     load_button(app, "Load it"));
   const results = h("div", { class: "machine-results" });
 
-  function show_value(slider) {
-    slider.nextSibling.textContent = decimal(slider.valueAsNumber);
-  }
-
-  const pressed_or_not = (is) => ({ "aria-pressed": String(is) });
+  const show_value = (of) => { of.nextSibling.textContent = decimal(of.valueAsNumber); };
 
   function fill_tokens() {
     const hide = app.is_current ? app.state.edits.hide || [] : []; // else of another sentence
@@ -64,23 +59,21 @@ export function operate(app, say) {
       const is_hidden = hide.includes(k);
       const next = is_hidden ? hide.filter((x) => x !== k) : [...hide, k].sort((a, b) => a - b);
       return [shown(label), () => app.edit({ hide: next.length ? next : undefined }),
-        pressed_or_not(is_hidden)];
+        { "aria-pressed": String(is_hidden) }];
     }));
   }
-
-  const is_cut = (name) => app.without(name).length >= n_heads;
 
   function fill_cuts() {
     const layers = CROSS.map((name, layer) => [`layer ${layer}`, [name]]);
     refill(cuts, [...layers, ["all layers", CROSS]].map(([label, names]) => {
-      const pressed = names.every(is_cut), heads = pressed ? [] : [...Array(n_heads).keys()];
+      const pressed = names.every(app.is_cut), heads = pressed ? [] : [...Array(n_heads).keys()];
       const cut = Object.fromEntries(names.map((name) => [name, heads]));
-      return [label, () => app.remove(cut), pressed_or_not(pressed)];
+      return [label, () => app.remove(cut), { "aria-pressed": String(pressed) }];
     }));
   }
 
   function fill_removed() {
-    const names = app.attentions.filter((name) => !(CROSS.includes(name) && is_cut(name)));
+    const names = app.attentions.filter((name) => !app.is_cut(name));
     const has_focus = refill(removed, names.flatMap((name) => app.without(name).map((head) => {
       const [stack, , layer, kind] = name.split(".");
       return [`${stack}, layer ${layer}, ${ATTENTIONS[kind]}, head ${head}`,
@@ -109,44 +102,41 @@ export function operate(app, say) {
   // ---- What a translation costs
 
   async function measure() {
-    const mine = ++turn, is_late = () => mine !== turn;
-    try {
-      const found = await losses();
-      if (is_late()) return;
-      draw_losses(found);
-      if (acted) say(`Translation: ${app.view.text} ${app.beside} Loss: ${in_words(found)}`);
-      acted = false;
-    } catch (error) {
-      if (is_late()) return;
-      results.replaceChildren(h("p", { class: "machine-warning" }, failed(error)));
-    }
+    const mine = ++turn, found = await losses().catch(failed);
+    if (mine !== turn) return;
     results.removeAttribute("aria-busy");
+    if (typeof found === "string") { // what went wrong
+      results.replaceChildren(h("p", { class: "machine-warning" }, found));
+      return;
+    }
+    draw_losses(found);
+    if (acted) say(`Translation: ${app.view.text} ${app.beside} Loss: ${in_words(found)}`);
+    acted = false;
   }
 
   async function losses() {
     const { edits, reference } = app.state, { src } = app.view, { untouched } = app;
-    const read = reference && await app.ask("tokens", { text: reference });
+    const read = reference && await app.engine("tokens", { text: reference });
     const { src: tgt, src_labels: labels } = read
       || { src: untouched.tgt, src_labels: untouched.tgt_labels };
     if (tgt.length > max_len) {
       throw new Error(`the translation has ${tgt.length} tokens, more than ${max_len}`);
     }
-    const loss = (edits) => app.ask("loss", { src, tgt, edits });
+    const loss = (edits) => app.engine("loss", { src, tgt, edits });
     return { labels, whose: reference ? "your" : OWN,
       before: await loss({}), now: app.edited.length ? await loss(edits) : null };
   }
 
   const in_words = ({ before, now }) =>
-    `Untouched ${decimal(before.mean)}${now ? `, now ${decimal(now.mean)}` : ""}.`;
+    `Untouched ${decimal(mean_of(before))}${now ? `, now ${decimal(mean_of(now))}` : ""}.`;
 
   function draw_losses(found) {
     const { labels, whose, before, now } = found;
-    const losses = now ? [before, now] : [before];
-    const most = Math.max(...losses.flatMap(({ nats }) => nats), 1e-9);
+    const losses = now ? [before, now] : [before], most = Math.max(...losses.flat(), 1e-9);
     const cell = (x) => [decimal(x), e("span",
       { class: "machine-bar", style: `--share: ${(x / most).toFixed(3)}` })];
     const table = table_of({ head: ["Token", "Untouched", "Now"].slice(0, losses.length + 1),
-      rows: labels.map((label, i) => [shown(label), ...losses.map(({ nats }) => cell(nats[i]))]) });
+      rows: labels.map((label, i) => [shown(label), ...losses.map((nats) => cell(nats[i]))]) });
     results.replaceChildren(
       h("h3", {}, `Loss of ${whose} translation, in nats per token`),
       h("p", { class: "machine-says" }, in_words(found)),
@@ -161,9 +151,8 @@ export function operate(app, say) {
     const { view, untouched } = app;
     if (app.engine) measure();
     else if (view.nats) { // a stored change
-      const cost = (nats) => ({ nats, mean: mean_of(nats) });
       draw_losses({ labels: untouched.tgt_labels, whose: OWN,
-        before: cost(untouched.log_probs.map((x) => -x)), now: cost(view.nats) });
+        before: untouched.log_probs.map((x) => -x), now: view.nats });
     }
   }
   app.on("view", refresh);

@@ -170,8 +170,8 @@ export function search(app, say) {
   const ready = () => `Search again${app.engine ? "" : ` (loads the model, ${app.size})`}`;
 
   async function search_again() {
-    const before = app.view.search, power = alpha.valueAsNumber;
-    const done = app.set({ n_beams: Number(n_beams.value), length_penalty: power });
+    const before = app.view.search;
+    const done = app.set({ n_beams: Number(n_beams.value), length_penalty: alpha.valueAsNumber });
     again.textContent = "Searching…";
     await (app.engine ? done : app.load()); // which says what went wrong
     again.textContent = ready();

@@ -130,12 +130,11 @@ export function translator_tasks(E) {
         ...each, labels: labels(each.ids), text: tokenizer.decode(each.ids) })) };
     },
 
-    // What a given translation costs: nats per token, read with teacher forcing
+    // What each token of a given translation costs in nats, read with teacher forcing
     loss({ src, tgt, edits }) {
       E.intervene(model, edits);
       const logits = model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
-      const nats = tgt.map((token, i) => -log_probs_of(logits, i)[token]);
-      return { nats, mean: nats.reduce((sum, x) => sum + x, 0) / nats.length };
+      return tgt.map((token, i) => -log_probs_of(logits, i)[token]);
     },
   };
   return { tasks, multiplications };
