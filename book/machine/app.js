@@ -47,7 +47,8 @@ async function load_model(addresses, on_part) {
   for (const [i, src] of addresses.entries()) {
     if (parts.length !== i) throw new Error("a part of the model is damaged");
     await new Promise((onload, fail) => {
-      const onerror = () => fail(new Error(`a part of the model couldn’t be loaded from ${src}`));
+      const onerror = () => fail(new Error(
+        `a part of the model couldn’t be loaded from ${src}: perhaps the connection is gone`));
       document.head.append(h("script", { src, onload, onerror }));
     });
     on_part((i + 1) / addresses.length);
@@ -129,8 +130,10 @@ export class App {
 
   /** Load the model, once; what goes wrong is told. */
   load() {
+    queueMicrotask(() => this.remember()); // that it is wanted, on the next page too
     this.loading ||= this.start().catch((error) => {
       this.loading = null;
+      this.tell("state");
       this.tell("progress", null);
       this.status(`${failed(error)} Try again.`);
     });
@@ -143,7 +146,6 @@ export class App {
     const engine = start_engine();
     await engine("load", data);
     this.engine = engine;
-    this.remember();
     this.tell("progress", null);
     this.tell("state");
     await this.update();
@@ -224,6 +226,7 @@ export class App {
     if ("text" in changes && changes.text !== this.state.text) { // of the old sentence
       const edits = { ...this.state.edits, hide: undefined };
       changes = { edits, forced: [], reference: "", ...FIRST, ...changes };
+      this.offer = null;
     }
     Object.assign(this.state, changes);
     this.remember();
@@ -412,9 +415,12 @@ export class App {
   }
 
   remember() {
-    const { text, edits, forced } = this.state, loaded = Boolean(this.engine);
+    const { text, edits, forced } = this.offer || this.state, loaded = Boolean(this.loading);
+    const { home } = this, is_stored = text === home.text && (!this.options.shares
+      || JSON.stringify([edits, forced]) === JSON.stringify([home.edits, home.forced]));
     try {
-      sessionStorage.setItem(MEMORY, JSON.stringify({ loaded, text, edits, forced }));
+      sessionStorage.setItem(MEMORY, JSON.stringify(
+        is_stored ? { loaded } : { loaded, text, edits, forced }));
     } catch { /* a browser that keeps nothing: the next page starts afresh */ }
   }
 
@@ -425,10 +431,8 @@ export class App {
       const { loaded, ...found } = JSON.parse(sessionStorage.getItem(MEMORY) || "{}");
       if (!loaded) return false;
       this.check(found);
-      if (found.text !== this.home.text) {
-        if (this.options.shares) Object.assign(this.state, found, FIRST);
-        else this.offer = found;
-      }
+      if (this.options.shares) Object.assign(this.state, found, FIRST);
+      else if (found.text && found.text !== this.home.text) this.offer = found;
       return true;
     } catch {
       return false;

@@ -232,7 +232,7 @@ export function show(root, app) {
     if (waits) {
       const what = [is_other && `the sentence “${state.text}”`, changes].filter(Boolean).join("; ");
       changed.replaceChildren(`Waiting for the model: ${what}. Until then, you see a stored ` +
-        "sentence. ", load_button(app));
+        "sentence. ", app.loading ? "" : load_button(app));
       return;
     }
     const lines = [`Changed: ${changes}. `,
@@ -502,7 +502,7 @@ export function show(root, app) {
     bar.value = share || 0;
     go_button.textContent = is_over ? "Translate" : `${Math.round(100 * share)}% of ${app.size}`;
     if (share === 0) say("The model is being loaded.");
-    if (is_over && app.engine) say("The model is loaded.");
+    if (is_over) say(app.engine ? "The model is loaded." : "The model is not loaded.");
   });
   app.on("status", (text) => { status.textContent = text; });
   app.on("busy", (is) => root.toggleAttribute("aria-busy", is));
@@ -511,6 +511,7 @@ export function show(root, app) {
     steadily(() => words.replaceChildren(h("span", { class: "machine-word past" }, text)));
   });
   app.on("state", () => {
+    note.textContent = ""; // a link that was copied is an old one now
     if (document.activeElement !== field) field.value = app.state.text;
     steadily(draw_changes);
   });
