@@ -126,11 +126,11 @@ def check_pooled(weight, n_heads, n_kv_heads, pool=lambda x: x.mean(1)):
 def check_mixture(x, router, experts, n_chosen, early=False, largest=True, flat=False):
     """Send every row of x to its n_chosen best experts.
 
-    x (n, d), router (d, n_experts), experts (n_experts, d, d): expert e makes x @
-    experts[e] -> (n, d).
+    x (t, d), router (d, n_experts), experts (n_experts, d, d): expert e makes x @
+    experts[e] -> (t, d).
     """
     scores = (x @ router).softmax(-1) if early else x @ router
     best, chosen = scores.topk(n_chosen, largest=largest)
     weights = best if early else (0 * best if flat else best).softmax(-1)
-    made = torch.einsum("nd,nkde->nke", x, experts[chosen])
+    made = torch.einsum("td,tkde->tke", x, experts[chosen])
     return (weights[..., None] * made).sum(1)
