@@ -2,7 +2,8 @@
 
 `book/sources` lists every item of `book/sources.yml`, `book/errata` the mistakes among
 them with the cells that show these, `book/questions` what is in `book/questions.yml`,
-`book/exercises` the exercises of all chapters. The lists are written as Markdown where
+`book/exercises` the exercises of all chapters, `book/check_yourself` questions on each
+chapter, to which a line in the chapter leads. The lists are written as Markdown where
 a page says `<!-- items -->` or the like. Every cell that carries ids gets an anchor,
 and in the section "From the sources", which is folded away, a line that leads back.
 """
@@ -24,8 +25,9 @@ import nbformat
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from book_tools import cards
+from book_tools import cards, checks
 from book_tools.cards import Cell
+from book_tools.chapter_rules import DONE
 from book_tools.notebook_parts import headings, section, slug
 from book_tools.sphinx_book import load_files
 from book_tools.toc import chapters, notebook_pages
@@ -205,12 +207,15 @@ MARKS: dict[str, Callable[[Path, Sequence[Cell]], str]] = {
     "questions": list_questions,
     "counts": count_questions,
     "exercises": list_exercises,
+    "checks": checks.list_checks,
+    "key": checks.list_keys,
 }
 SCRIPTS = {  # the page: what else it loads
     "book/sources": ["sources.js"],
     "book/errata": ["sources.js"],
     "book/questions": ["questions.js", "questions.css"],
     "book/exercises": [],
+    "book/check_yourself": ["checks.js", "checks.css"],
 }
 
 # --- the cells ------------------------------------------------------------------------
@@ -268,8 +273,8 @@ def on_source_read(app: Sphinx, page: str, source: list[str]) -> None:
             if source[0].startswith("{\n"):  # a notebook
                 text = json.dumps(text, ensure_ascii=False)[1:-1]
             source[0] = source[0].replace(mark, text)
-    for path in (root / cards.SOURCES, root / cards.QUESTIONS, *notebook_pages(root)):
-        app.env.note_dependency(str(path))
+    for path in (cards.SOURCES, cards.QUESTIONS, checks.ITEMS, *notebook_pages(root)):
+        app.env.note_dependency(str(root / path))
 
 
 def on_doctree_read(app: Sphinx, doctree: nodes.document) -> None:
@@ -287,6 +292,8 @@ def on_doctree_read(app: Sphinx, doctree: nodes.document) -> None:
         if part[0].astext() == cards.FROM_THE_SOURCES:
             part.insert(1, nodes.raw("", FOLD, format="html"))
             part += nodes.raw("", "</details>", format="html")
+        elif part[0].astext() == DONE:
+            part += nodes.raw("", checks.lead(page), format="html")
 
 
 def on_page_context(app: Sphinx, page: str, *_: Any) -> None:

@@ -10,6 +10,7 @@ from book_tools.toc import ROOT
 
 SITE = Path(os.environ.get("BOOK_SITE", ROOT / "_build" / "html"))
 SOURCES = ["_config.yml", "_toc.yml", "book/**/*", "book_tools/*.py"]
+SOURCES += ["transformer_book/checks.*"]
 
 
 def stale(site: Path, root: Path) -> str | None:
