@@ -116,11 +116,12 @@ class LanguageModel(nn.Module):
                 f"{k_len} tokens are longer than max_len {self.config.max_len}"
             )
         numbers = torch.arange(k_len, device=ids.device)
-        positions = numbers[start:]
-        look_back = positions[:, None] >= numbers  # (length, k_len)
+        look_back = numbers[start:, None] >= numbers  # (length, k_len)
+        positions = numbers
         if mask is not None:
             look_back = look_back & mask  # (batch, 1, length, k_len)
-            positions = (mask.flatten(1).cumsum(dim=1) - 1).clamp(min=0)[:, start:]
+            positions = (mask.flatten(1).cumsum(dim=1) - 1).clamp(min=0)
+        positions = positions[..., start:]
         x = self.embeddings(ids, positions)
         for layer in self.layers:
             x = layer(x, look_back, cache=cache)
