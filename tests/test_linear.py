@@ -1,5 +1,7 @@
 """Training made fast: the same products and gradients, and strangers left alone."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -7,6 +9,7 @@ from torch import Tensor, nn
 from transformer_fast import training
 from transformer_fast.dropout import FastDropout
 from transformer_fast.training import FastLinear, for_training
+from transformer_lib.model import GroupedQueryAttention
 from transformer_lib.model.attention import (
     MultiHeadAttention,
     eager_attention,
@@ -81,10 +84,13 @@ def test_layers_of_others_stay_as_they_are() -> None:
     assert not model[3].training
 
 
-def test_attention_is_eager_in_bfloat16_only() -> None:
-    own = MultiHeadAttention(4, 2)
+@pytest.mark.parametrize(
+    "kind", [MultiHeadAttention, partial(GroupedQueryAttention, n_kv_heads=1)]
+)
+def test_attention_is_eager_in_bfloat16_only(kind) -> None:
+    own = kind(4, 2)
     own.kernel = lambda *arguments: eager_attention(*arguments)
-    model = nn.Sequential(MultiHeadAttention(4, 2), own)
+    model = nn.Sequential(kind(4, 2), own)
     kernels = [model[0].kernel, own.kernel]
     for_training(model)
     assert [model[0].kernel, own.kernel] == kernels == [fused_attention, own.kernel]

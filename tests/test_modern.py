@@ -18,6 +18,7 @@ from transformer_lib import (
     GenerationConfig,
     MultiHeadAttention,
     SamplingConfig,
+    Transformer,
     TransformerConfig,
     beam_search,
     causal_mask,
@@ -26,7 +27,6 @@ from transformer_lib import (
     padding_mask,
     sample,
 )
-from transformer_lib.acceleration import for_training
 from transformer_lib.convert import convert_weights, from_bert, from_gpt2, from_llama
 from transformer_lib.convert.language_models import MODEL_NAMES, TRANSPOSED
 from transformer_lib.generation import RecomputingDecoder, make_decoder
@@ -40,7 +40,6 @@ from transformer_lib.model import (
     replace_norms,
     rotate,
 )
-from transformer_lib.model.attention import eager_attention
 
 CLOSE = {"rtol": 0.0, "atol": 1e-5}  # Hugging Face's angles are float32
 VOCAB = 13
@@ -99,33 +98,17 @@ def test_rms_norm_is_that_of_pytorch() -> None:
     )
 
 
-def test_interleaved_pairs_are_complex_numbers_that_turn() -> None:
-    x, positions = draw(2, 3, 4, 6), torch.tensor([0, 1, 5, 30])
-    angle = positions[:, None] / 50.0 ** (torch.arange(3, dtype=torch.float64) / 3)
-    turned = torch.view_as_complex(x.unflatten(-1, (3, 2))) * torch.exp(1j * angle)
-    expected = torch.view_as_real(turned).flatten(-2)
-    found = rotate(x, positions, 50.0, interleaved=True)
-    torch.testing.assert_close(found, expected, **EXACT)
-
-
-def test_halves_are_the_same_pairs_in_another_order() -> None:
-    x, positions = draw(2, 3, 4, 6), torch.tensor([0, 1, 5, 30])
-    order = [0, 3, 1, 4, 2, 5]  # feature i, then its partner
-    pairs = rotate(x[..., order], positions, 50.0, interleaved=True)
-    halves = rotate(x, positions, 50.0)
-    torch.testing.assert_close(halves[..., order], pairs, **EXACT)
-
-
 @pytest.mark.parametrize("interleaved", [False, True])
-def test_scores_depend_on_the_distance_only(interleaved) -> None:
-    q, k = draw(2, 1, 1, 5, 6)
-    at = partial(rotate, base=50.0, interleaved=interleaved)
-    places = torch.arange(5)
-    near, far = (
-        at(q, places + n) @ at(k, places + n).transpose(-2, -1) for n in (0, 900)
-    )
-    torch.testing.assert_close(near, far, **EXACT)
-    assert not torch.allclose(near, at(q, places) @ at(k, places + 1).mT)
+def test_pairs_are_complex_numbers_that_turn(interleaved) -> None:
+    """So the product of two of them depends on the distance only."""
+    x, positions = draw(2, 3, 4, 6), torch.tensor([0, 1, 5, 30])
+    # A feature, then its partner: the next one, or that of the other half.
+    order = [0, 1, 2, 3, 4, 5] if interleaved else [0, 3, 1, 4, 2, 5]
+    pairs = torch.view_as_complex(x[..., order].unflatten(-1, (3, 2)))
+    angle = positions[:, None] / 50.0 ** (torch.arange(3, dtype=torch.float64) / 3)
+    expected = torch.view_as_real(pairs * torch.exp(1j * angle)).flatten(-2)
+    found = rotate(x, positions, 50.0, interleaved=interleaved)
+    torch.testing.assert_close(found[..., order], expected, **EXACT)
 
 
 @pytest.mark.parametrize("n_kv_heads", [1, 2, 4])
@@ -153,11 +136,6 @@ def test_a_window_is_a_mask(mask) -> None:
     expected = whole(x, x, x, window if mask is None else window & mask)
     torch.testing.assert_close(near(x, x, x, mask), expected, **EXACT)
     assert not torch.allclose(expected, whole(x, x, x, mask))
-
-
-def test_mixed_precision_knows_the_kernel_of_groups() -> None:
-    attention = for_training(GroupedQueryAttention(8, 2, 1), torch.bfloat16)
-    assert attention.kernel is eager_attention
 
 
 # --- the models of Hugging Face --------------------------------------------------
@@ -368,19 +346,11 @@ def test_padding_that_is_the_end_can_be_said() -> None:
     assert 0 not in cut.ids
 
 
-@pytest.mark.parametrize(
-    ("model", "n_texts"),
-    [
-        (make_model(d_model=8, n_heads=4), 2),
-        (LanguageModel(CONFIG), 1),
-        (MaskedLanguageModel(CONFIG), 1),
-    ],
-    ids=["Transformer", "LanguageModel", "MaskedLanguageModel"],
-)
-def test_modern_models_compile_to_one_graph(model, n_texts) -> None:
-    modernize(model, **CHOICES["all"])
+@pytest.mark.parametrize("kind", [Transformer, LanguageModel, MaskedLanguageModel])
+def test_modern_models_compile_to_one_graph(kind) -> None:
+    model = modernize(kind(CONFIG), **CHOICES["all"])
     compiled = torch.compile(model, fullgraph=True, backend="eager")
-    texts = [SRC] * n_texts
+    texts = [SRC] * (2 if kind is Transformer else 1)
     torch.testing.assert_close(compiled(*texts), model(*texts), **EXACT)
 
 
