@@ -3,7 +3,6 @@
 Nothing is downloaded.
 """
 
-import re
 from functools import partial
 
 import pytest
@@ -11,7 +10,7 @@ import torch
 import torch.nn.functional as F
 import transformers
 from reference import EXACT, draw_parameters, gradients
-from small_models import EOS, SRC, make_config, make_model
+from small_models import EOS, SRC, make_config, make_model, rounded
 from torch import Tensor, nn
 
 from transformer_lib import (
@@ -303,10 +302,6 @@ def test_a_prompt_is_read_as_if_it_stood_alone(choices) -> None:
         alone = torch.cat([PROMPTS[row : row + 1, n_pads:], new[:1, 1:]], dim=1)
         found = torch.cat(read, dim=1)[row, n_pads:]
         torch.testing.assert_close(found, model(alone)[0], **EXACT)
-
-
-def rounded(found: list) -> str:
-    return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.9f}", str(found))
 
 
 @pytest.mark.parametrize("choices", MODELS.values(), ids=MODELS)
