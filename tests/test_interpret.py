@@ -23,7 +23,6 @@ from transformer_lib.interpret import (
 )
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
 from transformer_lib.model.attention import MultiHeadAttention, fused_attention
-from transformer_lib.model.masks import causal_mask
 from transformer_lib.model.transformer import Transformer
 
 SRC = torch.tensor([[5, 6, 4, 2, 0], [6, 4, 3, 6, 2]])
@@ -205,7 +204,7 @@ def test_pairs_become_a_relation() -> None:
 
 
 def slow_weight(weights: Tensor, relation: Tensor, allowed: Tensor) -> list[float]:
-    """The mean, one query at a time."""
+    """The mean over queries with a choice and such a key, one at a time."""
     means = []
     for head in weights.unbind(1):
         found = []
@@ -222,9 +221,12 @@ def test_the_weight_on_a_relation_is_that_of_a_slow_count(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     weights = torch.rand(2, 3, 5, 7, generator=generator, dtype=torch.float64)
     relation = torch.rand(2, 5, 7, generator=generator) < 0.3
-    allowed = torch.rand(2, 5, 7, generator=generator) < 0.4
+    allowed = torch.rand(5, 7, generator=generator) < 0.4  # of both sentences
     found = relation_weight(weights, relation, allowed)
-    assert found.tolist() == pytest.approx(slow_weight(weights, relation, allowed))
+    expected = slow_weight(weights, relation, allowed.expand(2, -1, -1))
+    assert found.tolist() == pytest.approx(expected)
+    nobody = torch.zeros_like(relation)
+    assert relation_weight(weights, nobody, allowed).isnan().all()
 
 
 def test_types_are_counted_over_heads() -> None:
@@ -238,13 +240,3 @@ def test_types_are_counted_over_heads() -> None:
     assert count_types(table, 0.9) == {}
     with pytest.raises(ValueError, match="a weight is NaN"):
         count_types({"same": {"a": math.nan}, "next": {"a": 0.9}}, 0.5)
-
-
-def test_only_queries_with_a_choice_and_such_a_key_count() -> None:
-    weights = torch.tensor([[[[1.0, 0.0, 0.0], [0.2, 0.8, 0.0], [0.4, 0.3, 0.3]]]])
-    real = torch.ones(1, 3, dtype=torch.bool)
-    first = positional_relations(real, real)["first"]
-    found = relation_weight(weights, first, causal_mask(3))
-    assert found.item() == pytest.approx((0.2 + 0.4) / 2)
-    nobody = relation_weight(weights, torch.zeros_like(first), causal_mask(3))
-    assert math.isnan(nobody.item())
