@@ -1,8 +1,6 @@
 """Models on disk translate as before, and damaged or foreign ones are refused."""
 
-import io
 import json
-import sys
 
 import pytest
 import torch
@@ -10,7 +8,6 @@ from torch import nn
 
 import transformer_lib
 from transformer_lib import cli
-from transformer_lib.cli import translate
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode
@@ -156,21 +153,11 @@ def test_the_scores_of_a_card_are_those_of_its_weights() -> None:
         assert mine["exact"] == pytest.approx(theirs["exact"], abs=0.002)
 
 
-def test_the_command_translates_arguments_and_lines(saved, capsys, monkeypatch) -> None:
-    translate.main(["--model", str(saved), *TEXTS])
-    by_arguments = capsys.readouterr().out
-    lines = io.TextIOWrapper(io.BytesIO(("\n".join(TEXTS) + "\n").encode()))
-    monkeypatch.setattr(sys, "stdin", lines)
-    translate.main(["--model", str(saved)])
-    assert capsys.readouterr().out == by_arguments
-    assert by_arguments.splitlines() == load(saved).translate(TEXTS, n_beams=4)
-    translate.main(["--model", str(saved), "--beams", "1", *TEXTS])
-    greedy = load(saved).translate(TEXTS)
-    assert capsys.readouterr().out.splitlines() == greedy
-
-
-def test_the_command_says_what_is_wrong(saved) -> None:
-    with pytest.raises(SystemExit, match="error: there is no model 'nonesuch'"):
-        cli.main(["translate", "--model", "nonesuch", "the cat"])
+@pytest.mark.parametrize(("options", "n_beams"), [([], 4), (["--beams", "1"], 1)])
+def test_the_command_translates(saved, capsys, options, n_beams) -> None:
+    """It reads lines as well: `test_commands` has how it is called by a shell."""
+    cli.main(["translate", "--model", str(saved), *options, *TEXTS])
+    expected = load(saved).translate(TEXTS, n_beams)
+    assert capsys.readouterr().out.splitlines() == expected
     with pytest.raises(SystemExit, match="error: sentence 2 has 21 tokens"):
         cli.main(["translate", "--model", str(saved), "the cat", 10 * "the cat "])
