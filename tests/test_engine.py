@@ -104,52 +104,32 @@ def other_heads(model: Transformer) -> None:
     model.decoder = Decoder([layer.double().eval()])
 
 
-def set_child(name: str, value: object) -> Callable[[Transformer], None]:
-    def change(model: Transformer) -> None:
-        parent, _, child = name.rpartition(".")
-        setattr(model.get_submodule(parent), child, value)
-
-    return change
-
-
 # Hooks, wrappers, subclasses and the like on every module: `test_seam.py`.
 SELF_ATTN = "decoder.layers.1.self_attn"
-FEED_FORWARD = "decoder.layers.0.feed_forward"
-STRANGERS: dict[str, Callable[[Transformer], object]] = {
+LAYER = "decoder.layers.0"
+STRANGERS: dict[str, Callable[[Transformer], object] | tuple[str, object]] = {
+    # Each reason: what is done to a model, or the value that a part of it gets.
     f"{SELF_ATTN} has its own forward": override_method,
     "lm_head has its own": lambda m: m.lm_head.compile(),
-    f"{FEED_FORWARD} has a Tanh as its activation": set_child(
-        f"{FEED_FORWARD}.activation", nn.Tanh()
+    "has a Tanh as its activation": (f"{LAYER}.feed_forward.activation", nn.Tanh()),
+    "activation is an approximation": (
+        f"{LAYER}.feed_forward.activation",
+        nn.GELU("tanh"),
     ),
-    "activation is an approximation": set_child(
-        f"{FEED_FORWARD}.activation", nn.GELU(approximate="tanh")
-    ),
-    "decoder.layers.0 has a ReLU as its adapter": lambda m: m.decoder.layers[
-        0
-    ].add_module("adapter", nn.ReLU()),
-    "decoder.layers.0 has no cross_attn_connection": set_child(
-        "decoder.layers.0.cross_attn_connection", None
-    ),
-    "lm_head.more is a Parameter": lambda m: m.lm_head.register_parameter(
-        "more", nn.Parameter(torch.ones(1))
-    ),
+    f"{LAYER} has a ReLU as its adapter": (f"{LAYER}.adapter", nn.ReLU()),
+    f"{LAYER} has no cross_attn_connection": (f"{LAYER}.cross_attn_connection", None),
+    "lm_head.more is a Parameter": ("lm_head.more", nn.Parameter(torch.ones(1))),
     "lm_head has a buffer": lambda m: m.lm_head.register_buffer("more", torch.ones(1)),
     "parameters of several types": lambda m: m.encoder.float(),
     "is torch.float16 on cpu": lambda m: m.half(),
     "on meta": lambda m: m.to("meta"),
-    "sizes of decoder.layers.0.cross_attn do not fit": set_child(
-        "decoder.layers.0.cross_attn.d_inputs", (6, 8, 8)
-    ),
+    f"sizes of {LAYER}.cross_attn do": (f"{LAYER}.cross_attn.d_inputs", (6, 8, 8)),
     "the attentions differ in their heads": other_heads,
-    "pre-norm and post-norm": set_child(
-        "decoder.layers.0.self_attn_connection.norm_first", True
-    ),
+    "pre-norm and post-norm": (f"{LAYER}.self_attn_connection.norm_first", True),
     "encoder.layers.0.self_attn_connection.dropout drops out": lambda m: m.train(),
     "tgt_embeddings.dropout drops out": lambda m: m.tgt_embeddings.dropout.train(),
-    "tgt_embeddings.tokens changes its weights": set_child(
-        "tgt_embeddings.tokens.max_norm", 1.0
-    ),
-    "a stack has no layer": set_child("encoder.layers", nn.ModuleList()),
+    "tokens changes its weights": ("tgt_embeddings.tokens.max_norm", 1.0),
+    "a stack has no layer": ("encoder.layers", nn.ModuleList()),
 }
 
 
@@ -159,7 +139,12 @@ def test_a_stranger_is_left_to_its_own_modules(reason, caplog) -> None:
     with caplog.at_level(logging.DEBUG, logger="transformer_fast"):
         assert make_engine(model) is not None
         assert not caplog.records
-        STRANGERS[reason](model)
+        change = STRANGERS[reason]
+        if callable(change):
+            change(model)
+        else:
+            (parent, _, child), value = change[0].rpartition("."), change[1]
+            setattr(model.get_submodule(parent), child, value)
         assert make_engine(model) is None
     assert reason in caplog.text
 
