@@ -7,7 +7,6 @@ Input is `_build/html`, which `make book` writes. Another folder is tested with
 from __future__ import annotations
 
 import gzip
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import lxml.html
 import pytest
-from built_site import SITE, stale
+from built_site import SITE
 from fontTools.ttLib import TTFont
 from playwright.sync_api import Page
 
@@ -36,8 +35,7 @@ from book_tools.page_rules import (
 )
 from book_tools.toc import ROOT, chapters, pages
 
-if os.environ.get("BOOK_SKIP_BROWSER") == "1":
-    pytest.skip("BOOK_SKIP_BROWSER is set", allow_module_level=True)
+pytestmark = pytest.mark.usefixtures("browser_wanted", "current_pages")
 
 PAGES = pages()
 CHAPTERS = [f"book/{path.stem}" for path in chapters()]
@@ -56,12 +54,6 @@ DARK = pytest.mark.browser_context_args(
 
 def address(name: str) -> str:
     return f"{SITE.resolve().as_uri()}/{name}.html"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def current_pages():
-    if reason := stale(SITE, ROOT):
-        pytest.fail(reason)
 
 
 # --- every page ----------------------------------------------------------------
@@ -292,18 +284,6 @@ def test_a_chart_follows_its_inputs_there_and_back_in_the_dark_too(page):
 
 
 # --- getting around ------------------------------------------------------------
-
-
-def test_search_finds_a_word(page):
-    page.goto(f"{address('search')}?q=softmax")
-    page.wait_for_selector("#search-results li")
-    found = page.eval_on_selector_all(
-        "#search-results li a", "(links) => links.map((link) => link.href)"
-    )
-    assert address("book/02_scaled_dot_product_attention") in found
-    page.goto(f"{address('search')}?q=zzyzx")
-    page.wait_for_function("() => document.body.innerText.includes('did not match')")
-    assert page.locator("#search-results li").count() == 0
 
 
 def test_keyboard_skips_to_the_text_and_shows_where_it_is(page):
