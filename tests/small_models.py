@@ -7,9 +7,7 @@ import torch
 from reference import draw_parameters
 from torch import Tensor
 
-from transformer_lib.generation.constraints import GenerationConfig
-from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.transformer import Transformer
+from transformer_lib import GenerationConfig, Transformer, TransformerConfig
 
 PAD, BOS, EOS = 0, 1, 2
 VOCAB = 7

@@ -6,11 +6,7 @@ import torch.nn.functional as F
 from reference import EXACT, draw_parameters, gradients
 from torch import Tensor, nn
 
-from transformer_lib.interpret.recording import record_attention
-from transformer_lib.model.attention import (
-    MultiHeadAttention,
-    scaled_dot_product_attention,
-)
+import transformer_lib as tl
 
 BATCH, N_HEADS, Q_LEN, K_LEN, D_HEAD, D_VALUE = 2, 3, 5, 7, 11, 13
 D_MODEL = N_HEADS * D_HEAD
@@ -38,18 +34,18 @@ def make_inputs(d_inputs: tuple[int, ...] = (D_MODEL,) * 3) -> list[Tensor]:
     return draw(BATCH, widths=d_inputs)
 
 
-def run(attention: MultiHeadAttention, inputs, mask, open_path: bool) -> Tensor:
+def run(attention: tl.MultiHeadAttention, inputs, mask, open_path: bool) -> Tensor:
     if not open_path:
         return attention(*inputs, mask)
-    with record_attention(attention):
+    with tl.record_attention(attention):
         return attention(*inputs, mask)
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_attention_and_its_gradients_equal_pytorchs(masked) -> None:
+def test_attention_and_its_gradients_equal_pytorchs(masked):
     qkv = draw(BATCH, N_HEADS, widths=(D_HEAD, D_HEAD, D_VALUE))
     mask = make_mask() if masked else None
-    ours, weights = scaled_dot_product_attention(*qkv, mask)
+    ours, weights = tl.scaled_dot_product_attention(*qkv, mask)
     theirs = F.scaled_dot_product_attention(*qkv, mask)
     torch.testing.assert_close(ours, theirs, **EXACT)
     found = gradients(ours, qkv)
@@ -62,7 +58,7 @@ def test_attention_and_its_gradients_equal_pytorchs(masked) -> None:
         assert 0 < sums.mean() < 1
 
 
-def copy_weights(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+def copy_weights(ours: tl.MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
     """Give PyTorch's attention our weights."""
     state, parts = theirs.state_dict(), (ours.q_proj, ours.k_proj, ours.v_proj)
     if theirs.in_proj_weight is None:  # widths differ
@@ -81,11 +77,9 @@ def copy_weights(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> Non
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("d_inputs", [None, (D_MODEL, 10, 17)])
 @pytest.mark.parametrize("bias", [False, True])
-def test_multi_head_attention_equals_pytorchs(
-    open_path, masked, d_inputs, bias
-) -> None:
+def test_multi_head_attention_equals_pytorchs(open_path, masked, d_inputs, bias):
     inputs = make_inputs(d_inputs or (D_MODEL,) * 3)
-    ours = draw_parameters(MultiHeadAttention(D_MODEL, N_HEADS, d_inputs, bias))
+    ours = draw_parameters(tl.MultiHeadAttention(D_MODEL, N_HEADS, d_inputs, bias))
     _, kdim, vdim = d_inputs or (None, None, None)
     theirs = nn.MultiheadAttention(
         D_MODEL, N_HEADS, kdim=kdim, vdim=vdim, batch_first=True
@@ -101,7 +95,7 @@ def test_multi_head_attention_equals_pytorchs(
     torch.testing.assert_close(
         gradients(output, mine), gradients(expected, other), **EXACT
     )
-    with record_attention(ours) as maps:
+    with tl.record_attention(ours) as maps:
         ours(*inputs, mask)
     torch.testing.assert_close(maps[""], weights.detach(), **EXACT)
 
@@ -109,8 +103,8 @@ def test_multi_head_attention_equals_pytorchs(
 @BOTH_PATHS
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_no_precision_and_no_dropout_makes_nan(open_path, dropout, dtype) -> None:
-    attention = MultiHeadAttention(D_MODEL, N_HEADS, dropout=dropout).to(dtype)
+def test_no_precision_and_no_dropout_makes_nan(open_path, dropout, dtype):
+    attention = tl.MultiHeadAttention(D_MODEL, N_HEADS, dropout=dropout).to(dtype)
     inputs = [x.detach().to(dtype).requires_grad_() for x in make_inputs()]
     output = run(attention, inputs, make_mask(), open_path)
     assert torch.equal(output[1, 2], attention.out_proj.bias)
@@ -119,8 +113,8 @@ def test_no_precision_and_no_dropout_makes_nan(open_path, dropout, dtype) -> Non
 
 
 @BOTH_PATHS
-def test_dropout_acts_on_weights_while_training_only(open_path) -> None:
-    attention = draw_parameters(MultiHeadAttention(D_MODEL, N_HEADS, dropout=0.5))
+def test_dropout_acts_on_weights_while_training_only(open_path):
+    attention = draw_parameters(tl.MultiHeadAttention(D_MODEL, N_HEADS, dropout=0.5))
     inputs = make_inputs()
     torch.manual_seed(1)
     first, second = (run(attention, inputs, None, open_path) for _ in range(2))

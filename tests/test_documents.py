@@ -13,9 +13,7 @@ from torch import Tensor
 
 from transformer_book.documents import DOCUMENTS
 from transformer_book.other_code.dialects import as_convolution
-from transformer_lib.model.classifier import EncoderClassifier
-from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.transformer import Transformer
+from transformer_lib import EncoderClassifier, Transformer, TransformerConfig
 
 SMALL = {"d_model": 6, "n_heads": 3, "d_ff": 10, "n_encoder_layers": 2,
          "n_decoder_layers": 3, "dropout": 0.0, "attention_dropout": 0.0,
