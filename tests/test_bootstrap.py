@@ -79,13 +79,8 @@ def colab(tmp_path_factory):
     }
 
     def run(*arguments, cwd=folder):
-        return subprocess.run(
-            [python, *arguments],
-            cwd=cwd,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
+        how = {"env": environment, "capture_output": True, "text": True}
+        return subprocess.run([python, *arguments], cwd=cwd, **how)
 
     return run, site, make_clone(folder / "clone")
 
