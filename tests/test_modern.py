@@ -13,19 +13,7 @@ from reference import EXACT, draw_parameters, gradients
 from small_models import EOS, SRC, make_config, make_model, rounded
 from torch import Tensor, nn
 
-from transformer_lib import (
-    GenerationConfig,
-    MultiHeadAttention,
-    SamplingConfig,
-    Transformer,
-    TransformerConfig,
-    beam_search,
-    causal_mask,
-    count_parameters,
-    greedy_decode,
-    padding_mask,
-    sample,
-)
+import transformer_lib as tl
 from transformer_lib.convert import convert_weights, from_bert, from_gpt2, from_llama
 from transformer_lib.convert.language_models import MODEL_NAMES, TRANSPOSED
 from transformer_lib.generation import RecomputingDecoder, make_decoder
@@ -43,7 +31,7 @@ from transformer_lib.model import (
 CLOSE = {"rtol": 0.0, "atol": 1e-5}  # Hugging Face's angles are float32
 VOCAB = 13
 PROMPTS = torch.tensor([[5, 6, 7, 8], [0, 0, 9, 10], [0, 11, 0, 5]])  # padded with 0
-CONFIG = TransformerConfig(
+CONFIG = tl.TransformerConfig(
     src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, d_model=16, n_heads=4, d_ff=24,
     n_encoder_layers=2, n_decoder_layers=2, max_len=24, norm_first=True,
     learned_positions=True, scale_embeddings=False, embedding_norm_eps=1e-5,
@@ -113,20 +101,22 @@ def test_pairs_are_complex_numbers_that_turn(interleaved) -> None:
 @pytest.mark.parametrize("n_kv_heads", [1, 2, 4])
 def test_groups_are_the_papers_attention_with_heads_repeated(n_kv_heads) -> None:
     ours = make_attention(n_kv_heads=n_kv_heads, bias=True)
-    theirs = MultiHeadAttention(16, 4).double()
+    theirs = tl.MultiHeadAttention(16, 4).double()
     weights = ours.state_dict()
     for name in ("k_proj.weight", "k_proj.bias", "v_proj.weight", "v_proj.bias"):
         heads = weights[name].unflatten(0, (n_kv_heads, 4))
         weights[name] = heads.repeat_interleave(4 // n_kv_heads, dim=0).flatten(0, 1)
     theirs.load_state_dict(weights)
     query, memory = draw(2, 5, 16), draw(2, 7, 16)
-    mask = padding_mask(torch.tensor([[1] * 7, [1] * 3 + [0] * 4]), 0)
+    mask = tl.padding_mask(torch.tensor([[1] * 7, [1] * 3 + [0] * 4]), 0)
     torch.testing.assert_close(
         ours(query, memory, memory, mask), theirs(query, memory, memory, mask), **EXACT
     )
 
 
-@pytest.mark.parametrize("mask", [None, causal_mask(7), padding_mask(SRC[1:2], 0)])
+@pytest.mark.parametrize(
+    "mask", [None, tl.causal_mask(7), tl.padding_mask(SRC[1:2], 0)]
+)
 def test_a_window_is_a_mask(mask) -> None:
     whole, near = (make_attention(n_kv_heads=2, window=n) for n in (None, 3))
     x = draw(1, 5 if mask is not None and mask.dim() == 4 else 7, 16)
@@ -203,7 +193,7 @@ def test_the_models_of_hugging_face_in_our_parts(family, options) -> None:
     theirs = make_family(family, options)
     state = theirs.state_dict()
     ours = LOAD[family](state, theirs.config)
-    assert count_parameters(ours) == count_parameters(theirs)
+    assert tl.count_parameters(ours) == tl.count_parameters(theirs)
     compare(theirs, ours, family)
     if theirs.config.tie_word_embeddings:  # files have such a matrix once
         state = {k: v for k, v in state.items() if "decoder" not in k}
@@ -305,7 +295,9 @@ def test_a_prompt_is_read_as_if_it_stood_alone(choices) -> None:
 
 
 @pytest.mark.parametrize("choices", MODELS.values(), ids=MODELS)
-@pytest.mark.parametrize("search", [greedy_decode, partial(beam_search, n_beams=3)])
+@pytest.mark.parametrize(
+    "search", [tl.greedy_decode, partial(tl.beam_search, n_beams=3)]
+)
 def test_searches_continue_prompts_as_if_they_read_all_anew(choices, search) -> None:
     model = make_language_model(choices, seed=2)
 
@@ -324,8 +316,8 @@ def test_searches_continue_prompts_as_if_they_read_all_anew(choices, search) -> 
 def test_sampling_continues_prompts() -> None:
     model, config = make_language_model(CHOICES["grouped"]), make_config()
     chance = torch.Generator().manual_seed(0)
-    found = sample(model, PROMPTS, config, SamplingConfig(top_k=1), chance)
-    assert found == greedy_decode(model, PROMPTS, config)
+    found = tl.sample(model, PROMPTS, config, tl.SamplingConfig(top_k=1), chance)
+    assert found == tl.greedy_decode(model, PROMPTS, config)
 
 
 def test_padding_that_is_the_end_can_be_said() -> None:
@@ -334,18 +326,18 @@ def test_padding_that_is_the_end_can_be_said() -> None:
     with torch.no_grad():
         model.lm_head.weight[0] += 100 * model.norm.bias
     ended, cut = (
-        greedy_decode(model, PROMPTS[:1], GenerationConfig(1, eos_id, 3))[0]
+        tl.greedy_decode(model, PROMPTS[:1], tl.GenerationConfig(1, eos_id, 3))[0]
         for eos_id in (0, EOS)
     )
     assert (ended.ids, ended.finished) == ([0], True)
     assert 0 not in cut.ids
 
 
-@pytest.mark.parametrize("kind", [Transformer, LanguageModel, MaskedLanguageModel])
+@pytest.mark.parametrize("kind", [tl.Transformer, LanguageModel, MaskedLanguageModel])
 def test_modern_models_compile_to_one_graph(kind) -> None:
     model = modernize(kind(CONFIG), **CHOICES["all"])
     compiled = torch.compile(model, fullgraph=True, backend="eager")
-    texts = [SRC] * (2 if kind is Transformer else 1)
+    texts = [SRC] * (2 if kind is tl.Transformer else 1)
     torch.testing.assert_close(compiled(*texts), model(*texts), **EXACT)
 
 
@@ -373,9 +365,9 @@ def attend(length: int, mask: Tensor | None = None, **choices) -> None:
          "25 tokens .+ max_len 24"),
         (lambda: make_language_model({"rotary": 50.0})(torch.ones(1, 25).long()),
          "25 tokens .+ max_len 24"),
-        (lambda: greedy_decode(make_language_model(None), PROMPTS, make_config(99)),
+        (lambda: tl.greedy_decode(make_language_model(None), PROMPTS, make_config(99)),
          "25 tokens .+ max_len 24"),
-        (lambda: greedy_decode(make_language_model(None), SRC, make_config()),
+        (lambda: tl.greedy_decode(make_language_model(None), SRC, make_config()),
          "pad prompts on the left"),
     ],
 )  # fmt: skip

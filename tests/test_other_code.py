@@ -18,9 +18,7 @@ from transformer_book.other_code.crosswalk import (
     to_markdown,
 )
 from transformer_book.other_code.dialects import convert_mask
-from transformer_lib import (
-    causal_mask,
-)
+from transformer_lib import causal_mask
 
 SRC = torch.tensor([[3, 5, 12, 7, 2], [4, 4, 2, 0, 0]])
 TGT_IN = torch.tensor([[1, 3, 10, 4], [1, 9, 6, 0]])

@@ -13,22 +13,20 @@ from small_models import BOS, EOS, PAD
 from small_models import make_model as make_small
 from torch import Tensor
 
-from transformer_lib.data.batches import Batch
-from transformer_lib.model.transformer import Transformer
+from transformer_lib import Transformer, label_smoothed_loss, learning_rate
+from transformer_lib.data import Batch
 from transformer_lib.runs import classification
 from transformer_lib.runs.recipe import ClassifierTraining
-from transformer_lib.training.loop import Trainer, train, train_step
-from transformer_lib.training.loss import (
+from transformer_lib.training import (
     batch_loss,
-    label_smoothed_loss,
-    shift_right,
-    split_target,
-)
-from transformer_lib.training.schedule import (
-    learning_rate,
     make_optimizer,
-    set_learning_rate,
+    shift_right,
+    train,
+    train_step,
 )
+from transformer_lib.training.loop import Trainer
+from transformer_lib.training.loss import split_target
+from transformer_lib.training.schedule import set_learning_rate
 
 VOCAB = 11
 SRC = torch.tensor([[3, 5, 10, 7, 2], [4, 4, 2, 0, 0], [9, 2, 0, 0, 0]])
