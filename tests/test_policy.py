@@ -38,10 +38,8 @@ def rules(page: Path) -> dict[str, list[str]]:
     first, second = lxml.html.parse(page).find("head")[:2]
     assert first.attrib == {"charset": "utf-8"}
     assert second.get("http-equiv") == "Content-Security-Policy"
-    return {
-        name: allowed
-        for name, *allowed in map(str.split, second.get("content").split(";"))
-    }
+    parts = map(str.split, second.get("content").split(";"))
+    return {name: allowed for name, *allowed in parts}
 
 
 @pytest.mark.parametrize("path", HTML, ids=lambda path: path.stem)
