@@ -23,19 +23,17 @@ DTYPES = [torch.int64, torch.int32, torch.uint8, torch.bool, torch.float32]
 TEXTS = st.text(max_size=20) | st.sampled_from(["\x00", "\ufeff", "אבגד", "\ud800", ""])
 
 
+chances = st.integers(0, 99).map(lambda seed: torch.Generator().manual_seed(seed))
+
+
 @st.composite
 def tensors(draw, low=-1, high=VOCAB, dtypes=DTYPES):
     shape = draw(st.lists(st.integers(0, 4), max_size=4))
-    generator = torch.Generator().manual_seed(draw(st.integers(0, 99)))
-    values = torch.randint(low, high + 1, shape, generator=generator)
+    values = torch.randint(low, high + 1, shape, generator=draw(chances))
     return values.to(draw(st.sampled_from(dtypes)))
 
 
-ids = st.integers(0, 99).map(
-    lambda seed: torch.randint(
-        0, VOCAB, (2, 3), generator=torch.Generator().manual_seed(seed)
-    )
-)
+ids = chances.map(lambda chance: torch.randint(0, VOCAB, (2, 3), generator=chance))
 
 
 def attempt(function, *arguments):

@@ -149,11 +149,9 @@ row(
     "label -100 is outside the 2 classes",
     lambda: label_loss(torch.zeros(2, 2), torch.tensor([1, -100])),
 )
-for wrong in (0.0, -1.0):  # 0 means no clipping elsewhere
+for wrong in (0.0, -1.0):  # they leave nothing good of the gradient
     row(
-        f"step: a norm of {wrong}, which leaves nothing good of the gradient",
-        "max_norm must be above 0",
-        partial(one_step, wrong),
+        f"step: a norm of {wrong}", "max_norm must be above 0", partial(one_step, wrong)
     )
 
 
