@@ -36,6 +36,12 @@ def tensors(draw, low=-1, high=VOCAB, dtypes=DTYPES):
 ids = chances.map(lambda chance: torch.randint(0, VOCAB, (2, 3), generator=chance))
 
 
+def masks(n_heads):
+    """Masks that fit, for as many sentences and tokens as there may be."""
+    shape = 3, n_heads, 3, 3
+    return chances.map(lambda chance: torch.rand(shape, generator=chance) < 0.6)
+
+
 def attempt(function, *arguments):
     """The result of a call, or None if it refused with a message."""
     try:
@@ -58,9 +64,10 @@ def test_a_model_reads_any_ids_or_refuses_them(src, tgt_in):
 
 
 @SETTINGS
-@given(tensors(0, 1), st.integers(1, 3), st.integers(1, 3))
+@given(tensors(0, 1) | masks(1) | masks(3), st.integers(1, 3), st.integers(1, 3))
 def test_attention_obeys_any_mask_or_refuses_it(mask, batch, length):
     torch.manual_seed(0)
+    mask = mask[:batch, :, :length, :length] if mask.dim() == 4 else mask
     attention, x = tl.MultiHeadAttention(6, 3).double(), torch.randn(batch, length, 6)
     x = x.double()
     found = attempt(attention, x, x, x, mask)
