@@ -9,18 +9,10 @@ from reference import EXACT
 from small_models import BOS, CONFIG, SRC, VOCAB, make_config, make_model
 from torch import Tensor, nn
 
+import transformer_lib as tl
 from transformer_fast.engine import Engine
 from transformer_lib.acceleration import make_engine
-from transformer_lib.generation.beam_search import beam_search
-from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.generation.incremental import (
-    IncrementalDecoder,
-    RecomputingDecoder,
-    make_decoder,
-)
-from transformer_lib.interpret.recording import record_attention, record_hidden_states
-from transformer_lib.model.masks import causal_mask, padding_mask
-from transformer_lib.model.transformer import Transformer
+from transformer_lib.generation import RecomputingDecoder, make_decoder
 
 VARIANTS = {
     "post-norm": {},
@@ -38,8 +30,8 @@ VARIANTS = {
 DECODERS = {
     "engine": make_engine,
     "engine with little room": partial(Engine, capacity=2),
-    "modules": IncrementalDecoder,
-    "modules with little room": partial(IncrementalDecoder, capacity=2),
+    "modules": tl.IncrementalDecoder,
+    "modules with little room": partial(tl.IncrementalDecoder, capacity=2),
     "recomputing": RecomputingDecoder,
 }
 SOME = torch.cat([SRC, SRC[:1] * 0])  # the last one is all padding
@@ -57,15 +49,10 @@ def draw_targets(n_rows: int, length: int = 9) -> Tensor:
     return torch.randint(3, VOCAB, (n_rows, length))
 
 
-def start(model: Transformer, n_beams: int = 1) -> IncrementalDecoder:
-    decoder = IncrementalDecoder(model)
+def start(model: tl.Transformer, n_beams: int = 1) -> tl.IncrementalDecoder:
+    decoder = tl.IncrementalDecoder(model)
     decoder.prefill(SRC, n_beams)
     return decoder
-
-
-def of_sentences(rows: Tensor, n_beams: int, sentences: Tensor) -> Tensor:
-    """The rows of these sentences, all beams of each."""
-    return rows.unflatten(0, (-1, n_beams))[sentences].flatten(0, 1)
 
 
 @pytest.mark.parametrize("choices", VARIANTS.values(), ids=VARIANTS)
@@ -75,7 +62,7 @@ def of_sentences(rows: Tensor, n_beams: int, sentences: Tensor) -> Tensor:
 )
 def test_after_any_course_of_a_search_the_logits_are_those_of_the_full_pass(
     choices, make, src, n_beams
-) -> None:
+):
     model = make_model(**choices)
     decoder = make(model)
     decoder.prefill(src, n_beams)
@@ -94,16 +81,15 @@ def test_after_any_course_of_a_search_the_logits_are_those_of_the_full_pass(
         tgt = tgt[(parents + n_beams * torch.arange(n_left)[:, None]).flatten()]
         left = torch.randperm(n_left, generator=generator)[: max(n_left - 1, 1)]
         decoder.select(left)
-        src, tgt = (of_sentences(rows, n_beams, left) for rows in (src, tgt))
+        # The rows of these sentences, all beams of each.
+        src, tgt = (x.view(n_left, n_beams, -1)[left].flatten(0, 1) for x in (src, tgt))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("activation", ["relu", "gelu", "swish"])
-@pytest.mark.parametrize("make", [make_engine, IncrementalDecoder])
+@pytest.mark.parametrize("make", [make_engine, tl.IncrementalDecoder])
 @pytest.mark.parametrize("src", [SRC[:1], SRC, MANY[:33]], ids=len)
-def test_numbers_of_fewer_bits_agree_as_far_as_they_reach(
-    dtype, activation, make, src
-) -> None:
+def test_numbers_of_fewer_bits_agree_as_far_as_they_reach(dtype, activation, make, src):
     # wide enough for all ways to multiply
     model = make_model(d_model=96, d_ff=512, activation=activation).to(dtype)
     for parameter in model.parameters():
@@ -118,21 +104,14 @@ def test_numbers_of_fewer_bits_agree_as_far_as_they_reach(
         assert (logits.double() - expected[:, i]).abs().max() < bound
 
 
-def observe(model: Transformer, read: Callable[[], Tensor]) -> dict[str, Tensor]:
+def observe(model: tl.Transformer, read: Callable[[], Tensor]) -> dict[str, Tensor]:
     """Read targets; keep everything that can be looked at."""
     with (
-        record_hidden_states(model.decoder) as states,
-        record_attention(model.decoder) as maps,
+        tl.record_hidden_states(model.decoder) as states,
+        tl.record_attention(model.decoder) as maps,
     ):
         features = read()
     return {"logits": model.lm_head(features), **states, **maps}
-
-
-def read_at_once(model: Transformer, src: Tensor, tgt: Tensor) -> dict[str, Tensor]:
-    """Read whole targets without a cache."""
-    mask = padding_mask(src, 0)
-    given = tgt, model.encode(src, mask), mask, causal_mask(tgt.size(1))
-    return observe(model, partial(model.decode, *given))
 
 
 def assert_rows(found: dict, expected: dict, first: int, last: int) -> None:
@@ -149,9 +128,11 @@ def assert_rows(found: dict, expected: dict, first: int, last: int) -> None:
 
 
 @pytest.mark.parametrize("steps", [[1] * 9, [3, 1, 5]], ids=["one by one", "several"])
-def test_every_layer_and_map_is_that_of_reading_at_once(steps) -> None:
+def test_every_layer_and_map_is_that_of_reading_at_once(steps):
     model, tgt = make_model(), draw_targets(len(SRC))
-    expected = read_at_once(model, SRC, tgt)
+    mask = tl.padding_mask(SRC, 0)
+    given = tgt, model.encode(SRC, mask), mask, tl.causal_mask(tgt.size(1))
+    expected = observe(model, partial(model.decode, *given))  # without a cache
     assert len(expected) == 1 + 2 + 4  # logits, layers, attentions
     decoder = start(model)
     for new in tgt.split(steps, dim=1):
@@ -161,7 +142,7 @@ def test_every_layer_and_map_is_that_of_reading_at_once(steps) -> None:
         assert decoder.length == last
 
 
-def test_keys_are_written_in_place_and_those_of_the_source_once() -> None:
+def test_keys_are_written_in_place_and_those_of_the_source_once():
     model, tgt = make_model(), draw_targets(len(SRC))
     decoder, (_, layer) = start(model), model.decoder.layers
     decoder.read(tgt[:, :1])
@@ -179,7 +160,7 @@ def test_keys_are_written_in_place_and_those_of_the_source_once() -> None:
     assert decoder.new_memory.untyped_storage().nbytes() == 0, "its copies are gone"
 
 
-def test_a_shared_prefix_is_read_once() -> None:
+def test_a_shared_prefix_is_read_once():
     model, tgt = make_model(), draw_targets(len(SRC))
     other = torch.cat([tgt[:, :4], tgt[:, 4:].flip(1)], dim=1)
     assert not torch.equal(other, tgt)
@@ -194,7 +175,7 @@ def test_a_shared_prefix_is_read_once() -> None:
         decoder.truncate(n_shared)
 
 
-def test_bytes_are_those_of_keys_and_values_and_beams_share_the_source() -> None:
+def test_bytes_are_those_of_keys_and_values_and_beams_share_the_source():
     decoder = start(make_model(), n_beams=3)
     decoder.read(draw_targets(12, 1))
     numbers = 2 * CONFIG.d_model * (12 * 32 + SRC.numel())  # keys and values, one layer
@@ -232,9 +213,7 @@ class Around(nn.Module):
         ),
     ],
 )
-def test_an_attention_that_uses_the_cache_otherwise_is_refused(
-    name, call, message
-) -> None:
+def test_an_attention_that_uses_the_cache_otherwise_is_refused(name, call, message):
     decoder = start(make_model())
     stack = decoder.model.decoder
     stack.set_submodule(name, Around(stack.get_submodule(name), call))
@@ -242,7 +221,7 @@ def test_an_attention_that_uses_the_cache_otherwise_is_refused(
         decoder.read(draw_targets(4, 1))
 
 
-def test_a_step_that_was_broken_off_can_be_repeated() -> None:
+def test_a_step_that_was_broken_off_can_be_repeated():
     model, tgt = make_model(), draw_targets(4)
     expected = model(SRC, tgt)[:, -1]
     decoder = start(model)
@@ -259,17 +238,17 @@ def test_a_step_that_was_broken_off_can_be_repeated() -> None:
     torch.testing.assert_close(decoder.step(tgt[:, 3:]), expected, **EXACT)
 
 
-def test_a_model_is_seen_through_unless_something_hangs_on_it_as_a_whole() -> None:
+def test_a_model_is_seen_through_unless_something_hangs_on_it_as_a_whole():
     model = make_model()
     model.decoder.layers[0].feed_forward.register_forward_hook(lambda *_: None)
-    assert type(make_decoder(model)) is IncrementalDecoder
+    assert type(make_decoder(model)) is tl.IncrementalDecoder
     for name in ("forward", "encode", "decode"):
         model = make_model()
         setattr(model, name, partial(getattr(model, name)))
         assert type(make_decoder(model)) is RecomputingDecoder
 
 
-def test_what_would_be_another_rows_is_refused() -> None:
+def test_what_would_be_another_rows_is_refused():
     decoder, ids = start(make_model(), 2), torch.full((8, 1), BOS)
     with pytest.raises(ValueError, match="1 rows, but the cache is for 8"):
         decoder.step(ids[:1])  # it would be taken for each of them
@@ -281,7 +260,7 @@ def test_what_would_be_another_rows_is_refused() -> None:
 
 @pytest.mark.parametrize("make", DECODERS.values(), ids=DECODERS)
 @pytest.mark.parametrize("parent", [-1, 2])
-def test_a_beam_of_another_sentence_is_refused(make, parent) -> None:
+def test_a_beam_of_another_sentence_is_refused(make, parent):
     decoder = make(make_model())
     decoder.prefill(SRC, 2)
     decoder.step(torch.full((8, 1), BOS))
@@ -291,13 +270,15 @@ def test_a_beam_of_another_sentence_is_refused(make, parent) -> None:
 
 @pytest.mark.parametrize("attention", ["self_attn", "cross_attn"])
 @pytest.mark.parametrize("projection", ["q_proj", "k_proj", "v_proj", "out_proj"])
-@pytest.mark.parametrize("make", [make_decoder, IncrementalDecoder, RecomputingDecoder])
-def test_broken_weights_give_no_answer(make, attention, projection) -> None:
+@pytest.mark.parametrize(
+    "make", [make_decoder, tl.IncrementalDecoder, RecomputingDecoder]
+)
+def test_broken_weights_give_no_answer(make, attention, projection):
     model = make_model().float()
     part = getattr(model.decoder.layers[0], attention).get_submodule(projection)
     part.bias[0] = torch.nan
     for src in (SRC, SRC[:1]):
         assert model(src, src).isnan().any()
-        for search in (greedy_decode, beam_search):
+        for search in (tl.greedy_decode, tl.beam_search):
             with pytest.raises(ValueError, match="logits are not finite"):
                 search(model, src, make_config(), decoder=make(model))

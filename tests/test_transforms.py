@@ -31,9 +31,8 @@ def called_with_other_weights(model):
 
 
 def traced_to_fx(model):
-    return make_fx(model, tracing_mode="fake", _allow_non_fake_inputs=True)(*INPUTS)(
-        *INPUTS
-    )
+    trace = make_fx(model, tracing_mode="fake", _allow_non_fake_inputs=True)
+    return trace(*INPUTS)(*INPUTS)
 
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
