@@ -39,7 +39,6 @@ pytestmark = pytest.mark.usefixtures("browser_wanted", "current_pages")
 
 PAGES = pages()
 CHAPTERS = [f"book/{path.stem}" for path in chapters()]
-ON_CHAPTERS = pytest.mark.parametrize("name", CHAPTERS)
 ON_A_THIRD = pytest.mark.parametrize(  # the others with the slow tests
     "name",
     [
@@ -113,7 +112,7 @@ def test_the_first_page_opens_by_itself(page):
 # --- chapters ------------------------------------------------------------------
 
 
-@ON_CHAPTERS
+@pytest.mark.parametrize("name", CHAPTERS)
 def test_a_chapter_leads_to_its_notebook_and_asserts_and_answers_stand_out(name):
     text = (SITE / f"{name}.html").read_text(encoding="utf-8")
     notebook = f"{name}.ipynb"
@@ -186,15 +185,12 @@ def test_a_page_loads_at_most_350_kb_before_a_click(name, page):
     loaded = set()
     page.on("request", lambda request: loaded.add(request.url.split("?")[0]))
     visit(page, address(name))
-    files = [Path(unquote(urlsplit(url).path)) for url in loaded if "vega-" not in url]
     late = page.locator("img[loading=lazy]").evaluate_all(
         "(pictures) => pictures.map((picture) => picture.src)"
     )
-    sent = {
-        file.name: len(gzip.compress(file.read_bytes(), 6))
-        for file in files
-        if file.as_uri() not in late
-    }
+    now = [url for url in loaded if "vega-" not in url and url not in late]
+    files = [Path(unquote(urlsplit(url).path)) for url in now]
+    sent = {file.name: len(gzip.compress(file.read_bytes(), 6)) for file in files}
     assert "serif.woff2" in sent
     assert sum(sent.values()) < 350_000, sent
 
