@@ -25,7 +25,6 @@ from turns import processor
 
 from transformer_book.experiments.ablations import (
     RESULTS,
-    SIZES,
     read_results,
     run,
     write_results,
@@ -43,13 +42,12 @@ def begin(name: str, study: Study) -> dict[str, Any]:
     versions = f"{N_THREADS} thread(s), torch {torch.__version__}"
     new = {
         "plan": asdict(study.plan),
-        "sizes": SIZES,
         "machine": f"{processor()}, {versions}",
         "runs": [],
     }
     path = RESULTS / f"{name}.json"
     old = read_results(name) if path.is_file() else new
-    if any(old[key] != new[key] for key in ("plan", "sizes")):
+    if old["plan"] != new["plan"]:
         sys.exit(f"{path} holds runs of another plan: move it away to begin anew")
     return old
 

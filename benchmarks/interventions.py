@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from transformer_book.charts.trace import intervene
+from transformer_book.resampling import bleu_counts, interval, paired_bootstrap
 from transformer_lib import (
     GenerationConfig,
     Translator,
@@ -26,7 +27,7 @@ from transformer_lib import (
     pad_batch,
 )
 from transformer_lib.data.corpora.multi30k import load_multi30k
-from transformer_lib.evaluation import bleu, bleu_counts, interval, paired_bootstrap
+from transformer_lib.evaluation import bleu
 from transformer_lib.files import write_text
 from transformer_lib.generation import RecomputingDecoder
 from transformer_lib.pretrained.translator import DEFAULT

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlencode
 
 import yaml
 
 from book_tools.toc import ROOT
 
+UNKNOWN = "https://github.com/OWNER/REPO"  # until somebody stamps an address
 GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)")
 NAMED_IN = ("*.md", "CITATION.cff", "book/*.md", "book/*.ipynb", "_config.yml")
 BOOTSTRAP = """\
@@ -29,6 +32,7 @@ except ModuleNotFoundError:  # in Colab: fetch the library once
             "has not run make repository URL=... yet"
         ) from None
     %pip install -q "transformer-lib[book] @ git+{{book}}\""""
+EDITION = version("transformer-lib")
 COLAB = "https://colab.research.google.com/github/{slug}/blob/main/book/{name}"
 
 
@@ -46,6 +50,13 @@ def bootstrap(url: str) -> str:
 def colab_link(url: str, notebook: str) -> str:
     """Where Colab opens the notebook of this file name."""
     return COLAB.format(slug=GITHUB.fullmatch(url)[1], name=notebook)
+
+
+def question_link(url: str, page: str, section: str, anchor: str) -> str:
+    """Where a reader asks about a section: a new issue with the place filled in."""
+    place = f"Page: {page}\nSection: {section} (#{anchor})\nEdition: {EDITION}"
+    words = {"title": f"Unclear: {section}", "body": f"{place}\n\nWhat is unclear: "}
+    return f"{url}/issues/new?{urlencode(words)}"
 
 
 def stamp(url: str, root: Path = ROOT) -> None:

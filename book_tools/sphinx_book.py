@@ -4,6 +4,7 @@
 - Folds get one short label, pictures their size, wide tables a box to scroll in, the
   head of a chapter its parts, and what the reader has written a label.
 - The list of contents is folded by the parts of the book.
+- A reader can ask about a section, beside its title, where the book has an address.
 - For the margin: a link to the glossary carries what the term means, and the map of the
   model with which a chapter begins can be shown again, small.
 - The title of the first page is not written twice in the browser's tab.
@@ -16,8 +17,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from functools import cache
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,7 @@ REWRITTEN = {
 MAP = '<svg id="model-map"'
 REWRITTEN[r'<svg(?=[^>]* aria-label="Map of the encoder-decoder)'] = MAP
 GLOSSED = re.compile(r'<a class="reference internal"(?= href="glossary\.html#([^"]+)")')
+SECTION = re.compile(r'<h[23]>(.*?)<a class="headerlink" href="#([^"]+)".*?</a>')
 PART = re.compile(
     r'<p class="caption".*?>([^<]+)</span></p>\n(<ul.*?</ul>)\n?(?=<p|\Z)', re.DOTALL
 )
@@ -123,6 +126,21 @@ def contents(toctree: str, sections: str) -> str:
     )
 
 
+def with_question(page: str) -> Callable[[re.Match[str]], str]:
+    """What writes a link to a question about a section behind the section's title."""
+    url = repository.address()
+
+    def linked(found: re.Match[str]) -> str:
+        if url == repository.UNKNOWN:
+            return found[0]
+        section = unescape(re.sub(r"<[^>]*>", "", found[1]))
+        link = escape(repository.question_link(url, page, section, found[2]))
+        label = "Something unclear here?"
+        return f'{found[0]}<a class="unclear" href="{link}" title="{label}">?</a>'
+
+    return linked
+
+
 def correct_body(app: Sphinx, source: str, body: str) -> str:
     """Rewrite what Sphinx made of the text of a page."""
     files = {name: path for path, name in app.builder.images.items()}
@@ -139,6 +157,7 @@ def correct_body(app: Sphinx, source: str, body: str) -> str:
         body = re.sub(pattern, better, body, flags=re.DOTALL)
     body = IMAGE.sub(sized, FOLD.sub(fold, body))
     body = GLOSSED.sub(glossed, body)
+    body = SECTION.sub(with_question(source), body)
     notebook = f'<a href="../_sources/{source}" download>Download it</a>'
     head = rf'</h1>\n<p class="question">\1</p>\n<p class="meta">\2 · {notebook}</p>'
     return HEAD.sub(head, body, count=1)

@@ -1,12 +1,15 @@
 """The stored notebooks, read as data, follow the rules of the book."""
 
 import re
+from html import unescape
+from urllib.parse import parse_qs, urlsplit
 
 import nbformat
 import pytest
 
 from book_tools import notebook_rules, pencil_page, repository
 from book_tools.chapter_rules import glossary_terms
+from book_tools.sphinx_book import SECTION, with_question
 from book_tools.toc import ROOT, chapters, notebook_pages
 
 NOTEBOOKS = notebook_pages()
@@ -63,6 +66,20 @@ def test_the_address_is_stamped_everywhere(tmp_path):
     assert texts == [(ROOT / name).read_text("utf-8") for name in names]
     with pytest.raises(ValueError, match="not an address like"):
         repository.stamp("https://example.org/owner/name", tmp_path)
+
+
+@pytest.mark.parametrize("url", [repository.UNKNOWN, "https://github.com/a/b"])
+def test_a_reader_can_ask_about_a_section_of_a_book_with_an_address(monkeypatch, url):
+    monkeypatch.setattr(repository, "address", lambda: url)
+    title = '<h2>A &amp; <em>B</em><a class="headerlink" href="#a-b">#</a></h2>'
+    found = SECTION.sub(with_question("book/04_masks.ipynb"), title)
+    links = re.findall(r'class="unclear" href="([^"]+)"', found)
+    asked = [parse_qs(urlsplit(unescape(link)).query) for link in links]
+    assert [each["title"] for each in asked] == [["Unclear: A & B"]] * ("/a/b" in url)
+    for each in asked:
+        assert (
+            "book/04_masks.ipynb\nSection: A & B (#a-b)\nEdition: 0." in each["body"][0]
+        )
 
 
 @pytest.mark.parametrize("owned", [False, True])

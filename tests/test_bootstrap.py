@@ -11,17 +11,18 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
 import pytest
+from file_server import serving_folder
 
 from book_tools.notebooks import KERNEL_ENV
 from book_tools.repository import address
+from book_tools.sphinx_wheel import SOURCES, publish
 from book_tools.toc import ROOT, chapters
 
-LIBRARY = ["pyproject.toml", "README.md", "LICENSE", "transformer_lib"]
-LIBRARY += ["transformer_book", "transformer_fast"]
 NOT_IN_COLAB = ("transformer_", "__editable__", "vl_convert", "jupyter_book")
 
 RUN = """
@@ -43,7 +44,7 @@ nbformat.write(notebook, sys.argv[1])
 def make_clone(folder):
     """A Git repository of the library as it is in the working tree."""
     folder.mkdir()
-    for name in LIBRARY:
+    for name in SOURCES:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, folder / name)
     author = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
@@ -65,9 +66,9 @@ def make_environment(folder):
     return folder / "venv" / "bin" / "python", site
 
 
-@pytest.fixture(scope="module")
-def colab(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bootstrap")
+@pytest.fixture
+def colab(tmp_path):
+    folder = tmp_path
     python, site = make_environment(folder / "environment")
     environment = {
         **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
@@ -82,21 +83,41 @@ def colab(tmp_path_factory):
         how = {"env": environment, "capture_output": True, "text": True}
         return subprocess.run([python, *arguments], cwd=cwd, **how)
 
-    return run, site, make_clone(folder / "clone")
+    return run, site
+
+
+@contextmanager
+def from_the_repository(folder):
+    """Chapter 1 as it is stored; chapter 0 trains."""
+    clone = make_clone(folder)
+    text = chapters()[1].read_text(encoding="utf-8")
+    yield text.replace(f'book = \\"{address()}', f'book = \\"{clone}')
+
+
+@contextmanager
+def from_the_pages(folder):
+    """Chapter 1 as it lies beside the pages, which a server shows."""
+    beside = folder / "_sources" / "book"
+    beside.mkdir(parents=True)
+    shutil.copy(chapters()[1], beside)
+    with serving_folder(folder) as url:
+        publish(folder, url)
+        yield (beside / chapters()[1].name).read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("git"), reason="pip fetches the library with git")
 @pytest.mark.skipif(sys.platform == "win32", reason="links packages by symlink")
-def test_a_chapter_alone_fetches_the_library_and_runs_to_its_end(colab, tmp_path):
-    run, site, clone = colab
+@pytest.mark.parametrize("source", [from_the_repository, from_the_pages])
+def test_a_chapter_alone_fetches_the_library_and_runs(colab, tmp_path, source):
+    run, site = colab
     missing = run("-c", "import torch, transformer_lib")
     assert "No module named 'transformer_lib'" in missing.stderr
 
     path = tmp_path / "chapter.ipynb"
-    text = chapters()[1].read_text(encoding="utf-8")  # chapter 0 trains
-    path.write_text(text.replace(f'book = \\"{address()}', f'book = \\"{clone}'))
-    result = run("-c", RUN, path.name, cwd=tmp_path)
+    with source(tmp_path / "source") as text:
+        path.write_text(text)
+        result = run("-c", RUN, path.name)
     assert result.returncode == 0, result.stderr[-3000:]
 
     cells = nbformat.read(path, as_version=4).cells

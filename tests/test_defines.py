@@ -36,7 +36,7 @@ PARTS = {  # what a reader has written by the end of a chapter
     16: "convert_mask",
     17: "RMSNorm rotate GatedFeedForward GroupedQueryAttention NoPositions "
     "replace_norms replace_feed_forward replace_attention",
-    18: "DecoderOnlyLayer LanguageModel MaskedLanguageModel",
+    18: "DecoderOnlyLayer LanguageModel",
 }
 PARTS[0] = " ".join(PARTS[chapter] for chapter in range(1, 9))
 UNPRINTED = {"Cache", "TransformerConfig", "sinusoid_table"}  # of transformer_lib.model

@@ -11,18 +11,20 @@ from sacrebleu.significance import PairedTest
 from small_models import make_model
 from torch.nn.functional import cross_entropy
 
-from transformer_lib.data.batches import make_batch
-from transformer_lib.evaluation import (
-    bleu,
+from transformer_book.resampling import (
     bleu_counts,
     bleu_from_counts,
     bootstrap,
+    interval,
+    paired_bootstrap,
+)
+from transformer_lib.data.batches import make_batch
+from transformer_lib.evaluation import (
+    bleu,
     chrf,
     exact_match,
     group_by,
-    interval,
     nats_per_token,
-    paired_bootstrap,
     read_card,
     word_overlap,
 )

@@ -9,15 +9,17 @@ import torch
 from small_models import make_model
 from torch import Tensor
 
-from transformer_lib.interpret import (
+from transformer_book.head_types import (
     count_types,
+    positional_relations,
+    relation_from_pairs,
+    relation_weight,
+)
+from transformer_lib.interpret import (
     edit_weights,
     equal_weights,
     named_attentions,
-    positional_relations,
     record_value_norms,
-    relation_from_pairs,
-    relation_weight,
     shuffled_weights,
     without_head,
 )

@@ -56,6 +56,7 @@ class Plan:
         average: how many copies of the weights are averaged in the end.
         every: steps from one copy to the next.
         n_test: test sentences that are translated, the first of the corpus.
+        sizes: fields of TransformerConfig, unless a variant has its own.
     """
 
     steps: int = 500
@@ -65,6 +66,7 @@ class Plan:
     average: int = 5
     every: int = 10
     n_test: int = 500
+    sizes: dict[str, Any] = field(default_factory=lambda: SIZES)
 
 
 PLAN = Plan()
@@ -147,18 +149,19 @@ VARIANTS = {
 }
 
 
-def build(variant: Variant, vocab_size: int, seed: int) -> nn.Module:
+def build(variant: Variant, vocab_size: int, seed: int, plan: Plan = PLAN) -> nn.Module:
     """Make the model of a variant with its first weights; draws from a seed of its own.
 
     Args:
         variant: what differs.
         vocab_size: tokens of both languages together.
         seed: of the weights.
+        plan: what all variants have in common.
     """
-    sizes = {"src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size}
+    sizes = {"src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size, **plan.sizes}
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = variant.kind(TransformerConfig(**sizes, **{**SIZES, **variant.model}))
+        model = variant.kind(TransformerConfig(**{**sizes, **variant.model}))
         if variant.change:
             variant.change(model)
     return model
@@ -194,9 +197,9 @@ def train_variant(
 
     def rate(step: int) -> float:
         number = step if variant.warm_up else max(step, plan.warmup)
-        return learning_rate(number, SIZES["d_model"], plan.warmup, plan.rate_scale)
+        return learning_rate(number, d_model, plan.warmup, plan.rate_scale)
 
-    model = for_training(model)
+    d_model, model = model.config.d_model, for_training(model)
     loss = partial(variant.loss, smoothing=variant.smoothing)
     trainer = Trainer(model, make_optimizer(model), loss, rate, max_norm=1.0)
     return trainer.run(islice(steps.starting_at(1), plan.steps))
@@ -219,7 +222,8 @@ def run(variant: Variant, data: Data, seed: int, plan: Plan = PLAN) -> dict[str,
         curve: loss of training, mean of every 25 steps; smoothed as trained.
         wrong: numbers, from 0, of the test sentences that are not right.
     """
-    model = build(variant, len(data.tokenizer), seed)
+    model = build(variant, len(data.tokenizer), seed, plan)
+    torch.manual_seed(seed)  # of dropout
     losses, kept = [], []
     for loss in train_variant(model, variant, plan_steps(data, seed, plan), plan):
         losses.append(loss)

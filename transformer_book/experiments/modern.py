@@ -107,8 +107,8 @@ MODERN = {
     "RMSNorm": Variant({"d_ff": 257}, change=replace_norms),
     "pre-norm, RMSNorm": Variant({**PRE, "d_ff": 257}, change=replace_norms),
     "no biases": Variant({"d_ff": 261}, change=without_biases),
-    "2 of 4 key heads": Variant({"d_ff": 304}, change=partial(attend, n_kv_heads=2)),
-    "1 of 4 key heads": Variant({"d_ff": 329}, change=partial(attend, n_kv_heads=1)),
+    "2 of 4 kv heads": Variant({"d_ff": 304}, change=partial(attend, n_kv_heads=2)),
+    "1 of 4 kv heads": Variant({"d_ff": 329}, change=partial(attend, n_kv_heads=1)),
     "QK-norm": Variant(change=partial(attend, qk_norm=True)),
 }
 ALONE = {**PRE, "n_decoder_layers": 4, "d_ff": 321}
@@ -151,13 +151,13 @@ STUDIES = {
     "modern": Study(variants=MODERN, seeds=range(1, 7)),
     "modern_faster": Study(
         variants=dict(islice(MODERN.items(), 3)),
-        seeds=range(1, 4),
+        seeds=range(1, 6),
         plan=replace(PLAN, rate_scale=1.0),
     ),
-    "halves": Study(variants=HALVES, seeds=range(1, 4)),
+    "halves": Study(variants=HALVES, seeds=range(1, 6)),
     "lengths": Study(
         variants=POSITIONS,
-        seeds=range(1, 4),
+        seeds=range(1, 6),
         plan=replace(PLAN, n_test=1000),
         data={"reverse": False, "max_len": 12},
         wrong=True,

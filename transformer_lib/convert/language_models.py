@@ -1,4 +1,4 @@
-"""Llama, GPT-2 and BERT of Hugging Face in our parts, which then give their logits.
+"""Llama and GPT-2 of Hugging Face in our parts, which then give their logits.
 
 Sizes and choices are read from their configuration, dropout is left out, keys are
 renamed by the table language_models.tsv, and what does not belong to the family is
@@ -8,7 +8,7 @@ refused by its name.
 import csv
 from collections.abc import Mapping
 from importlib import resources
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformer_lib.convert.models import require_choices
 from transformer_lib.convert.weights import convert_weights
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.language_model import LanguageModel, MaskedLanguageModel
+from transformer_lib.model.language_model import LanguageModel
 from transformer_lib.model.modern import (
     replace_attention,
     replace_feed_forward,
@@ -24,12 +24,7 @@ from transformer_lib.model.modern import (
 )
 
 State = Mapping[str, Tensor]
-Model = TypeVar("Model", bound=nn.Module)
 
-# Where the output matrix is that of the embeddings, it has a second name, which files
-# often leave out. BERT's bias has one too.
-SECOND_NAMES = ("lm_head.weight", "cls.predictions.decoder.weight",
-                "cls.predictions.decoder.bias")  # fmt: skip
 TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # GPT-2's Conv1D
 
 with (resources.files(__package__) / "language_models.tsv").open() as table:
@@ -87,27 +82,6 @@ def from_gpt2(state: State, options: Any) -> LanguageModel:
     return _fill(model, state, "GPT-2")
 
 
-def from_bert(state: State, options: Any) -> MaskedLanguageModel:
-    """Load BERT.
-
-    Args:
-        state: state dict of `BertForMaskedLM`.
-        options: its BertConfig.
-
-    Raises:
-        ValueError: something has no place in our model, or a weight is missing.
-        RuntimeError: a weight is of another shape.
-    """
-    require_choices(
-        options.to_dict(), model_type="bert", hidden_act="gelu", is_decoder=False
-    )
-    d_ff, eps = options.intermediate_size, options.layer_norm_eps
-    choices = {"activation": "gelu", "learned_positions": True}
-    config = _read_config(options, d_ff, eps, embedding_norm_eps=eps, **choices)
-    model = MaskedLanguageModel(config, options.type_vocab_size)
-    return _fill(model, state, "BERT")
-
-
 def _read_config(
     options: Any, d_ff: int, norm_eps: float, **choices: Any
 ) -> TransformerConfig:
@@ -134,12 +108,13 @@ def _read_config(
     )
 
 
-def _fill(model: Model, state: State, family: str) -> Model:
+def _fill(model: LanguageModel, state: State, family: str) -> LanguageModel:
     """Give a model the weights of its family: all of them, and no others."""
     ours = model.state_dict()
     if model.config.tie_embeddings != "none":
+        # The matrix of the embeddings has a second name, which files often leave out.
         del ours["lm_head.weight"]
-        state = {key: state[key] for key in state if key not in SECOND_NAMES}
+        state = {key: state[key] for key in state if key != "lm_head.weight"}
     expected = convert_weights(ours, "transformer_lib", family, names=MODEL_NAMES)
     for key in sorted(expected.keys() ^ state.keys()):
         what = "is missing in" if key in expected else "has no place in"

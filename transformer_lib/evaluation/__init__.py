@@ -6,14 +6,6 @@ from transformer_lib.evaluation.alignment import (
     diagonal_links,
     random_links,
 )
-from transformer_lib.evaluation.resampling import (
-    bleu_counts,
-    bleu_from_counts,
-    bootstrap,
-    draw,
-    interval,
-    paired_bootstrap,
-)
 from transformer_lib.evaluation.scores import (
     bleu,
     chrf,

@@ -1,11 +1,5 @@
 """Looking into a model while it runs, and reaching in."""
 
-from transformer_lib.interpret.head_types import (
-    count_types,
-    positional_relations,
-    relation_from_pairs,
-    relation_weight,
-)
 from transformer_lib.interpret.interventions import (
     edit_weights,
     equal_weights,

@@ -1,11 +1,7 @@
 """What the book builds, and nothing else: torch is all it imports."""
 
 from transformer_lib.model.attention import fused_attention
-from transformer_lib.model.language_model import (
-    DecoderOnlyLayer,
-    LanguageModel,
-    MaskedLanguageModel,
-)
+from transformer_lib.model.language_model import DecoderOnlyLayer, LanguageModel
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.modern import (
     GatedFeedForward,

@@ -1,21 +1,14 @@
-"""Half a Transformer: a decoder that continues a text, an encoder that fills gaps."""
+"""Half a Transformer: a decoder that continues a text."""
 
 import torch
 from torch import Tensor, nn
 
 from transformer_lib.model.attention import Cache, MultiHeadAttention
 from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.layers import (
-    ACTIVATIONS,
-    FeedForward,
-    LayerNorm,
-    SublayerConnection,
-)
-from transformer_lib.model.masks import padding_mask
+from transformer_lib.model.layers import FeedForward, SublayerConnection
 from transformer_lib.model.transformer import (
     build_attention,
     build_embeddings,
-    build_encoder,
     build_feed_forward,
     build_final_norm,
     initialize,
@@ -132,50 +125,3 @@ class LanguageModel(nn.Module):
         for layer in self.layers:
             x = layer(x, look_back, cache=cache)
         return self.lm_head(x if self.norm is None else self.norm(x))
-
-
-class MaskedLanguageModel(nn.Module):
-    """An encoder by itself, which tells words that are hidden from it: BERT.
-
-    The source side of the config is used. Beside the position, a vector tells which of
-    two texts a token belongs to (Devlin et al. 2019).
-
-    Args:
-        config: sizes and choices; scale_embeddings does not count, and
-            embedding_norm_eps must be a number.
-        n_segments: texts that are told apart.
-    """
-
-    def __init__(self, config: TransformerConfig, n_segments: int = 2) -> None:
-        super().__init__()
-        self.config, d_model = config, config.d_model
-        self.encoder = build_encoder(config)
-        self.transform = nn.Sequential(
-            nn.Linear(d_model, d_model),
-            ACTIVATIONS[config.activation](),
-            LayerNorm(d_model, config.norm_eps),
-        )
-        self.lm_head = nn.Linear(d_model, config.src_vocab_size)
-        initialize(self)
-        self.embeddings = build_embeddings(config, config.src_vocab_size)
-        self.segments = nn.Embedding(n_segments, d_model)
-        self.lm_head.weight = self.embeddings.tokens.weight
-
-    def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
-        """Score every possible token at every position.
-
-        Args:
-            ids: (batch, length), padded with config.pad_id.
-            segments: (batch, length), the number of each token's text; 0 if None.
-
-        Returns:
-            logits: (batch, length, vocab_size), each of which depends on all tokens
-                but padding.
-        """
-        segments = torch.zeros_like(ids) if segments is None else segments
-        positions = torch.arange(ids.size(1), device=ids.device)
-        parts = self.embeddings
-        x = parts.tokens(ids) + parts.positions(positions) + self.segments(segments)
-        x = parts.dropout(parts.norm(x))
-        x = self.encoder(x, padding_mask(ids, self.config.pad_id))
-        return self.lm_head(self.transform(x))
