@@ -10,6 +10,7 @@ import transformer_lib as tl
 
 BATCH, N_HEADS, Q_LEN, K_LEN, D_HEAD, D_VALUE = 2, 3, 5, 7, 11, 13
 D_MODEL = N_HEADS * D_HEAD
+WIDTHS = (D_MODEL,) * 3
 BOTH_PATHS = pytest.mark.parametrize("open_path", [False, True], ids=["fused", "open"])
 
 
@@ -28,10 +29,6 @@ def make_mask() -> Tensor:
     mask[0, ..., 0] = True
     mask[1, :, 2] = False
     return mask
-
-
-def make_inputs(d_inputs: tuple[int, ...] = (D_MODEL,) * 3) -> list[Tensor]:
-    return draw(BATCH, widths=d_inputs)
 
 
 def run(attention: tl.MultiHeadAttention, inputs, mask, open_path: bool) -> Tensor:
@@ -78,7 +75,7 @@ def copy_weights(ours: tl.MultiHeadAttention, theirs: nn.MultiheadAttention) -> 
 @pytest.mark.parametrize("d_inputs", [None, (D_MODEL, 10, 17)])
 @pytest.mark.parametrize("bias", [False, True])
 def test_multi_head_attention_equals_pytorchs(open_path, masked, d_inputs, bias):
-    inputs = make_inputs(d_inputs or (D_MODEL,) * 3)
+    inputs = draw(BATCH, widths=d_inputs or WIDTHS)
     ours = draw_parameters(tl.MultiHeadAttention(D_MODEL, N_HEADS, d_inputs, bias))
     _, kdim, vdim = d_inputs or (None, None, None)
     theirs = nn.MultiheadAttention(
@@ -105,7 +102,7 @@ def test_multi_head_attention_equals_pytorchs(open_path, masked, d_inputs, bias)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_no_precision_and_no_dropout_makes_nan(open_path, dropout, dtype):
     attention = tl.MultiHeadAttention(D_MODEL, N_HEADS, dropout=dropout).to(dtype)
-    inputs = [x.detach().to(dtype).requires_grad_() for x in make_inputs()]
+    inputs = [x.detach().to(dtype).requires_grad_() for x in draw(BATCH, widths=WIDTHS)]
     output = run(attention, inputs, make_mask(), open_path)
     assert torch.equal(output[1, 2], attention.out_proj.bias)
     assert not torch.equal(output[1, 1], attention.out_proj.bias)
@@ -115,7 +112,7 @@ def test_no_precision_and_no_dropout_makes_nan(open_path, dropout, dtype):
 @BOTH_PATHS
 def test_dropout_acts_on_weights_while_training_only(open_path):
     attention = draw_parameters(tl.MultiHeadAttention(D_MODEL, N_HEADS, dropout=0.5))
-    inputs = make_inputs()
+    inputs = draw(BATCH, widths=WIDTHS)
     torch.manual_seed(1)
     first, second = (run(attention, inputs, None, open_path) for _ in range(2))
     assert not torch.equal(first, second)

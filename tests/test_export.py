@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers
 from ctranslate2.converters import TransformersConverter
-from small_models import BOS, EOS, SRC, make_model
+from small_models import BOS, EOS, SRC, make_config, make_model
 
 import transformer_lib as tl
 from transformer_lib import cli
@@ -49,8 +49,7 @@ def our_tokens(kind: str) -> list[list[str]]:
     """What greedy search writes, eos included."""
     ours = translator(kind)
     src = tl.pad_batch([ours.tokenizer.encode(each) for each in SENTENCES], 0)
-    config = tl.GenerationConfig(bos_id=BOS, eos_id=EOS, max_len=MAX_LEN)
-    found = tl.greedy_decode(ours.model, src, config)
+    found = tl.greedy_decode(ours.model, src, make_config(MAX_LEN))
     name = ours.tokenizer._engine.id_to_token
     return [[*map(name, hypothesis.ids)] for hypothesis in found]
 

@@ -179,21 +179,16 @@ K_REAL = torch.tensor([[1, 1, 1], [1, 1, 0]], dtype=torch.bool)
 
 
 def test_positional_relations_hold_for_one_real_key_at_most() -> None:
-    places = {
-        "previous": lambda q, n_keys: q - 1,
-        "same": lambda q, n_keys: q,
-        "next": lambda q, n_keys: q + 1,
-        "first": lambda q, n_keys: 0,
-        "last": lambda q, n_keys: n_keys - 1,
-    }
     relations = positional_relations(Q_REAL, K_REAL)
-    assert relations.keys() == places.keys()
-    for name, n, q in product(places, range(2), range(5)):
+    for n, q in product(range(2), range(5)):
         n_keys = int(K_REAL[n].sum())
-        key = places[name](q, n_keys)
-        holds = bool(Q_REAL[n, q]) and 0 <= key < n_keys
-        found = relations[name][n, q].nonzero().flatten().tolist()
-        assert found == [key] * holds
+        places = {"previous": q - 1, "same": q, "next": q + 1}
+        places |= {"first": 0, "last": n_keys - 1}
+        assert relations.keys() == places.keys()
+        for name, key in places.items():
+            holds = bool(Q_REAL[n, q]) and 0 <= key < n_keys
+            found = relations[name][n, q].nonzero().flatten().tolist()
+            assert found == [key] * holds
 
 
 def test_pairs_become_a_relation() -> None:

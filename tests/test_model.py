@@ -131,10 +131,8 @@ def test_tied_matrices_are_one_and_count_once(tying, matrices) -> None:
 
 def test_tied_logits_start_with_unit_variance() -> None:
     torch.manual_seed(0)
-    config = tl.TransformerConfig(
-        src_vocab_size=2_000, tgt_vocab_size=2_000, d_model=64, n_heads=4, d_ff=64,
-        n_encoder_layers=1, n_decoder_layers=1,
-    )  # fmt: skip
+    sizes = {"src_vocab_size": 2_000, "tgt_vocab_size": 2_000, "d_model": 64}
+    config = replace(CONFIG, **sizes, n_heads=4, tie_embeddings="all")
     model = tl.Transformer(config).eval()
     logits = model(torch.randint(4, 2_000, (4, 9)), torch.randint(4, 2_000, (4, 8)))
     assert logits.std().item() == pytest.approx(1.0, abs=0.1)
