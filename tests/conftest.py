@@ -5,10 +5,11 @@ from pathlib import Path
 
 import matplotlib
 import pytest
-from built_site import SITE
+from built_site import SITE, stale
 from file_server import serving_folder
 
 from book_tools.browser import find_browser
+from book_tools.toc import ROOT
 
 # The fonts that a page meets beside its own: Matplotlib's, the same on every machine.
 FONTS = """<fontconfig><dir>{folder}</dir><cachedir>{cache}</cachedir><selectfont>
@@ -17,7 +18,19 @@ FONTS = """<fontconfig><dir>{folder}</dir><cachedir>{cache}</cachedir><selectfon
 
 
 @pytest.fixture(scope="session")
-def browser(browser_type, tmp_path_factory):
+def browser_wanted():
+    if os.environ.get("BOOK_SKIP_BROWSER") == "1":
+        pytest.skip("BOOK_SKIP_BROWSER is set")
+
+
+@pytest.fixture(scope="session")
+def current_pages():
+    if reason := stale(SITE, ROOT):
+        pytest.fail(reason)
+
+
+@pytest.fixture(scope="session")
+def browser(browser_wanted, browser_type, tmp_path_factory):
     cache = tmp_path_factory.mktemp("fonts")
     folder = Path(matplotlib.get_data_path(), "fonts", "ttf")
     settings = cache / "fonts.conf"

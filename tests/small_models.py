@@ -1,14 +1,13 @@
 """Small random models that write targets of different length, for tests of decoding."""
 
+import re
 from dataclasses import replace
 
 import torch
 from reference import draw_parameters
 from torch import Tensor
 
-from transformer_lib.generation.constraints import GenerationConfig
-from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.transformer import Transformer
+from transformer_lib import GenerationConfig, Transformer, TransformerConfig
 
 PAD, BOS, EOS = 0, 1, 2
 VOCAB = 7
@@ -27,6 +26,11 @@ def make_model(seed: int = 0, **choices) -> Transformer:
 
 def make_config(max_len: int = 9, **choices) -> GenerationConfig:
     return GenerationConfig(bos_id=BOS, eos_id=EOS, max_len=max_len, **choices)
+
+
+def rounded(found: list) -> str:
+    """Hypotheses as text, numbers to 9 decimals."""
+    return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.9f}", str(found))
 
 
 def constant_model(logits: Tensor) -> Transformer:

@@ -7,14 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from transformer_lib.data import corpora
-from transformer_lib.data.batches import Batch, make_batch
+from transformer_lib import Transformer
+from transformer_lib.data import Batch, Steps, corpora, make_batch
 from transformer_lib.data.corpora import LabelledCorpus
-from transformer_lib.data.steps import Steps
-from transformer_lib.model.transformer import Transformer
-from transformer_lib.runs import classification
+from transformer_lib.runs import classification, fit
 from transformer_lib.runs.recipe import Recipe, make_recipe
-from transformer_lib.runs.translation import fit
 
 N_STEPS, SAVE_EVERY, VOCAB = 8, 4, 12
 MODEL = {"d_model": 16, "n_heads": 2, "d_ff": 32, "dropout": 0.1,

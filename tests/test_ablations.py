@@ -9,12 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from transformer_book.experiments import ablations as runs
-from transformer_book.experiments.ablations import (
-    PAPER,
-    VARIANTS,
-    Plan,
-    build,
-)
+from transformer_book.experiments.ablations import PAPER, VARIANTS, Plan, build
 from transformer_book.experiments.modern import (
     HALVES,
     MODERN,
@@ -22,12 +17,9 @@ from transformer_book.experiments.modern import (
     gaps,
     whole_text_loss,
 )
-from transformer_lib.data.batches import Batch
-from transformer_lib.data.corpora import ParallelCorpus
-from transformer_lib.data.steps import Steps
-from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib import Tokenizer, learning_rate
+from transformer_lib.data import Batch, ParallelCorpus, Steps
 from transformer_lib.runs.translation import Data
-from transformer_lib.training.schedule import learning_rate
 
 N_TOKENS = 30
 SRC = torch.tensor([[3, 5, 9, 7, 2], [4, 4, 2, 0, 0]])
@@ -88,8 +80,7 @@ def test_small_embeddings_start_as_scaled_ones_do() -> None:
 
 def make_data() -> Data:
     pairs = [(f"{a} {b} {a}", f"{b} {a}") for a in "abcd" for b in "efgh"]
-    corpus = ParallelCorpus("tiny", tuple(pairs), tuple(pairs[:2]),
-                            tuple(pairs[2:7]))  # fmt: skip
+    corpus = ParallelCorpus("tiny", (*pairs,), (*pairs[:2],), (*pairs[2:7],))
     tokenizer = Tokenizer.from_words([text for pair in pairs for text in pair])
     ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
     rows = [(tokenizer.encode(s), tokenizer.encode(t)) for s, t in pairs]
@@ -108,8 +99,7 @@ def test_without_warm_up_the_rate_starts_at_its_peak(monkeypatch) -> None:
         lambda optimizer, rate: rates.append(rate),
     )
     data = make_data()
-    for name in (PAPER, "no warm-up"):
-        variant = VARIANTS[name]
+    for variant in (VARIANTS[PAPER], VARIANTS["no warm-up"]):
         model = build(variant, len(data.tokenizer), 1)
         list(runs.train_variant(model, variant, runs.plan_steps(data, 1, SMALL), SMALL))
     usual = [learning_rate(step, 64, 4, 0.5) for step in range(1, 7)]
@@ -153,13 +143,9 @@ def test_the_record_holds_what_the_library_would_run_today(name) -> None:
 @pytest.mark.parametrize("name", ["modern", "halves"])
 def test_variants_are_as_large_as_the_paper_and_run(name) -> None:
     study, data = STUDIES[name], make_data()
-    n_parameters = []
-    for variant in study.variants.values():
-        found = runs.run(variant, data, 1, SMALL)
-        n_parameters.append(found["n_parameters"])
-    assert n_parameters == pytest.approx(
-        [n_parameters[0]] * len(n_parameters), rel=0.01
-    )
+    found = [runs.run(each, data, 1, SMALL) for each in study.variants.values()]
+    sizes = [each["n_parameters"] for each in found]
+    assert max(sizes) / min(sizes) < 1.02
 
 
 def test_a_variant_without_biases_has_none_in_its_matrices() -> None:
@@ -176,10 +162,8 @@ def test_a_decoder_alone_continues_the_source() -> None:
         model = build(HALVES[name], N_TOKENS, 1).eval()
         short = model(SRC[1:, :3], TGT[1:])  # without the padding
         torch.testing.assert_close(model(SRC, TGT)[1:], short)
-        changed = torch.tensor([[3, 5, 9, 7, 8]])
-        first, other = (
-            model.score(src, TGT[:1])[1][0, 0] for src in (SRC[:1], changed)
-        )
+        sources = SRC[:1], torch.tensor([[3, 5, 9, 7, 8]])
+        first, other = (model.score(src, TGT[:1])[1][0, 0] for src in sources)
         assert torch.equal(first, other) == (name == "decoder alone")
 
 

@@ -23,19 +23,23 @@ DTYPES = [torch.int64, torch.int32, torch.uint8, torch.bool, torch.float32]
 TEXTS = st.text(max_size=20) | st.sampled_from(["\x00", "\ufeff", "אבגד", "\ud800", ""])
 
 
+chances = st.integers(0, 99).map(lambda seed: torch.Generator().manual_seed(seed))
+
+
 @st.composite
 def tensors(draw, low=-1, high=VOCAB, dtypes=DTYPES):
     shape = draw(st.lists(st.integers(0, 4), max_size=4))
-    generator = torch.Generator().manual_seed(draw(st.integers(0, 99)))
-    values = torch.randint(low, high + 1, shape, generator=generator)
+    values = torch.randint(low, high + 1, shape, generator=draw(chances))
     return values.to(draw(st.sampled_from(dtypes)))
 
 
-ids = st.integers(0, 99).map(
-    lambda seed: torch.randint(
-        0, VOCAB, (2, 3), generator=torch.Generator().manual_seed(seed)
-    )
-)
+ids = chances.map(lambda chance: torch.randint(0, VOCAB, (2, 3), generator=chance))
+
+
+def masks(n_heads):
+    """Masks that fit, for as many sentences and tokens as there may be."""
+    shape = 3, n_heads, 3, 3
+    return chances.map(lambda chance: torch.rand(shape, generator=chance) < 0.6)
 
 
 def attempt(function, *arguments):
@@ -60,9 +64,10 @@ def test_a_model_reads_any_ids_or_refuses_them(src, tgt_in):
 
 
 @SETTINGS
-@given(tensors(0, 1), st.integers(1, 3), st.integers(1, 3))
+@given(tensors(0, 1) | masks(1) | masks(3), st.integers(1, 3), st.integers(1, 3))
 def test_attention_obeys_any_mask_or_refuses_it(mask, batch, length):
     torch.manual_seed(0)
+    mask = mask[:batch, :, :length, :length] if mask.dim() == 4 else mask
     attention, x = tl.MultiHeadAttention(6, 3).double(), torch.randn(batch, length, 6)
     x = x.double()
     found = attempt(attention, x, x, x, mask)

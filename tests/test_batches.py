@@ -25,7 +25,7 @@ LENGTHS = [(RNG.randint(1, 23), RNG.randint(1, 29)) for _ in range(500)]
 PAIRS = [([5] * (m - 1) + [EOS], [7] * (n - 1) + [EOS]) for m, n in LENGTHS]
 
 
-def test_the_target_is_shifted_by_one() -> None:
+def test_the_target_is_shifted_by_one():
     pairs = [([5, EOS], [6, 7, EOS]), (np.array([5, 5, 5, EOS]), np.array([8, EOS]))]
     batch = make_batch(pairs, bos_id=BOS, pad_id=PAD)
     assert batch.src.tolist() == [[5, EOS, PAD, PAD], [5, 5, 5, EOS]]
@@ -39,14 +39,14 @@ def test_the_target_is_shifted_by_one() -> None:
 
 @pytest.mark.parametrize("bucket", [True, False])
 @pytest.mark.parametrize("seed", [None, 3])
-def test_every_pair_is_in_one_batch_within_the_bound(seed, bucket) -> None:
+def test_every_pair_is_in_one_batch_within_the_bound(seed, bucket):
     plan = batch_plan(LENGTHS, np.int64(97), seed, bucket=bucket)
     assert sorted(row for rows in plan for row in rows) == list(range(len(LENGTHS)))
     sizes = [len(rows) * max(max(LENGTHS[row]) for row in rows) for rows in plan]
     assert 90 < max(sizes) <= 97  # the bound is used
 
 
-def test_order_depends_on_seed_and_epoch_alone() -> None:
+def test_order_depends_on_seed_and_epoch_alone():
     first = batch_plan(LENGTHS, 97, seed=3, epoch=4)
     random.seed(99)
     assert batch_plan(LENGTHS, 97, seed=np.int64(3), epoch=4) == first
@@ -59,7 +59,7 @@ def test_order_depends_on_seed_and_epoch_alone() -> None:
     assert plan == [[0, 4, 2], [3, 5, 1]]  # a salted hash would give others
 
 
-def test_padding_share_is_what_the_tensors_hold_and_buckets_save_most_of_it() -> None:
+def test_padding_share_is_what_the_tensors_hold_and_buckets_save_most_of_it():
     steps = Steps(PAIRS, 97, 1, 3, bos_id=BOS, pad_id=PAD)
     plan = batch_plan(LENGTHS, 97, seed=3)
     epoch = [batch for [batch] in islice(steps.starting_at(1), len(plan))]
@@ -71,7 +71,7 @@ def test_padding_share_is_what_the_tensors_hold_and_buckets_save_most_of_it() ->
     assert 0 < share < 0.6 * padding_share(as_they_come, LENGTHS)
 
 
-def test_what_is_measured_on_stays_in_the_order_of_the_file() -> None:
+def test_what_is_measured_on_stays_in_the_order_of_the_file():
     pairs = [([5] * (row % 3 + 1), [10 + row, EOS]) for row in range(9)]
     in_order = list(token_batches(pairs, 9, bos_id=BOS, pad_id=PAD))
     rows = [row for batch in in_order for row in batch.tgt_out[:, 0].tolist()]
@@ -90,7 +90,7 @@ LONG = [([5, EOS], [6, EOS]), ([5, 6, 7, EOS], [8, EOS]), ([5, EOS], [6, 7, 8, E
         (lambda: limit_lengths(LONG, 3, "drop"), "too_long .* not 'drop'"),
     ],
 )
-def test_long_pairs_are_named(call, message) -> None:
+def test_long_pairs_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
@@ -116,9 +116,7 @@ def texts(start: int, seed: int, n_batches: int, number: int) -> list:
 
 
 @pytest.mark.parametrize(("stream", "n_batches"), [(sources, 3), (texts, 1)])
-def test_a_stream_depends_on_its_seed_and_is_the_same_from_any_start(
-    stream, n_batches
-) -> None:
+def test_a_stream_depends_on_its_seed_and_is_the_same_from_any_start(stream, n_batches):
     whole = stream(1, 1, n_batches, 40)
     for start in (2, 17, 40):
         assert stream(start, 1, n_batches, 1) == [whole[start - 1]]
@@ -126,16 +124,11 @@ def test_a_stream_depends_on_its_seed_and_is_the_same_from_any_start(
     assert whole[0] != stream(1, 2, n_batches, 1)[0]
 
 
-@pytest.mark.parametrize(
-    ("stream", "n_steps"),
-    [
-        (sources, len(batch_plan([(len(s), len(t)) for s, t in SMALL], 40, 1))),
-        (texts, 15),
-    ],
-)
-def test_every_epoch_holds_every_sentence_once_in_an_order_of_its_own(
-    stream, n_steps
-) -> None:
+N_BATCHES = len(batch_plan([(len(src), len(tgt)) for src, tgt in SMALL], 40, 1))
+
+
+@pytest.mark.parametrize(("stream", "n_steps"), [(sources, N_BATCHES), (texts, 15)])
+def test_every_epoch_holds_every_sentence_once_in_an_order_of_its_own(stream, n_steps):
     steps = stream(1, 1, 1, 2 * n_steps)
     epochs = steps[:n_steps], steps[n_steps:]
     assert epochs[0] != epochs[1] and n_steps > 1
@@ -144,12 +137,11 @@ def test_every_epoch_holds_every_sentence_once_in_an_order_of_its_own(
         assert seen == Counter(tuple(src) for src, _ in SMALL)
 
 
-def test_a_text_keeps_its_label_and_shares_its_batch_with_texts_as_long() -> None:
+def test_a_text_keeps_its_label_and_shares_its_batch_with_texts_as_long():
     rows = [([7] * n, n % 2) for n in range(1, 30)]
     steps = TextSteps(rows, 4, 0, pad_id=0)
     epoch = [batch for [batch] in islice(steps.starting_at(1), steps.per_epoch)]
-    assert all(
-        torch.equal((batch.src != 0).sum(1) % 2, batch.labels) for batch in epoch
-    )
+    for batch in epoch:
+        assert torch.equal((batch.src != 0).sum(1) % 2, batch.labels)
     n_padding = sum((batch.src == 0).sum().item() for batch in epoch)
     assert n_padding == 7 * (1 + 2 + 3)

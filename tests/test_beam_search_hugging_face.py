@@ -5,13 +5,12 @@ Their Marian is tiny and freshly drawn; our model has the same weights.
 
 import pytest
 import torch
+from small_models import BOS, EOS, PAD, make_config
 from test_interop import load, make_theirs
 from torch import Tensor
 
 from transformer_lib.generation.beam_search import beam_search
-from transformer_lib.generation.constraints import GenerationConfig
 
-PAD, BOS, EOS = 0, 1, 2
 MAX_LEN = 9
 SEEDS = (0, 1, 2)
 SRC = torch.tensor([[3, 5, 12, 7, 2], [4, 4, 2, 0, 0], [9, 2, 0, 0, 0]])
@@ -33,13 +32,15 @@ SEARCHES = [  # n_beams, length_penalty, early_stopping, min_len, prefix
 ]
 
 
-def generate(theirs: torch.nn.Module, prefix: list[int], **options):
+def generate(theirs: torch.nn.Module, prefix: list[int], n_beams: int, **options):
     """Their search with our conventions: lengths with bos, no padding said."""
     return theirs.generate(
         input_ids=SRC,
         attention_mask=(SRC != PAD).long(),
         decoder_input_ids=torch.tensor([[BOS, *prefix]] * len(SRC)),
         max_length=MAX_LEN + 1,
+        num_beams=n_beams,
+        num_return_sequences=n_beams,
         bad_words_ids=[[PAD]],
         do_sample=False,
         return_dict_in_generate=True,
@@ -59,28 +60,15 @@ def test_hypotheses_and_scores_are_those_of_hugging_face(search) -> None:
     n_beams, length_penalty, early_stopping, min_len, prefix = search
     lengths = set()
     for seed in SEEDS:
-        theirs = make_theirs(
-            "Marian", seed, pad_token_id=PAD, decoder_start_token_id=BOS
-        )
+        ids = {"pad_token_id": PAD, "decoder_start_token_id": BOS}
+        theirs = make_theirs("Marian", seed, **ids)
         theirs.final_logits_bias[0, EOS] = 4.0  # so that some end by themselves
-        expected = generate(
-            theirs,
-            prefix,
-            num_beams=n_beams,
-            num_return_sequences=n_beams,
-            length_penalty=length_penalty,
-            early_stopping=early_stopping,
-            min_length=min_len,
-        )
-        config = GenerationConfig(
-            bos_id=BOS, eos_id=EOS, max_len=MAX_LEN, min_len=min_len, prefixes=[prefix]
-        )
-        found = beam_search(
-            load(theirs), SRC, config, n_beams, length_penalty, early_stopping
-        )
-        ids, scores = zip(
-            *((h.ids, h.score) for each in found for h in each), strict=True
-        )
+        how = {"length_penalty": length_penalty, "early_stopping": early_stopping}
+        expected = generate(theirs, prefix, n_beams, min_length=min_len, **how)
+        config = make_config(MAX_LEN, min_len=min_len, prefixes=[prefix])
+        found = beam_search(load(theirs), SRC, config, n_beams, **how)
+        found = [(each.ids, each.score) for n_best in found for each in n_best]
+        ids, scores = zip(*found, strict=True)
         assert [*ids] == [without_filling(row) for row in expected.sequences]
         assert scores == pytest.approx(expected.sequences_scores.tolist(), abs=1e-4)
         lengths |= set(map(len, ids))

@@ -30,7 +30,7 @@ MACHINE = {"bytes_per_second": 1e9, "flops": 1e10}
 
 @pytest.mark.parametrize("name", [*decoders.SHOWN[1:], "own modules"])
 @pytest.mark.parametrize(("batch", "n_beams"), [(1, 1), (3, 1), (2, 3)])
-def test_all_decoders_write_the_same(name, batch, n_beams) -> None:
+def test_all_decoders_write_the_same(name, batch, n_beams):
     setting = decoders.Setting(CONFIG, batch, n_beams, 9)
     expected, found = (
         decoders.CONTESTANTS[who]()(setting) for who in (decoders.OURS, name)
@@ -39,7 +39,7 @@ def test_all_decoders_write_the_same(name, batch, n_beams) -> None:
     assert found == expected
 
 
-def test_one_who_writes_something_else_is_refused() -> None:
+def test_one_who_writes_something_else_is_refused():
     turns = {"one": lambda setting: (0.5, [[7]]), "other": lambda setting: (1, [[8]])}
     setting = decoders.Setting(CONFIG, 1, 1, 10)
     with pytest.raises(RuntimeError, match="other writes .*8.*, not .*7"):
@@ -50,7 +50,7 @@ def test_one_who_writes_something_else_is_refused() -> None:
     assert (one["ms_per_token"], one["n_rounds"]) == (50, 2)
 
 
-def test_the_lower_bound_is_that_of_reading_or_of_multiplying() -> None:
+def test_the_lower_bound_is_that_of_reading_or_of_multiplying():
     # 6 matrices of 32 x 32 and 2 of 32 x 64 in each of 2 layers, 32 x 50 at the end.
     weights = 2 * (6 * 32 * 32 + 2 * 32 * 64) + 32 * 50
     kept = 2 * 2 * 32 * (0.5 + 20)  # keys and values, layers
@@ -62,9 +62,7 @@ def test_the_lower_bound_is_that_of_reading_or_of_multiplying() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("benchmark", [decode, train])
-def test_a_benchmark_stores_and_prints(
-    benchmark, tmp_path, monkeypatch, capsys
-) -> None:
+def test_a_benchmark_stores_and_prints(benchmark, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(turns, "RESULTS", tmp_path)
     monkeypatch.setattr(decode, "CONFIGS", {"small": CONFIG})
     arguments = ["--rounds", "1", "--threads", "1"]
@@ -79,7 +77,7 @@ def test_a_benchmark_stores_and_prints(
     assert capsys.readouterr().out.count(" x\n") == n_rows
 
 
-def test_turns_are_taken_in_processes_of_their_own() -> None:
+def test_turns_are_taken_in_processes_of_their_own():
     with turns.working({"len": partial(partial, len)}, 1) as workers:
         assert workers["len"]([1, 2, 3])[1] == 3
         times = turns.take_turns(workers, 3, "ab")
@@ -87,6 +85,6 @@ def test_turns_are_taken_in_processes_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("library", list(train.MODELS))
-def test_the_steps_of_training_run(library, monkeypatch) -> None:
+def test_the_steps_of_training_run(library, monkeypatch):
     monkeypatch.setattr(train, "CONFIG", replace(train.CONFIG, d_model=16, d_ff=16))
     train.make_step(library, "float32")()

@@ -80,13 +80,8 @@ def colab(tmp_path):
     }
 
     def run(*arguments, cwd=folder):
-        return subprocess.run(
-            [python, *arguments],
-            cwd=cwd,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
+        how = {"env": environment, "capture_output": True, "text": True}
+        return subprocess.run([python, *arguments], cwd=cwd, **how)
 
     return run, site
 

@@ -10,8 +10,7 @@ from drawn_charts import SRC, TGT, draw, drawn, make_model, marks, number, sampl
 from transformer_book import charts
 from transformer_book.charts.masks import BLOCKS as MASKED
 from transformer_book.charts.model_flow import model_boxes, record_flow
-from transformer_lib import sinusoid_table
-from transformer_lib.generation import IncrementalDecoder
+from transformer_lib import IncrementalDecoder, sinusoid_table
 
 SIDES = {"source": ["die", "Katze", "die"], "target": ["<bos>", "cat"]}  # one twice
 SOURCE, TARGET = SIDES.values()

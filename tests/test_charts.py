@@ -45,12 +45,12 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list:
     return calls
 
 
-def test_every_chart_has_a_sample_here() -> None:
+def test_every_chart_has_a_sample_here():
     assert {name for name in vars(charts) if name.endswith("_explorer")} == set(CHARTS)
 
 
 @every_chart
-def test_a_stored_chart_is_valid_and_has_its_picture_and_its_text(name: str) -> None:
+def test_a_stored_chart_is_valid_and_has_its_picture_and_its_text(name: str):
     bundle = charts.mime_bundle(CHARTS[name](), ALT)
     assert bundle == charts.mime_bundle(CHARTS[name](), ALT)  # the same bytes
     mime, text, picture = bundle
@@ -81,7 +81,7 @@ def other(param: dict) -> object:
 
 
 @every_chart
-def test_a_chart_answers_every_input_and_fits_a_phone(name: str) -> None:
+def test_a_chart_answers_every_input_and_fits_a_phone(name: str):
     spec = sample(name)
     first = drawn(spec)
     others = {p["name"]: other(p) for p in spec["params"] if "bind" in p}
@@ -99,7 +99,7 @@ def test_a_chart_answers_every_input_and_fits_a_phone(name: str) -> None:
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
-def test_text_stands_out_from_the_page_and_from_the_cells(palette) -> None:
+def test_text_stands_out_from_the_page_and_from_the_cells(palette):
     for name in CHARTS:
         svg = drawn(sample(name), dark=palette is DARK)
         colors = re.findall(r'<text.*?fill="(#\w{6})"', svg)
@@ -114,7 +114,7 @@ def test_text_stands_out_from_the_page_and_from_the_cells(palette) -> None:
 # --- showing ------------------------------------------------------------------------
 
 
-def test_colab_gets_a_live_chart(monkeypatch) -> None:
+def test_colab_gets_a_live_chart(monkeypatch):
     monkeypatch.setitem(sys.modules, "google.colab", object())
     live = []
     monkeypatch.setattr(
@@ -127,9 +127,7 @@ def test_colab_gets_a_live_chart(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("in_colab", [False, True])
-def test_every_picture_is_shown_without_a_converter(
-    shown, monkeypatch, in_colab
-) -> None:
+def test_every_picture_is_shown_without_a_converter(shown, monkeypatch, in_colab):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     if in_colab:
         monkeypatch.setitem(sys.modules, "google.colab", object())
@@ -161,7 +159,7 @@ EVIL = ["</script><script>alert(1)</script>", "<!--<script>", "<eos>"]
         charts.mask_explorer(EVIL, EVIL),
     ],
 )
-def test_a_token_is_no_script_however_a_chart_is_shown(chart, tmp_path) -> None:
+def test_a_token_is_no_script_however_a_chart_is_shown(chart, tmp_path):
     chart.save(tmp_path / "chart.html")
     pages = [(tmp_path / "chart.html").read_text(), chart.to_html()]
     pages += [chart._repr_mimebundle_()["text/html"], chart.to_json()]
@@ -192,6 +190,6 @@ BAD_INPUT = [
 
 
 @pytest.mark.parametrize(("name", "given", "message"), BAD_INPUT)
-def test_what_would_be_drawn_wrongly_is_refused(name, given, message: str) -> None:
+def test_what_would_be_drawn_wrongly_is_refused(name, given, message: str):
     with pytest.raises(ValueError, match=message):
         getattr(charts, name)(*given).to_dict()

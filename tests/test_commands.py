@@ -12,15 +12,13 @@ import torch
 from small_run import read_log
 
 from book_tools.toc import ROOT
+from transformer_lib import load, load_classifier
 from transformer_lib.acceleration import for_training
 from transformer_lib.cli import main
 from transformer_lib.data import corpora
 from transformer_lib.data.corpora import LabelledCorpus
 from transformer_lib.evaluation.scores import Score
-from transformer_lib.pretrained.classifier import load_classifier
-from transformer_lib.pretrained.translator import load
-from transformer_lib.runs import classification, translation
-from transformer_lib.runs.recipe import read_recipe
+from transformer_lib.runs import classification, read_recipe, translation
 
 TRANSLATOR = """
 [data]
@@ -60,10 +58,9 @@ pooling = "mean"
 """
 
 
+WORDS = ("dull", "fine")
 NOUNS = ("film", "plot", "cast", "song", "scene")
-ROWS = tuple(
-    (f"{w} {n}", label) for n in NOUNS for label, w in enumerate(("dull", "fine"))
-)
+ROWS = tuple((f"{each} {n}", label) for n in NOUNS for label, each in enumerate(WORDS))
 LONG = ("a fine film with a dull plot and a fine cast", 1)
 TINY = LabelledCorpus("tiny", ("negative", "positive"), (*ROWS, LONG), ROWS, ROWS)
 
@@ -100,9 +97,7 @@ def trained(tmp_path_factory):
     return folder
 
 
-def test_a_run_is_repeated_resumed_and_measured_again(
-    trained, tmp_path, capsys
-) -> None:
+def test_a_run_is_repeated_resumed_and_measured_again(trained, tmp_path, capsys):
     torch.manual_seed(99)  # no one else's: the recipe has a seed
     train(tmp_path, TRANSLATOR)
     printed = capsys.readouterr().out
@@ -125,7 +120,7 @@ def test_a_run_is_repeated_resumed_and_measured_again(
     assert load(trained / "run").translate([source]) == [translation]
 
 
-def test_a_classifier_is_trained_measured_and_saved(tmp_path, capsys) -> None:
+def test_a_classifier_is_trained_measured_and_saved(tmp_path, capsys):
     train(tmp_path, CLASSIFIER)
     printed = capsys.readouterr().out
     assert "% of 10 right (95 % interval" in printed
@@ -139,7 +134,7 @@ def test_a_classifier_is_trained_measured_and_saved(tmp_path, capsys) -> None:
     assert printed.endswith(classification.describe(stored, data))
 
 
-def test_a_run_is_the_epochs_of_a_chapter_and_returns_what_it_stores(tmp_path) -> None:
+def test_a_run_is_the_epochs_of_a_chapter_and_returns_what_it_stores(tmp_path):
     (tmp_path / "a.toml").write_text(CLASSIFIER.replace("d_ff", "dropout = 0.3\nd_ff"))
     recipe = read_recipe(tmp_path / "a.toml")
     data, training = classification.prepare(recipe), recipe.training
@@ -155,7 +150,7 @@ def test_a_run_is_the_epochs_of_a_chapter_and_returns_what_it_stores(tmp_path) -
         assert torch.equal(each.head.weight, rounded)
 
 
-def test_sentences_that_are_too_long_are_skipped_by_line(trained) -> None:
+def test_sentences_that_are_too_long_are_skipped_by_line(trained):
     data = translation.prepare(read_recipe(trained / "tiny.toml"))
     longest = max(len(ids) for pair in data.steps.pairs for ids in pair)
     assert longest == 12
@@ -164,7 +159,7 @@ def test_sentences_that_are_too_long_are_skipped_by_line(trained) -> None:
     assert max(len(data.tokenizer.encode(src)), len(data.tokenizer.encode(tgt))) > 12
 
 
-def test_two_files_of_ones_own_take_the_place_of_the_corpus(tmp_path, capsys) -> None:
+def test_two_files_of_ones_own_take_the_place_of_the_corpus(tmp_path, capsys):
     options = []
     for option, ending, word in ("source", "fr", "numéro"), ("target", "es", "número"):
         path = tmp_path / f"mine.{ending}"
@@ -179,9 +174,7 @@ def test_two_files_of_ones_own_take_the_place_of_the_corpus(tmp_path, capsys) ->
     main(["score", str(tmp_path / "run")])  # finds the files again
 
 
-def test_a_model_too_short_for_the_test_is_refused_before_it_is_trained(
-    tmp_path,
-) -> None:
+def test_a_model_too_short_for_the_test_is_refused_before_it_is_trained(tmp_path):
     recipe = TRANSLATOR.replace("max_len = 12", "max_len = 7")
     with pytest.raises(SystemExit, match="^error: test sentence .* raise it in"):
         train(tmp_path, recipe.replace("d_ff", "max_len = 7\nd_ff"))
@@ -207,9 +200,10 @@ def command(*words: str) -> subprocess.CompletedProcess:
         (["train", "--source", "a"], 2, ["--source and --target go together"]),
         (["train", "--config", "no"], 1, ["error: there is no recipe no; .* grammar"]),
         (["score", "no"], 1, ["error: there is no model 'no'"]),
+        (["translate", "--model", "no", "a"], 1, ["error: there is no model 'no'"]),
     ],
 )
-def test_a_command_answers_and_exits_as_a_shell_expects(words, code, said) -> None:
+def test_a_command_answers_and_exits_as_a_shell_expects(words, code, said):
     done = command(*words)
     assert done.returncode == code
     answer = done.stderr if code else done.stdout
@@ -219,7 +213,7 @@ def test_a_command_answers_and_exits_as_a_shell_expects(words, code, said) -> No
 
 
 @pytest.mark.slow
-def test_terms_that_are_not_open_are_told() -> None:
+def test_terms_that_are_not_open_are_told():
     done = command("translate", "--model", "multi30k-de-en", "Ein Hund.")
     assert done.stderr.startswith("The terms of multi30k-de-en: the publishers allow ")
     listed = command("translate", "--help").stdout
@@ -234,12 +228,8 @@ def test_terms_that_are_not_open_are_told() -> None:
 def shell(line: str, given: bytes = b"") -> subprocess.CompletedProcess:
     """Run a line in which TRANSLATE stands for the command with the smallest model."""
     words = f"{sys.executable} -m transformer_lib translate --model grammar --beams 1"
-    return subprocess.run(
-        ["bash", "-c", line.replace("TRANSLATE", words)],
-        cwd=ROOT,
-        input=given,
-        capture_output=True,
-    )
+    run = ["bash", "-c", line.replace("TRANSLATE", words)]
+    return subprocess.run(run, cwd=ROOT, input=given, capture_output=True)
 
 
 DOG = "der Hund schläft".encode()
@@ -251,19 +241,11 @@ DOG = "der Hund schläft".encode()
     [
         ("TRANSLATE <&-", b"", "there is no sentence, and standard input is closed"),
         ("TRANSLATE 'der Hund' >&-", b"", "standard output is closed"),
-        (
-            "TRANSLATE 'der Hund' >/dev/full",
-            b"",
-            "standard output: No space left on device",
-        ),
-        (
-            "TRANSLATE",
-            DOG + b"\nder B\xe4r\n",
-            "standard input: 'utf-8' codec can't decode byte 0xe4 in position ",
-        ),
+        ("TRANSLATE Hund >/dev/full", b"", "standard output: No space left on device"),
+        ("TRANSLATE", DOG + b"\nB\xe4r\n", "standard input: 'utf-8' codec can't "),
     ],
 )
-def test_a_stream_that_fails_is_one_line_and_exit_code_1(line, given, error) -> None:
+def test_a_stream_that_fails_is_one_line_and_exit_code_1(line, given, error):
     done = shell(line, given)
     assert (done.returncode, done.stdout) == (1, b"")
     said = done.stderr.decode()
@@ -271,7 +253,7 @@ def test_a_stream_that_fails_is_one_line_and_exit_code_1(line, given, error) -> 
 
 
 @pytest.mark.slow
-def test_lines_are_translated_blank_ones_and_a_byte_order_mark_too() -> None:
+def test_lines_are_translated_blank_ones_and_a_byte_order_mark_too():
     done = shell("TRANSLATE", b"\xef\xbb\xbf" + DOG + b"\r\n\n" + DOG)
     assert done.stdout == b"the dog sleeps\n\nthe dog sleeps\n"
     # More lines than a pipe holds, and a reader of one.

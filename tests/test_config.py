@@ -1,13 +1,11 @@
 """The presets have the published sizes; `test_silence` has what can't work."""
 
-from dataclasses import replace
-
 import pytest
 import torch
+from small_models import make_model
 
 from transformer_book.documents import DOCUMENTS
-from transformer_lib.model.config import PRESETS
-from transformer_lib.model.transformer import Transformer, count_parameters
+from transformer_lib import PRESETS, Transformer, count_parameters
 
 MODELS = PRESETS | DOCUMENTS
 
@@ -31,9 +29,7 @@ def paper_count(vocab_size: int, d_model: int, d_ff: int) -> int:
     ("name", "d_model", "d_ff", "published"),
     [("paper-base", 512, 2048, 65e6), ("paper-big", 1024, 4096, 213e6)],
 )
-def test_the_papers_models_have_the_published_size(
-    name, d_model, d_ff, published
-) -> None:
+def test_the_papers_models_have_the_published_size(name, d_model, d_ff, published):
     counted = count_parameters(on_meta(name))
     assert counted == paper_count(37_000, d_model, d_ff)
     assert counted == pytest.approx(published, rel=0.04)
@@ -49,23 +45,14 @@ def test_the_papers_models_have_the_published_size(
         ("fairseq", "encoder.layers.0.self_attn", 1_050_624),
     ],
 )
-def test_a_documents_model_has_the_size_that_was_counted_in_its_code(
-    name, part, count
-) -> None:
+def test_a_documents_model_has_the_size_that_was_counted_in_its_code(name, part, count):
     assert count_parameters(on_meta(name).get_submodule(part)) == count
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
 @pytest.mark.parametrize("final_norm", [None, False, True])
-def test_pre_norm_stacks_end_with_a_norm_unless_told_otherwise(
-    norm_first, final_norm
-) -> None:
-    sizes = {"d_model": 4, "n_heads": 1, "d_ff": 4}
-    config = replace(
-        MODELS["paper-base"], **sizes, norm_first=norm_first, final_norm=final_norm
-    )
-    model = Transformer(config)
+def test_pre_norm_stacks_end_with_a_norm_unless_told_otherwise(norm_first, final_norm):
+    model = make_model(norm_first=norm_first, final_norm=final_norm)
     wanted = norm_first if final_norm is None else final_norm
-    assert [part.norm is not None for part in (model.encoder, model.decoder)] == [
-        wanted, wanted,
-    ]  # fmt: skip
+    ended = [part.norm is not None for part in (model.encoder, model.decoder)]
+    assert ended == [wanted, wanted]

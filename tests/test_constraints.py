@@ -5,22 +5,20 @@ import pytest
 import torch
 from small_models import BOS, EOS, PAD, SRC, make_config, make_model
 
-from transformer_lib.generation.beam_search import beam_search
-from transformer_lib.generation.constraints import GenerationConfig, LogitsProcessor
-from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.generation.sampling import SamplingConfig, sample
+import transformer_lib as tl
+from transformer_lib.generation import LogitsProcessor
 
 
 def draw(model, src, config):
     generator = torch.Generator().manual_seed(0)
-    return sample(model, src, config, SamplingConfig(), generator)
+    return tl.sample(model, src, config, tl.SamplingConfig(), generator)
 
 
 def best_beams(model, src, config):
-    return [n_best[0] for n_best in beam_search(model, src, config, 3)]
+    return [n_best[0] for n_best in tl.beam_search(model, src, config, 3)]
 
 
-SEARCHES = pytest.mark.parametrize("search", [greedy_decode, draw, best_beams])
+SEARCHES = pytest.mark.parametrize("search", [tl.greedy_decode, draw, best_beams])
 
 
 @SEARCHES
@@ -52,13 +50,12 @@ def test_one_prefix_and_one_length_serve_all_sentences(search) -> None:
 
 
 def test_every_sentence_may_have_a_length_of_its_own() -> None:
-    config = make_config([3, 2, 9, 1])
-    for found, longest in zip(
-        greedy_decode(make_model(12), SRC, config), [3, 2, 9, 1], strict=True
-    ):
-        assert len(found.ids) <= longest
+    lengths = [3, 2, 9, 1]
+    found = tl.greedy_decode(make_model(12), SRC, make_config(lengths))
+    for hypothesis, longest in zip(found, lengths, strict=True):
+        assert len(hypothesis.ids) <= longest
     with pytest.raises(ValueError, match="1 values of max_len for 4 sentences"):
-        greedy_decode(make_model(), SRC, make_config([3]))
+        tl.greedy_decode(make_model(), SRC, make_config([3]))
 
 
 def test_impossible_tokens_leave_the_others_as_they_were() -> None:
@@ -95,7 +92,7 @@ def test_impossible_tokens_leave_the_others_as_they_were() -> None:
 def test_rules_that_cannot_be_kept_are_refused(choices, message) -> None:
     choices = {"bos_id": BOS, "eos_id": EOS, "max_len": 9} | choices
     with pytest.raises(ValueError, match=message):
-        greedy_decode(make_model(), SRC, GenerationConfig(**choices))
+        tl.greedy_decode(make_model(), SRC, tl.GenerationConfig(**choices))
 
 
 @SEARCHES
@@ -117,5 +114,5 @@ def test_a_sentence_of_padding_is_refused(search) -> None:
 
 def test_the_first_and_the_last_token_of_the_vocabulary_may_start_and_end() -> None:
     model = make_model(pad_id=3)
-    config = GenerationConfig(bos_id=0, eos_id=6, max_len=4, prefixes=[[0]])
-    assert all(found.ids[0] == 0 for found in greedy_decode(model, SRC[:1], config))
+    config = tl.GenerationConfig(bos_id=0, eos_id=6, max_len=4, prefixes=[[0]])
+    assert all(found.ids[0] == 0 for found in tl.greedy_decode(model, SRC[:1], config))

@@ -93,10 +93,8 @@ def definitions(source, cached=True, guarded=True):
     """The classes and functions at the top level of a source, plain, by name."""
     kinds = ast.ClassDef | ast.FunctionDef
     found = [node for node in ast.parse(source).body if isinstance(node, kinds)]
-    trees = [
-        ast.fix_missing_locations(Plain(cached, guarded).visit(node)) for node in found
-    ]
-    return {tree.name: ast.unparse(tree) for tree in trees}
+    trees = map(Plain(cached, guarded).visit, found)
+    return {tree.name: ast.unparse(ast.fix_missing_locations(tree)) for tree in trees}
 
 
 def library(name, cached=True):
@@ -130,12 +128,8 @@ def test_what_a_chapter_defines_is_the_librarys(chapter):
 
 
 def test_every_class_and_function_of_the_model_is_printed():
-    printed = {
-        name
-        for chapter in sorted(CHAPTERS)
-        for names, _ in defining_cells(chapter)
-        for name in names
-    }
+    cells = (cell for chapter in CHAPTERS for cell in defining_cells(chapter))
+    printed = {name for names, _ in cells for name in names}
     for path in ROOT.glob("transformer_lib/model/[!_]*.py"):
         for own in definitions(path.read_text(encoding="utf-8")).keys() - UNPRINTED:
             assert f"transformer_lib.model.{path.stem}.{own}" in printed

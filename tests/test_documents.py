@@ -13,9 +13,7 @@ from torch import Tensor
 
 from transformer_book.documents import DOCUMENTS
 from transformer_book.other_code.dialects import as_convolution
-from transformer_lib.model.classifier import EncoderClassifier
-from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.transformer import Transformer
+from transformer_lib import EncoderClassifier, Transformer, TransformerConfig
 
 SMALL = {"d_model": 6, "n_heads": 3, "d_ff": 10, "n_encoder_layers": 2,
          "n_decoder_layers": 3, "dropout": 0.0, "attention_dropout": 0.0,
@@ -24,8 +22,8 @@ SMALL = {"d_model": 6, "n_heads": 3, "d_ff": 10, "n_encoder_layers": 2,
 SRC = torch.tensor([[3, 5, 12, 7, 2]])
 
 
-def small(name: str, **changes) -> TransformerConfig:
-    return replace(DOCUMENTS[name], **{**SMALL, **changes})
+def small(name: str) -> TransformerConfig:
+    return replace(DOCUMENTS[name], **SMALL)
 
 
 def normalize(norm, x: Tensor) -> Tensor:
@@ -33,9 +31,8 @@ def normalize(norm, x: Tensor) -> Tensor:
 
 
 def test_the_lectures_classifier() -> None:
-    model = draw_parameters(
-        EncoderClassifier(small("lecture", n_encoder_layers=1, n_decoder_layers=0), 2)
-    )
+    config = replace(small("lecture"), n_encoder_layers=1, n_decoder_layers=0)
+    model = draw_parameters(EncoderClassifier(config, 2))
     table = model.embeddings.positions(torch.arange(5)).double()
     tokens = model.embeddings.tokens.weight[SRC]
     x = normalize(model.embeddings.norm, tokens + table)
@@ -49,11 +46,7 @@ def test_the_lectures_classifier() -> None:
     torch.testing.assert_close(model(SRC), expected, **EXACT)
 
 
-def test_the_posts_positions_and_the_tied_outputs() -> None:
-    post, dummies = (Transformer(small(name)) for name in ("post", "dummies"))
-    added = post.tgt_embeddings.tokens.weight[SRC]
-    added = added + post.tgt_embeddings.positions.table[:5]
-    torch.testing.assert_close(post.tgt_embeddings(SRC), added)
-    assert post.lm_head.bias is not None
+def test_the_tied_outputs_of_the_text_for_dummies() -> None:
+    dummies = Transformer(small("dummies"))
     assert dummies.lm_head.weight is dummies.tgt_embeddings.tokens.weight
     assert dummies.lm_head.weight is not dummies.src_embeddings.tokens.weight

@@ -6,12 +6,7 @@ import pytest
 import torch
 from reference import EXACT
 
-from transformer_lib.model.embeddings import (
-    Embeddings,
-    PositionalEncoding,
-    sinusoid_table,
-)
-from transformer_lib.model.layers import LayerNorm
+from transformer_lib import Embeddings, LayerNorm, PositionalEncoding, sinusoid_table
 
 VOCAB_SIZE, MAX_LEN, D_MODEL = 11, 7, 6
 IDS = torch.tensor([[3, 5, 10], [0, 3, 3]])

@@ -17,15 +17,10 @@ from small_models import SRC, make_config, make_model
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import transformer_lib as tl
 from transformer_fast import linear as linear_module
 from transformer_fast.engine import Engine, make_engine
 from transformer_fast.linear import PreparedLinear
-from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.generation.incremental import IncrementalDecoder
-from transformer_lib.model.attention import MultiHeadAttention
-from transformer_lib.model.embeddings import Embeddings
-from transformer_lib.model.layers import FeedForward, LayerNorm
-from transformer_lib.model.transformer import Decoder, DecoderLayer, Transformer
 
 
 @pytest.fixture(autouse=True)
@@ -34,16 +29,16 @@ def _no_gradients():
         yield
 
 
-def test_weights_that_change_between_two_searches_are_seen() -> None:
+def test_weights_that_change_between_two_searches_are_seen():
     model, config = make_model(9), make_config(9)
-    before = greedy_decode(model, SRC, config)
+    before = tl.greedy_decode(model, SRC, config)
     model.decoder.layers[0].cross_attn.out_proj.weight.mul_(-2)
-    after = greedy_decode(model, SRC, config)
-    plain = greedy_decode(model, SRC, config, IncrementalDecoder(model))
+    after = tl.greedy_decode(model, SRC, config)
+    plain = tl.greedy_decode(model, SRC, config, tl.IncrementalDecoder(model))
     assert [h.ids for h in before] != [h.ids for h in after] == [h.ids for h in plain]
 
 
-def test_another_default_device_does_not_matter() -> None:
+def test_another_default_device_does_not_matter():
     model, logits = make_model(), []
     for device in ("cpu", "meta"):
         with torch.device(device):
@@ -75,7 +70,7 @@ def reorder(engine: Engine, parents: list[list[int]]) -> list[int]:
     return copies.sizes
 
 
-def test_only_positions_that_differ_are_copied() -> None:
+def test_only_positions_that_differ_are_copied():
     engine = make_engine(make_model())
     engine.prefill(SRC[:2], n_beams=3)
     ids = torch.arange(1, 7)[:, None]
@@ -92,74 +87,59 @@ def test_only_positions_that_differ_are_copied() -> None:
 # Models that are left to their own modules
 
 
-def override_method(model: Transformer) -> None:
+def override_method(model: tl.Transformer) -> None:
     attention = model.get_submodule(SELF_ATTN)
-    attention.forward = MethodType(MultiHeadAttention.forward, attention)
+    attention.forward = MethodType(tl.MultiHeadAttention.forward, attention)
 
 
-def other_heads(model: Transformer) -> None:
-    layer = DecoderLayer(
-        MultiHeadAttention(6, 2), MultiHeadAttention(6, 3), FeedForward(6, 10)
+def other_heads(model: tl.Transformer) -> None:
+    layer = tl.DecoderLayer(
+        tl.MultiHeadAttention(6, 2), tl.MultiHeadAttention(6, 3), tl.FeedForward(6, 10)
     )
-    model.decoder = Decoder([layer.double().eval()])
-
-
-def set_child(name: str, value: object) -> Callable[[Transformer], None]:
-    def change(model: Transformer) -> None:
-        parent, _, child = name.rpartition(".")
-        setattr(model.get_submodule(parent), child, value)
-
-    return change
+    model.decoder = tl.Decoder([layer.double().eval()])
 
 
 # Hooks, wrappers, subclasses and the like on every module: `test_seam.py`.
 SELF_ATTN = "decoder.layers.1.self_attn"
-FEED_FORWARD = "decoder.layers.0.feed_forward"
-STRANGERS: dict[str, Callable[[Transformer], object]] = {
+LAYER = "decoder.layers.0"
+STRANGERS: dict[str, Callable[[tl.Transformer], object] | tuple[str, object]] = {
+    # Each reason: what is done to a model, or the value that a part of it gets.
     f"{SELF_ATTN} has its own forward": override_method,
     "lm_head has its own": lambda m: m.lm_head.compile(),
-    f"{FEED_FORWARD} has a Tanh as its activation": set_child(
-        f"{FEED_FORWARD}.activation", nn.Tanh()
+    "has a Tanh as its activation": (f"{LAYER}.feed_forward.activation", nn.Tanh()),
+    "activation is an approximation": (
+        f"{LAYER}.feed_forward.activation",
+        nn.GELU("tanh"),
     ),
-    "activation is an approximation": set_child(
-        f"{FEED_FORWARD}.activation", nn.GELU(approximate="tanh")
-    ),
-    "decoder.layers.0 has a ReLU as its adapter": lambda m: m.decoder.layers[
-        0
-    ].add_module("adapter", nn.ReLU()),
-    "decoder.layers.0 has no cross_attn_connection": set_child(
-        "decoder.layers.0.cross_attn_connection", None
-    ),
-    "lm_head.more is a Parameter": lambda m: m.lm_head.register_parameter(
-        "more", nn.Parameter(torch.ones(1))
-    ),
+    f"{LAYER} has a ReLU as its adapter": (f"{LAYER}.adapter", nn.ReLU()),
+    f"{LAYER} has no cross_attn_connection": (f"{LAYER}.cross_attn_connection", None),
+    "lm_head.more is a Parameter": ("lm_head.more", nn.Parameter(torch.ones(1))),
     "lm_head has a buffer": lambda m: m.lm_head.register_buffer("more", torch.ones(1)),
     "parameters of several types": lambda m: m.encoder.float(),
     "is torch.float16 on cpu": lambda m: m.half(),
     "on meta": lambda m: m.to("meta"),
-    "sizes of decoder.layers.0.cross_attn do not fit": set_child(
-        "decoder.layers.0.cross_attn.d_inputs", (6, 8, 8)
-    ),
+    f"sizes of {LAYER}.cross_attn do": (f"{LAYER}.cross_attn.d_inputs", (6, 8, 8)),
     "the attentions differ in their heads": other_heads,
-    "pre-norm and post-norm": set_child(
-        "decoder.layers.0.self_attn_connection.norm_first", True
-    ),
+    "pre-norm and post-norm": (f"{LAYER}.self_attn_connection.norm_first", True),
     "encoder.layers.0.self_attn_connection.dropout drops out": lambda m: m.train(),
     "tgt_embeddings.dropout drops out": lambda m: m.tgt_embeddings.dropout.train(),
-    "tgt_embeddings.tokens changes its weights": set_child(
-        "tgt_embeddings.tokens.max_norm", 1.0
-    ),
-    "a stack has no layer": set_child("encoder.layers", nn.ModuleList()),
+    "tokens changes its weights": ("tgt_embeddings.tokens.max_norm", 1.0),
+    "a stack has no layer": ("encoder.layers", nn.ModuleList()),
 }
 
 
 @pytest.mark.parametrize("reason", STRANGERS)
-def test_a_stranger_is_left_to_its_own_modules(reason, caplog) -> None:
+def test_a_stranger_is_left_to_its_own_modules(reason, caplog):
     model = make_model()
     with caplog.at_level(logging.DEBUG, logger="transformer_fast"):
         assert make_engine(model) is not None
         assert not caplog.records
-        STRANGERS[reason](model)
+        change = STRANGERS[reason]
+        if callable(change):
+            change(model)
+        else:
+            (parent, _, child), value = change[0].rpartition("."), change[1]
+            setattr(model.get_submodule(parent), child, value)
         assert make_engine(model) is None
     assert reason in caplog.text
 
@@ -167,18 +147,16 @@ def test_a_stranger_is_left_to_its_own_modules(reason, caplog) -> None:
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (LayerNorm, "forward"),
-        (MultiHeadAttention, "split_heads"),
-        (Embeddings, "__call__"),
-        (LayerNorm, "__getattribute__"),
+        (tl.LayerNorm, "forward"),
+        (tl.MultiHeadAttention, "split_heads"),
+        (tl.Embeddings, "__call__"),
+        (tl.LayerNorm, "__getattribute__"),
         (nn.Module, "__call__"),
         (F, "layer_norm"),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
-def test_a_class_that_was_changed_is_a_stranger(
-    owner, name, monkeypatch, caplog
-) -> None:
+def test_a_class_that_was_changed_is_a_stranger(owner, name, monkeypatch, caplog):
     original = getattr(owner, name)
     monkeypatch.setattr(owner, name, lambda *a, **k: original(*a, **k))
     with caplog.at_level(logging.DEBUG, logger="transformer_fast"):
@@ -187,7 +165,7 @@ def test_a_class_that_was_changed_is_a_stranger(
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_surroundings_that_change_operations_are_strange(caplog) -> None:
+def test_surroundings_that_change_operations_are_strange(caplog):
     model, reasons = make_model().float(), []
 
     def refused(*arguments: object) -> object:
@@ -228,7 +206,7 @@ assert make_engine(torch.nn.Linear(2, 2)) is None
 """
 
 
-def test_a_compiler_in_the_same_process_does_not_matter() -> None:
+def test_a_compiler_in_the_same_process_does_not_matter():
     subprocess.run([sys.executable, "-c", COMPILED], check=True)
 
 
@@ -242,7 +220,7 @@ def test_a_compiler_in_the_same_process_does_not_matter() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_prepared_matrices_multiply_as_pytorch_does(
     n_rows, bias, little, activation, dtype, monkeypatch
-) -> None:
+):
     monkeypatch.setattr(linear_module, "_LITTLE", little)
     torch.manual_seed(0)
     linear = nn.Linear(5, 8, bias=bias, dtype=dtype)

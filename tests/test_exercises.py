@@ -11,21 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+import transformer_lib as tl
 from transformer_book import exercises
 from transformer_book.exercises.grading import Feedback, Grader, Seen, run_module
 from transformer_book.exercises.masks import MISTAKES as FLAWS
 from transformer_book.exercises.masks import mystery_attention
-from transformer_lib import (
-    IncrementalDecoder,
-    LayerNorm,
-    MultiHeadAttention,
-    Transformer,
-    TransformerConfig,
-    causal_mask,
-    learning_rate,
-    scaled_dot_product_attention,
-    sinusoid_table,
-)
+from transformer_lib.convert import sinusoid_halves
 
 MODULES = [
     module.name
@@ -59,9 +50,7 @@ def test_the_solution_passes_and_leaves_the_random_numbers_alone(name):
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize(
-    "mistake", MISTAKES, ids=lambda mistake: f"{mistake[0]}: {mistake[1]}"
-)
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda row: f"{row[0]}: {row[1]}")
 def test_each_mistake_gets_its_own_sentence(mistake):
     name, sentence, *answers = mistake
     told = re.escape(sentence)
@@ -116,9 +105,8 @@ def test_wrong_shapes_and_an_argument_changed_in_place_are_named(name):
 
 def test_graders_are_imported_without_what_is_slow():
     slow = "{'lightning', 'transformers', 'altair', 'matplotlib'}"
-    code = (
-        f"import sys, {', '.join(MODULES)}; sys.exit(bool({slow} & {{*sys.modules}}))"
-    )
+    modules = ", ".join(MODULES)
+    code = f"import sys, {modules}; sys.exit(bool({slow} & {{*sys.modules}}))"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -169,7 +157,7 @@ def test_a_result_is_compared_part_by_part(solution, answer, message):
     assert message in repr(grader(lambda x: answer))
 
 
-class Shifted(LayerNorm):
+class Shifted(tl.LayerNorm):
     """A layer norm with a mistake."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -177,7 +165,7 @@ class Shifted(LayerNorm):
 
 
 check_norm = Grader(
-    LayerNorm,
+    tl.LayerNorm,
     lambda: [((7,), (torch.randn(3, 7),), {"gain": 2 * torch.ones(7)})],
     "It normalizes.",
     [("the bias is 1.", Shifted)],
@@ -188,11 +176,11 @@ check_norm = Grader(
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (LayerNorm, "✓ It normalizes."),
+        (tl.LayerNorm, "✓ It normalizes."),
         (Shifted, "the bias is 1."),
         (nn.Module, "… Not attempted yet."),
         (nn.Identity, "the module needs a parameter gain."),
-        (lambda width: LayerNorm(width + 1), "size mismatch for gain"),
+        (lambda width: tl.LayerNorm(width + 1), "size mismatch for gain"),
         (lambda width: 3, "'int' object has no attribute"),
     ],
 )
@@ -203,7 +191,7 @@ def test_a_module_gets_known_weights_and_is_graded_by_what_it_computes(answer, m
 # The solutions are right: others' code, and the library's, passes as well.
 
 
-class GroupedByTorch(MultiHeadAttention):
+class GroupedByTorch(tl.MultiHeadAttention):
     """Grouped-query attention by PyTorch's own option, without biases."""
 
     def __init__(self, d_model, n_heads, n_groups):
@@ -235,8 +223,8 @@ def prune_by_values(attention, head):
 def size_of_a_real_cache(n_layers, d_model, n_sentences, n_beams, tgt_len, src_len):
     sizes = {"src_vocab_size": 9, "tgt_vocab_size": 9, "d_model": d_model}
     sizes |= {"n_heads": 2, "d_ff": 5, "n_decoder_layers": n_layers}
-    model = Transformer(TransformerConfig(**sizes, n_encoder_layers=1))
-    decoder = IncrementalDecoder(model, capacity=tgt_len)
+    model = tl.Transformer(tl.TransformerConfig(**sizes, n_encoder_layers=1))
+    decoder = tl.IncrementalDecoder(model, capacity=tgt_len)
     with torch.no_grad():
         decoder.prefill(torch.full((n_sentences, src_len), 4), n_beams=n_beams)
         decoder.read(torch.full((n_sentences * n_beams, tgt_len), 4))
@@ -252,13 +240,14 @@ def size(module: nn.Module) -> int:
     {
         "cache_size": size_of_a_real_cache,
         "grouped_query": GroupedByTorch,
-        "parameters": lambda d, h, bias: size(MultiHeadAttention(d, h, bias=bias)),
+        "parameters": lambda d, h, bias: size(tl.MultiHeadAttention(d, h, bias=bias)),
         "parameter_count": lambda *sizes: size(
-            Transformer(exercises.full_model._config(*sizes))
+            tl.Transformer(exercises.full_model._config(*sizes))
         ),
         "pruning": prune_by_values,
         "rms_norm": Renamed,
-        "schedule": learning_rate,
+        "schedule": tl.learning_rate,
+        "table": lambda table: sinusoid_halves(*table.shape, "marian"),
         "token_loss": lambda logits, tgt_out, pad_id: F.cross_entropy(
             logits.mT, tgt_out, ignore_index=pad_id
         ),
@@ -269,37 +258,15 @@ def test_other_right_answers_pass(name, answer):
     assert feedback.status == "right", feedback
 
 
-def test_the_packed_order_is_pytorchs():
-    layer = nn.MultiheadAttention(6, 2, bias=False, batch_first=True)
-    layer.out_proj.weight.data.copy_(torch.eye(6))
-    inputs = torch.randn(3, 1, 4, 6).unbind(0)
-    matrices = GRADERS["unpack"].solve(layer.in_proj_weight)
-    q, k, v = (
-        (x @ w.T).unflatten(-1, (2, 3)).transpose(1, 2)
-        for x, w in zip(inputs, matrices, strict=True)
-    )
-    expected = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
-    torch.testing.assert_close(layer(*inputs)[0], expected)
-
-
-def test_the_solution_makes_marians_own_table():
-    import transformers
-
-    options = transformers.MarianConfig(
-        d_model=16, encoder_layers=0, decoder_layers=0, max_position_embeddings=7
-    )
-    theirs = transformers.MarianMTModel(options).model.encoder.embed_positions.weight
-    ours = GRADERS["table"].solve(sinusoid_table(7, 16))
-    torch.testing.assert_close(ours, theirs)
-
-
 def test_every_mystery_behaves_otherwise_and_c_as_the_library():
     x = torch.randn(6, 4, generator=torch.Generator().manual_seed(3))
-    outputs = {name: mystery_attention(name)(x, x, causal_mask(6)) for name in "ABCDE"}
+    outputs = {
+        name: mystery_attention(name)(x, x, tl.causal_mask(6)) for name in "ABCDE"
+    }
     for name, output in outputs.items():
         assert output.isfinite().all()
         same = [other for other in outputs if torch.allclose(output, outputs[other])]
         assert same == [name]
-    expected, _ = scaled_dot_product_attention(x, x, x, causal_mask(6))
+    expected, _ = tl.scaled_dot_product_attention(x, x, x, tl.causal_mask(6))
     torch.testing.assert_close(outputs["C"], expected)
     assert {*GRADERS["diagnosis"].solve.values()} == {*FLAWS}

@@ -8,43 +8,33 @@ import pytest
 import torch
 import transformers
 from ctranslate2.converters import TransformersConverter
-from reference import draw_parameters
-from small_models import SRC, make_model
+from small_models import BOS, EOS, SRC, make_config, make_model
 
+import transformer_lib as tl
 from transformer_lib import cli
 from transformer_lib.convert import export
 from transformer_lib.convert.to_hugging_face import their_ids, to_hugging_face
 from transformer_lib.data import corpora
-from transformer_lib.data.batches import pad_batch
-from transformer_lib.generation.constraints import GenerationConfig
-from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.model.config import TransformerConfig
-from transformer_lib.model.transformer import Transformer
-from transformer_lib.pretrained.translator import Translator, load
 
 pytestmark = pytest.mark.slow  # as a whole
 
-BOS, EOS = 1, 2
 MAX_LEN = 40
 SENTENCES = [german for _, german in corpora.load("home-assistant").test][:200]
 KINDS = pytest.mark.parametrize("kind", ["Marian", "Pegasus"])
 
 
 @cache
-def translator(kind: str) -> Translator:
+def translator(kind: str) -> tl.Translator:
     """The shipped model is pre-norm; the other has all that Marian has a place for."""
-    shipped = load("home-assistant")
+    shipped = tl.load("home-assistant")
     if kind == "Pegasus":
         return shipped
     n_tokens = len(shipped.tokenizer)
-    config = TransformerConfig(
+    model = make_model(
         src_vocab_size=n_tokens, tgt_vocab_size=n_tokens, max_len=MAX_LEN, d_model=32,
-        n_heads=4, d_ff=48, n_encoder_layers=2, n_decoder_layers=2, activation="swish",
-        head_bias=True, tie_embeddings="decoder",
+        n_heads=4, activation="swish", head_bias=True, tie_embeddings="decoder",
     )  # fmt: skip
-    torch.manual_seed(0)
-    model = draw_parameters(Transformer(config)).float().eval()
-    return Translator(model, shipped.tokenizer)
+    return tl.Translator(model.float(), shipped.tokenizer)
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +48,14 @@ def folders(tmp_path_factory):
 def our_tokens(kind: str) -> list[list[str]]:
     """What greedy search writes, eos included."""
     ours = translator(kind)
-    src = pad_batch([ours.tokenizer.encode(each) for each in SENTENCES], 0)
-    config = GenerationConfig(bos_id=BOS, eos_id=EOS, max_len=MAX_LEN)
-    found = greedy_decode(ours.model, src, config)
+    src = tl.pad_batch([ours.tokenizer.encode(each) for each in SENTENCES], 0)
+    found = tl.greedy_decode(ours.model, src, make_config(MAX_LEN))
     name = ours.tokenizer._engine.id_to_token
     return [[*map(name, hypothesis.ids)] for hypothesis in found]
 
 
 @KINDS
-def test_transformers_and_ctranslate2_write_the_same_tokens(
-    folders, kind, tmp_path
-) -> None:
+def test_transformers_and_ctranslate2_write_the_same_tokens(folders, kind, tmp_path):
     expected = our_tokens(kind)
     assert len({*map(tuple, expected)}) > 50
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders / kind)
@@ -100,7 +87,7 @@ def test_transformers_and_ctranslate2_write_the_same_tokens(
     ],
 )
 @torch.no_grad()
-def test_logits_of_hugging_face_are_ours(choices, norm_first) -> None:
+def test_logits_of_hugging_face_are_ours(choices, norm_first):
     model = make_model(norm_first=norm_first, **choices).float()
     theirs, pad = to_hugging_face(model, BOS, EOS), model.config.pad_id
     ids = their_ids(model.config)  # of ours, and of theirs
@@ -115,7 +102,7 @@ def test_logits_of_hugging_face_are_ours(choices, norm_first) -> None:
     torch.testing.assert_close(found, ours, rtol=1e-4, atol=1e-4)
 
 
-def test_the_tokenizer_of_a_folder_cuts_as_ours(folders) -> None:
+def test_the_tokenizer_of_a_folder_cuts_as_ours(folders):
     odd = ["  Licht  an ", "<eos> ist ein Wort", "a\u202eb", "\ufeffx", "é😀", "a\nb",
            "$x^2$"]  # fmt: skip
     ours = translator("Pegasus").tokenizer
@@ -128,7 +115,7 @@ def test_the_tokenizer_of_a_folder_cuts_as_ours(folders) -> None:
         assert theirs.decode(row, skip_special_tokens=True) == text
 
 
-def test_the_command_writes_a_folder_or_nothing(tmp_path, capsys) -> None:
+def test_the_command_writes_a_folder_or_nothing(tmp_path, capsys):
     def command(name: str, folder: str) -> None:
         cli.main(["export", name, "--out", str(tmp_path / folder)])
 
@@ -137,7 +124,7 @@ def test_the_command_writes_a_folder_or_nothing(tmp_path, capsys) -> None:
     assert "Apache" in (tmp_path / "mine/README.md").read_text()
     ours = translator("Pegasus")
     odd = replace(ours.model.config, norm_eps=1e-3)
-    Translator(Transformer(odd), ours.tokenizer).save(tmp_path / "odd")
+    tl.Translator(tl.Transformer(odd), ours.tokenizer).save(tmp_path / "odd")
     for name, folder, message in (
         ("home-assistant", "mine", "is there already"),
         (str(tmp_path / "odd"), "other", "norm_eps is 0.001"),

@@ -15,9 +15,7 @@ from transformer_lib.runs.recipe import read_recipe, read_stored_recipe, recipe_
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_full_disk_leaves_the_old_file_and_is_named(
-    tmp_path, monkeypatch, step
-) -> None:
+def test_a_full_disk_leaves_the_old_file_and_is_named(tmp_path, monkeypatch, step):
     path = tmp_path / "new" / "file.txt"
     write_text(path, "older")
     write_text(path, "müde")
@@ -32,7 +30,7 @@ def test_a_full_disk_leaves_the_old_file_and_is_named(
     assert os.listdir(path.parent) == ["file.txt"]
 
 
-def test_leftovers_are_removed_and_nothing_else(tmp_path) -> None:
+def test_leftovers_are_removed_and_nothing_else(tmp_path):
     for name in (".file.x1y2.tmp", "file.tmp", ".hidden"):
         (tmp_path / name).touch()
     remove_leftovers(tmp_path)
@@ -63,10 +61,8 @@ def folder(tmp_path_factory) -> Path:
         n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=1, max_len=16,
     )  # fmt: skip
     tl.Translator(tl.Transformer(config), tokenizer).save(folder)
-    classifier = tl.Classifier(
-        tl.EncoderClassifier(config, 2), tokenizer, ("no", "yes")
-    )
-    classifier.save(folder / "classifier")
+    model = tl.EncoderClassifier(config, 2)
+    tl.Classifier(model, tokenizer, ("no", "yes")).save(folder / "classifier")
     save_checkpoint(folder / "a.pt", {"step": 3, "weights": {"a": torch.ones(5)}})
     write_text(folder / "recipe.json", recipe_text(small_recipe()))
     write_text(folder / "a.toml", TOML)
@@ -80,7 +76,7 @@ def folder(tmp_path_factory) -> Path:
         ("config.json", b"[1]", "config.json"),
         ("tokenizer.json", b"{", "tokenizer.json"),
         ("model.safetensors", b"\xff", "model.safetensors"),
-        ("classifier/config.json", b"[1]", "config.json"),
+        ("classifier/config.json", b'{"classes": ["a"]}', "describes no model"),
         ("a.pt", b"[1]", "a.pt is no checkpoint, or damaged: "),
         ("recipe.json", b"{", "recipe.json"),
         ("recipe.json", b"[1]", "recipe.json: a recipe holds tables"),
@@ -88,7 +84,7 @@ def folder(tmp_path_factory) -> Path:
         ("a.toml", b"\xff", "a.toml"),
     ],
 )
-def test_a_damaged_file_is_named_in_one_line(folder, name, content, message) -> None:
+def test_a_damaged_file_is_named_in_one_line(folder, name, content, message):
     path = folder / name
     whole = path.read_bytes()
     READERS[name](folder)

@@ -4,16 +4,7 @@ import math
 
 import pytest
 import torch
-from small_models import (
-    BOS,
-    EOS,
-    PAD,
-    SRC,
-    VOCAB,
-    constant_model,
-    make_config,
-    make_model,
-)
+from small_models import BOS, EOS, PAD, SRC, constant_model, make_config, make_model
 from torch import Tensor
 
 from transformer_lib.generation.constraints import Hypothesis
@@ -58,7 +49,7 @@ def test_a_batch_equals_its_sentences_one_by_one() -> None:
     ids=["truncated at max_len", "ended at once", "padding is never said"],
 )
 def test_a_model_that_always_says_the_same(likely, said, finished) -> None:
-    logits = torch.zeros(VOCAB).double()
+    logits = torch.zeros(7).double()
     logits[likely] = torch.tensor([2.0, 1.0]).double()
     for found in greedy(constant_model(logits), max_len=3):
         assert (found.ids, found.finished) == (said, finished)

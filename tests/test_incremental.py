@@ -1,5 +1,6 @@
 """Decoding step by step against the full pass: all decoders, steps and layers."""
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -8,18 +9,10 @@ from reference import EXACT
 from small_models import BOS, CONFIG, SRC, VOCAB, make_config, make_model
 from torch import Tensor, nn
 
+import transformer_lib as tl
 from transformer_fast.engine import Engine
 from transformer_lib.acceleration import make_engine
-from transformer_lib.generation.beam_search import beam_search
-from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.generation.incremental import (
-    IncrementalDecoder,
-    RecomputingDecoder,
-    make_decoder,
-)
-from transformer_lib.interpret.recording import record_attention, record_hidden_states
-from transformer_lib.model.masks import causal_mask, padding_mask
-from transformer_lib.model.transformer import Transformer
+from transformer_lib.generation import RecomputingDecoder, make_decoder
 
 VARIANTS = {
     "post-norm": {},
@@ -37,8 +30,8 @@ VARIANTS = {
 DECODERS = {
     "engine": make_engine,
     "engine with little room": partial(Engine, capacity=2),
-    "modules": IncrementalDecoder,
-    "modules with little room": partial(IncrementalDecoder, capacity=2),
+    "modules": tl.IncrementalDecoder,
+    "modules with little room": partial(tl.IncrementalDecoder, capacity=2),
     "recomputing": RecomputingDecoder,
 }
 SOME = torch.cat([SRC, SRC[:1] * 0])  # the last one is all padding
@@ -56,15 +49,10 @@ def draw_targets(n_rows: int, length: int = 9) -> Tensor:
     return torch.randint(3, VOCAB, (n_rows, length))
 
 
-def start(model: Transformer, n_beams: int = 1) -> IncrementalDecoder:
-    decoder = IncrementalDecoder(model)
+def start(model: tl.Transformer, n_beams: int = 1) -> tl.IncrementalDecoder:
+    decoder = tl.IncrementalDecoder(model)
     decoder.prefill(SRC, n_beams)
     return decoder
-
-
-def of_sentences(rows: Tensor, n_beams: int, sentences: Tensor) -> Tensor:
-    """The rows of these sentences, all beams of each."""
-    return rows.unflatten(0, (-1, n_beams))[sentences].flatten(0, 1)
 
 
 @pytest.mark.parametrize("choices", VARIANTS.values(), ids=VARIANTS)
@@ -74,7 +62,7 @@ def of_sentences(rows: Tensor, n_beams: int, sentences: Tensor) -> Tensor:
 )
 def test_after_any_course_of_a_search_the_logits_are_those_of_the_full_pass(
     choices, make, src, n_beams
-) -> None:
+):
     model = make_model(**choices)
     decoder = make(model)
     decoder.prefill(src, n_beams)
@@ -93,16 +81,15 @@ def test_after_any_course_of_a_search_the_logits_are_those_of_the_full_pass(
         tgt = tgt[(parents + n_beams * torch.arange(n_left)[:, None]).flatten()]
         left = torch.randperm(n_left, generator=generator)[: max(n_left - 1, 1)]
         decoder.select(left)
-        src, tgt = (of_sentences(rows, n_beams, left) for rows in (src, tgt))
+        # The rows of these sentences, all beams of each.
+        src, tgt = (x.view(n_left, n_beams, -1)[left].flatten(0, 1) for x in (src, tgt))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("activation", ["relu", "gelu", "swish"])
-@pytest.mark.parametrize("make", [make_engine, IncrementalDecoder])
+@pytest.mark.parametrize("make", [make_engine, tl.IncrementalDecoder])
 @pytest.mark.parametrize("src", [SRC[:1], SRC, MANY[:33]], ids=len)
-def test_numbers_of_fewer_bits_agree_as_far_as_they_reach(
-    dtype, activation, make, src
-) -> None:
+def test_numbers_of_fewer_bits_agree_as_far_as_they_reach(dtype, activation, make, src):
     # wide enough for all ways to multiply
     model = make_model(d_model=96, d_ff=512, activation=activation).to(dtype)
     for parameter in model.parameters():
@@ -117,31 +104,14 @@ def test_numbers_of_fewer_bits_agree_as_far_as_they_reach(
         assert (logits.double() - expected[:, i]).abs().max() < bound
 
 
-def read_at_once(model: Transformer, src: Tensor, tgt: Tensor) -> dict[str, Tensor]:
-    """Read whole targets without a cache; keep everything that can be looked at."""
-    mask = padding_mask(src, 0)
-    memory = model.encode(src, mask)
+def observe(model: tl.Transformer, read: Callable[[], Tensor]) -> dict[str, Tensor]:
+    """Read targets; keep everything that can be looked at."""
     with (
-        record_hidden_states(model.decoder) as states,
-        record_attention(model.decoder) as maps,
+        tl.record_hidden_states(model.decoder) as states,
+        tl.record_attention(model.decoder) as maps,
     ):
-        features = model.decode(tgt, memory, mask, causal_mask(tgt.size(1)))
+        features = read()
     return {"logits": model.lm_head(features), **states, **maps}
-
-
-def read_next(decoder: IncrementalDecoder, tgt: Tensor) -> dict[str, Tensor]:
-    model = decoder.model
-    with (
-        record_hidden_states(model.decoder) as states,
-        record_attention(model.decoder) as maps,
-    ):
-        features = decoder.read(tgt)
-    return {"logits": model.lm_head(features), **states, **maps}
-
-
-def logits_of(decoder: IncrementalDecoder, tgt: Tensor) -> Tensor:
-    """Logits of all new tokens: (n_rows, n_new, vocab_size)."""
-    return decoder.model.lm_head(decoder.read(tgt))
 
 
 def assert_rows(found: dict, expected: dict, first: int, last: int) -> None:
@@ -158,18 +128,21 @@ def assert_rows(found: dict, expected: dict, first: int, last: int) -> None:
 
 
 @pytest.mark.parametrize("steps", [[1] * 9, [3, 1, 5]], ids=["one by one", "several"])
-def test_every_layer_and_map_is_that_of_reading_at_once(steps) -> None:
+def test_every_layer_and_map_is_that_of_reading_at_once(steps):
     model, tgt = make_model(), draw_targets(len(SRC))
-    expected = read_at_once(model, SRC, tgt)
+    mask = tl.padding_mask(SRC, 0)
+    given = tgt, model.encode(SRC, mask), mask, tl.causal_mask(tgt.size(1))
+    expected = observe(model, partial(model.decode, *given))  # without a cache
     assert len(expected) == 1 + 2 + 4  # logits, layers, attentions
     decoder = start(model)
     for new in tgt.split(steps, dim=1):
         first, last = decoder.length, decoder.length + new.size(1)
-        assert_rows(read_next(decoder, new), expected, first, last)
+        found = observe(model, partial(decoder.read, new))
+        assert_rows(found, expected, first, last)
         assert decoder.length == last
 
 
-def test_keys_are_written_in_place_and_those_of_the_source_once() -> None:
+def test_keys_are_written_in_place_and_those_of_the_source_once():
     model, tgt = make_model(), draw_targets(len(SRC))
     decoder, (_, layer) = start(model), model.decoder.layers
     decoder.read(tgt[:, :1])
@@ -187,23 +160,22 @@ def test_keys_are_written_in_place_and_those_of_the_source_once() -> None:
     assert decoder.new_memory.untyped_storage().nbytes() == 0, "its copies are gone"
 
 
-def test_a_shared_prefix_is_read_once() -> None:
+def test_a_shared_prefix_is_read_once():
     model, tgt = make_model(), draw_targets(len(SRC))
-    fresh = start(model)
-    fresh.read(tgt)
-    fresh.truncate(0)  # nothing is shared
-    assert fresh.length == 0
-    other = torch.cat([tgt[:, :4], draw_targets(len(SRC), 3).flip(1)], dim=1)
-    assert not torch.equal(other[:, 4:], tgt[:, 4:7])
+    other = torch.cat([tgt[:, :4], tgt[:, 4:].flip(1)], dim=1)
+    assert not torch.equal(other, tgt)
     decoder = start(model)
-    decoder.read(tgt)
-    decoder.truncate(4)
-    found = logits_of(decoder, other[:, 4:])
-    expected = read_at_once(model, SRC, other)["logits"][:, 4:]
-    torch.testing.assert_close(found, expected, **EXACT)
+    for n_shared in (0, 4):
+        decoder.read(tgt[:, decoder.length :])
+        decoder.truncate(n_shared)
+        assert decoder.length == n_shared
+        found = model.lm_head(decoder.read(other[:, n_shared:]))
+        expected = model(SRC, other)[:, n_shared:]
+        torch.testing.assert_close(found, expected, **EXACT)
+        decoder.truncate(n_shared)
 
 
-def test_bytes_are_those_of_keys_and_values_and_beams_share_the_source() -> None:
+def test_bytes_are_those_of_keys_and_values_and_beams_share_the_source():
     decoder = start(make_model(), n_beams=3)
     decoder.read(draw_targets(12, 1))
     numbers = 2 * CONFIG.d_model * (12 * 32 + SRC.numel())  # keys and values, one layer
@@ -215,44 +187,41 @@ def test_bytes_are_those_of_keys_and_values_and_beams_share_the_source() -> None
     assert decoder.cache.n_bytes == before / 2
 
 
-class Looped(nn.Module):
-    """One layer where two stand."""
+class Around(nn.Module):
+    """Calls a module as a function says."""
 
-    def __init__(self, layer: nn.Module) -> None:
+    def __init__(self, inner: nn.Module, call: Callable) -> None:
         super().__init__()
-        self.layer = layer
+        self.inner, self.call = inner, call
 
     def forward(self, *inputs, **options) -> Tensor:
-        return self.layer(self.layer(*inputs, **options), *inputs[1:], **options)
+        return self.call(self.inner, *inputs, **options)
 
 
-def test_an_attention_that_is_asked_twice_in_a_step_is_refused() -> None:
-    model = make_model()
-    model.decoder.layers[1] = Looped(model.decoder.layers[1])
-    with pytest.raises(ValueError, match="asked twice in one step"):
-        start(model).read(draw_targets(4, 1))
+@pytest.mark.parametrize(
+    ("name", "call", "message"),
+    [
+        (
+            "layers.1",  # one layer where two stand
+            lambda layer, x, *rest, **how: layer(layer(x, *rest, **how), *rest, **how),
+            "asked twice in one step",
+        ),
+        (
+            "layers.0.self_attn",
+            lambda attention, *inputs, cache: attention(*inputs),
+            "1 of 2 layers used the cache",
+        ),
+    ],
+)
+def test_an_attention_that_uses_the_cache_otherwise_is_refused(name, call, message):
+    decoder = start(make_model())
+    stack = decoder.model.decoder
+    stack.set_submodule(name, Around(stack.get_submodule(name), call))
+    with pytest.raises(ValueError, match=message):
+        decoder.read(draw_targets(4, 1))
 
 
-class Forgetful(nn.Module):
-    """An attention that leaves the cache out."""
-
-    def __init__(self, attention: nn.Module) -> None:
-        super().__init__()
-        self.attention = attention
-
-    def forward(self, *inputs, cache=None) -> Tensor:
-        return self.attention(*inputs)
-
-
-def test_an_attention_that_leaves_the_cache_out_is_refused() -> None:
-    model = make_model()
-    layer = model.decoder.layers[0]
-    layer.self_attn = Forgetful(layer.self_attn)
-    with pytest.raises(ValueError, match="1 of 2 layers used the cache"):
-        start(model).read(draw_targets(4, 1))
-
-
-def test_a_step_that_was_broken_off_can_be_repeated() -> None:
+def test_a_step_that_was_broken_off_can_be_repeated():
     model, tgt = make_model(), draw_targets(4)
     expected = model(SRC, tgt)[:, -1]
     decoder = start(model)
@@ -269,17 +238,17 @@ def test_a_step_that_was_broken_off_can_be_repeated() -> None:
     torch.testing.assert_close(decoder.step(tgt[:, 3:]), expected, **EXACT)
 
 
-def test_a_model_is_seen_through_unless_something_hangs_on_it_as_a_whole() -> None:
+def test_a_model_is_seen_through_unless_something_hangs_on_it_as_a_whole():
     model = make_model()
     model.decoder.layers[0].feed_forward.register_forward_hook(lambda *_: None)
-    assert type(make_decoder(model)) is IncrementalDecoder
+    assert type(make_decoder(model)) is tl.IncrementalDecoder
     for name in ("forward", "encode", "decode"):
         model = make_model()
         setattr(model, name, partial(getattr(model, name)))
         assert type(make_decoder(model)) is RecomputingDecoder
 
 
-def test_what_would_be_another_rows_is_refused() -> None:
+def test_what_would_be_another_rows_is_refused():
     decoder, ids = start(make_model(), 2), torch.full((8, 1), BOS)
     with pytest.raises(ValueError, match="1 rows, but the cache is for 8"):
         decoder.step(ids[:1])  # it would be taken for each of them
@@ -291,7 +260,7 @@ def test_what_would_be_another_rows_is_refused() -> None:
 
 @pytest.mark.parametrize("make", DECODERS.values(), ids=DECODERS)
 @pytest.mark.parametrize("parent", [-1, 2])
-def test_a_beam_of_another_sentence_is_refused(make, parent) -> None:
+def test_a_beam_of_another_sentence_is_refused(make, parent):
     decoder = make(make_model())
     decoder.prefill(SRC, 2)
     decoder.step(torch.full((8, 1), BOS))
@@ -299,23 +268,17 @@ def test_a_beam_of_another_sentence_is_refused(make, parent) -> None:
         decoder.reorder(torch.tensor([[1, 0]] * 3 + [[0, parent]]))
 
 
-BROKEN = [
-    (attention, projection)
-    for attention in ("self_attn", "cross_attn")
-    for projection in ("q_proj", "k_proj", "v_proj", "out_proj")
-]
-
-
-@pytest.mark.parametrize(("attention", "projection"), BROKEN)
-@pytest.mark.parametrize("make", [make_decoder, IncrementalDecoder, RecomputingDecoder])
-def test_a_model_with_broken_weights_does_not_answer(
-    make, attention, projection
-) -> None:
+@pytest.mark.parametrize("attention", ["self_attn", "cross_attn"])
+@pytest.mark.parametrize("projection", ["q_proj", "k_proj", "v_proj", "out_proj"])
+@pytest.mark.parametrize(
+    "make", [make_decoder, tl.IncrementalDecoder, RecomputingDecoder]
+)
+def test_broken_weights_give_no_answer(make, attention, projection):
     model = make_model().float()
     part = getattr(model.decoder.layers[0], attention).get_submodule(projection)
     part.bias[0] = torch.nan
     for src in (SRC, SRC[:1]):
         assert model(src, src).isnan().any()
-        for search in (greedy_decode, beam_search):
+        for search in (tl.greedy_decode, tl.beam_search):
             with pytest.raises(ValueError, match="logits are not finite"):
                 search(model, src, make_config(), decoder=make(model))

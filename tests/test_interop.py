@@ -8,14 +8,7 @@ import torch
 import transformers
 from torch import nn
 
-from transformer_lib import (
-    GenerationConfig,
-    Transformer,
-    TransformerConfig,
-    beam_search,
-    record_hidden_states,
-    sinusoid_table,
-)
+import transformer_lib as tl
 from transformer_lib.convert import (
     convert_weights,
     fix_positions,
@@ -42,16 +35,12 @@ SIZES = {
     "forced_eos_token_id": None,
 }
 # Marian starts targets with its padding token, fairseq with its end token.
+FAIRSEQ = {"pad_token_id": 1, "decoder_start_token_id": 2}
 IDS = {
     "Marian": {"pad_token_id": 12, "decoder_start_token_id": 12, "vocab_size": 13},
-    "FSMT": {
-        "pad_token_id": 1,
-        "decoder_start_token_id": 2,
-        "src_vocab_size": 11,
-        "tgt_vocab_size": 13,
-    },
-    "Bart": {"pad_token_id": 1, "decoder_start_token_id": 2, "vocab_size": 13},
-    "MBart": {"pad_token_id": 1, "decoder_start_token_id": 2, "vocab_size": 13},
+    "FSMT": FAIRSEQ | {"src_vocab_size": 11, "tgt_vocab_size": 13},
+    "Bart": FAIRSEQ | {"vocab_size": 13},
+    "MBart": FAIRSEQ | {"vocab_size": 13},
 }
 LOAD = {"Marian": from_marian, "FSMT": from_fsmt}
 
@@ -71,16 +60,16 @@ def make_theirs(kind: str, seed: int = 0, **options) -> transformers.PreTrainedM
     return theirs
 
 
-def load(theirs: transformers.PreTrainedModel) -> Transformer:
+def load(theirs: transformers.PreTrainedModel) -> tl.Transformer:
     kind = type(theirs).__name__.partition("For")[0].removesuffix("MTModel")
     if kind in LOAD:
         return LOAD[kind](theirs.state_dict(), theirs.config)
-    config = TransformerConfig(
+    config = tl.TransformerConfig(
         src_vocab_size=13, tgt_vocab_size=13, d_model=6, n_heads=3, d_ff=10,
         n_encoder_layers=2, n_decoder_layers=3, max_len=11, dropout=0.0, pad_id=1,
         learned_positions=True, embedding_norm_eps=1e-5, norm_first=kind == "MBart",
     )  # fmt: skip
-    model = Transformer(config).eval()
+    model = tl.Transformer(config).eval()
     weights = convert_weights(theirs.state_dict(), "Hugging Face", "transformer_lib")
     model.load_state_dict(weights)
     return model
@@ -95,14 +84,14 @@ def make_batch(theirs) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @torch.no_grad()
-def compare(theirs, model: Transformer | None = None) -> Transformer:
+def compare(theirs, model: tl.Transformer | None = None) -> tl.Transformer:
     """The logits, and every layer's output on the way."""
     model = load(theirs) if model is None else model
     src, tgt_in = make_batch(theirs)
     attend = (src != theirs.config.pad_token_id).long()
     how = {"output_hidden_states": True, "use_cache": False}
     expected = theirs(src, attend, decoder_input_ids=tgt_in, **how)
-    with record_hidden_states(model) as states:
+    with tl.record_hidden_states(model) as states:
         logits = model(src, tgt_in)
     torch.testing.assert_close(logits, expected.logits, **CLOSE)
     assert expected.logits.std() > 0.3  # the comparison can fail
@@ -156,8 +145,8 @@ def test_a_fixed_table_is_the_models_own_and_ends_it() -> None:
 def test_beams_that_start_with_the_end_token_are_equal(seed) -> None:
     theirs = make_theirs("FSMT", seed)
     src, _ = make_batch(theirs)
-    config = GenerationConfig(bos_id=2, eos_id=2, max_len=8)
-    found = beam_search(load(theirs), src, config, 3)
+    config = tl.GenerationConfig(bos_id=2, eos_id=2, max_len=8)
+    found = tl.beam_search(load(theirs), src, config, 3)
     expected = theirs.generate(
         src, attention_mask=(src != 1).long(), num_beams=3, num_return_sequences=3,
         early_stopping=False, max_new_tokens=8, do_sample=False, bad_words_ids=[[1]],
@@ -183,11 +172,10 @@ def test_pytorchs_logits_are_equal(norm_first, activation, scaled) -> None:
     for parameter in theirs.parameters():
         parameter.data.add_(0.3 * torch.randn_like(parameter))
     scale = 6**0.5 if scaled else 1
+    read = zip(tokens, (SRC, TGT_IN), strict=True)
+    vectors = [of(ids) * scale + tl.sinusoid_table(ids.size(1), 6) for of, ids in read]
     features = theirs(
-        *(
-            each(ids) * scale + sinusoid_table(ids.size(1), 6)
-            for each, ids in zip(tokens, (SRC, TGT_IN), strict=True)
-        ),
+        *vectors,
         tgt_mask=torch.ones(4, 4, dtype=torch.bool).triu(1),
         src_key_padding_mask=SRC == 0,
         memory_key_padding_mask=SRC == 0,

@@ -25,7 +25,6 @@ from transformer_lib.interpret import (
 )
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
 from transformer_lib.model.attention import MultiHeadAttention, fused_attention
-from transformer_lib.model.masks import causal_mask
 from transformer_lib.model.transformer import Transformer
 
 SRC = torch.tensor([[5, 6, 4, 2, 0], [6, 4, 3, 6, 2]])
@@ -180,21 +179,16 @@ K_REAL = torch.tensor([[1, 1, 1], [1, 1, 0]], dtype=torch.bool)
 
 
 def test_positional_relations_hold_for_one_real_key_at_most() -> None:
-    places = {
-        "previous": lambda q, n_keys: q - 1,
-        "same": lambda q, n_keys: q,
-        "next": lambda q, n_keys: q + 1,
-        "first": lambda q, n_keys: 0,
-        "last": lambda q, n_keys: n_keys - 1,
-    }
     relations = positional_relations(Q_REAL, K_REAL)
-    assert relations.keys() == places.keys()
-    for name, n, q in product(places, range(2), range(5)):
+    for n, q in product(range(2), range(5)):
         n_keys = int(K_REAL[n].sum())
-        key = places[name](q, n_keys)
-        holds = bool(Q_REAL[n, q]) and 0 <= key < n_keys
-        found = relations[name][n, q].nonzero().flatten().tolist()
-        assert found == [key] * holds
+        places = {"previous": q - 1, "same": q, "next": q + 1}
+        places |= {"first": 0, "last": n_keys - 1}
+        assert relations.keys() == places.keys()
+        for name, key in places.items():
+            holds = bool(Q_REAL[n, q]) and 0 <= key < n_keys
+            found = relations[name][n, q].nonzero().flatten().tolist()
+            assert found == [key] * holds
 
 
 def test_pairs_become_a_relation() -> None:
@@ -207,7 +201,7 @@ def test_pairs_become_a_relation() -> None:
 
 
 def slow_weight(weights: Tensor, relation: Tensor, allowed: Tensor) -> list[float]:
-    """The mean, one query at a time."""
+    """The mean over queries with a choice and such a key, one at a time."""
     means = []
     for head in weights.unbind(1):
         found = []
@@ -224,9 +218,12 @@ def test_the_weight_on_a_relation_is_that_of_a_slow_count(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     weights = torch.rand(2, 3, 5, 7, generator=generator, dtype=torch.float64)
     relation = torch.rand(2, 5, 7, generator=generator) < 0.3
-    allowed = torch.rand(2, 5, 7, generator=generator) < 0.4
+    allowed = torch.rand(5, 7, generator=generator) < 0.4  # of both sentences
     found = relation_weight(weights, relation, allowed)
-    assert found.tolist() == pytest.approx(slow_weight(weights, relation, allowed))
+    expected = slow_weight(weights, relation, allowed.expand(2, -1, -1))
+    assert found.tolist() == pytest.approx(expected)
+    nobody = torch.zeros_like(relation)
+    assert relation_weight(weights, nobody, allowed).isnan().all()
 
 
 def test_types_are_counted_over_heads() -> None:
@@ -240,13 +237,3 @@ def test_types_are_counted_over_heads() -> None:
     assert count_types(table, 0.9) == {}
     with pytest.raises(ValueError, match="a weight is NaN"):
         count_types({"same": {"a": math.nan}, "next": {"a": 0.9}}, 0.5)
-
-
-def test_only_queries_with_a_choice_and_such_a_key_count() -> None:
-    weights = torch.tensor([[[[1.0, 0.0, 0.0], [0.2, 0.8, 0.0], [0.4, 0.3, 0.3]]]])
-    real = torch.ones(1, 3, dtype=torch.bool)
-    first = positional_relations(real, real)["first"]
-    found = relation_weight(weights, first, causal_mask(3))
-    assert found.item() == pytest.approx((0.2 + 0.4) / 2)
-    nobody = relation_weight(weights, torch.zeros_like(first), causal_mask(3))
-    assert math.isnan(nobody.item())

@@ -1,17 +1,18 @@
 """Training made fast: the same products and gradients, and strangers left alone."""
 
+from functools import partial
+
 import pytest
 import torch
+from reference import gradients
 from torch import Tensor, nn
 
 from transformer_fast import training
 from transformer_fast.dropout import FastDropout
 from transformer_fast.training import FastLinear, for_training
-from transformer_lib.model.attention import (
-    MultiHeadAttention,
-    eager_attention,
-    fused_attention,
-)
+from transformer_lib import MultiHeadAttention
+from transformer_lib.model import GroupedQueryAttention, fused_attention
+from transformer_lib.model.attention import eager_attention
 
 
 @pytest.fixture
@@ -20,22 +21,19 @@ def any_size(monkeypatch) -> None:
     monkeypatch.setattr(training, "_LITTLE", 1)
 
 
-def results(linear: nn.Linear, x: Tensor, weigh: Tensor) -> list[Tensor]:
+def results(linear: nn.Linear, x: Tensor) -> list[Tensor]:
     """Return the output, and the gradients of its weighted sum."""
-    x = x.clone().requires_grad_()
     y = linear(x)
-    gradients = torch.autograd.grad((y * weigh).sum(), [x, *linear.parameters()])
-    return [y, *gradients]
+    return [y, *gradients(y, [x, *linear.parameters()])]
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 7, 5)])
 @pytest.mark.parametrize("bias", [True, False])
 def test_products_and_gradients_are_pytorchs(any_size, shape, bias) -> None:
     torch.manual_seed(0)
-    linear, x = nn.Linear(5, 11, bias=bias), torch.randn(shape)
-    weigh = torch.randn(*shape[:-1], 11)
-    expected = results(linear, x, weigh)
-    found = results(for_training(nn.Sequential(linear))[0], x, weigh)
+    linear, x = nn.Linear(5, 11, bias=bias), torch.randn(shape, requires_grad=True)
+    expected = results(linear, x)
+    found = results(for_training(nn.Sequential(linear))[0], x)
     assert type(linear) is FastLinear
     assert "_Product" in type(found[0].grad_fn).__name__
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
@@ -81,10 +79,13 @@ def test_layers_of_others_stay_as_they_are() -> None:
     assert not model[3].training
 
 
-def test_attention_is_eager_in_bfloat16_only() -> None:
-    own = MultiHeadAttention(4, 2)
+@pytest.mark.parametrize(
+    "kind", [MultiHeadAttention, partial(GroupedQueryAttention, n_kv_heads=1)]
+)
+def test_attention_is_eager_in_bfloat16_only(kind) -> None:
+    own = kind(4, 2)
     own.kernel = lambda *arguments: eager_attention(*arguments)
-    model = nn.Sequential(MultiHeadAttention(4, 2), own)
+    model = nn.Sequential(kind(4, 2), own)
     kernels = [model[0].kernel, own.kernel]
     for_training(model)
     assert [model[0].kernel, own.kernel] == kernels == [fused_attention, own.kernel]

@@ -3,7 +3,6 @@
 Nothing is downloaded.
 """
 
-import re
 from functools import partial
 
 import nbformat
@@ -12,23 +11,11 @@ import torch
 import torch.nn.functional as F
 import transformers
 from reference import EXACT, draw_parameters, gradients
-from small_models import EOS, SRC, make_config, make_model
+from small_models import EOS, SRC, make_config, make_model, rounded
 from torch import Tensor, nn
 
+import transformer_lib as tl
 from book_tools.toc import ROOT
-from transformer_lib import (
-    GenerationConfig,
-    MultiHeadAttention,
-    SamplingConfig,
-    TransformerConfig,
-    beam_search,
-    causal_mask,
-    count_parameters,
-    greedy_decode,
-    padding_mask,
-    sample,
-)
-from transformer_lib.acceleration import for_training
 from transformer_lib.convert import convert_weights, from_gpt2, from_llama
 from transformer_lib.convert.language_models import MODEL_NAMES, TRANSPOSED
 from transformer_lib.generation import RecomputingDecoder, make_decoder
@@ -41,12 +28,11 @@ from transformer_lib.model import (
     replace_norms,
     rotate,
 )
-from transformer_lib.model.attention import eager_attention
 
 CLOSE = {"rtol": 0.0, "atol": 1e-5}  # Hugging Face's angles are float32
 VOCAB = 13
 PROMPTS = torch.tensor([[5, 6, 7, 8], [0, 0, 9, 10], [0, 11, 0, 5]])  # padded with 0
-CONFIG = TransformerConfig(
+CONFIG = tl.TransformerConfig(
     src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, d_model=16, n_heads=4, d_ff=24,
     n_encoder_layers=2, n_decoder_layers=2, max_len=24, norm_first=True,
     learned_positions=True, scale_embeddings=False, embedding_norm_eps=1e-5,
@@ -100,52 +86,38 @@ def test_rms_norm_is_that_of_pytorch() -> None:
     )
 
 
-def test_interleaved_pairs_are_complex_numbers_that_turn() -> None:
-    x, positions = draw(2, 3, 4, 6), torch.tensor([0, 1, 5, 30])
-    angle = positions[:, None] / 50.0 ** (torch.arange(3, dtype=torch.float64) / 3)
-    turned = torch.view_as_complex(x.unflatten(-1, (3, 2))) * torch.exp(1j * angle)
-    expected = torch.view_as_real(turned).flatten(-2)
-    found = rotate(x, positions, 50.0, interleaved=True)
-    torch.testing.assert_close(found, expected, **EXACT)
-
-
-def test_halves_are_the_same_pairs_in_another_order() -> None:
-    x, positions = draw(2, 3, 4, 6), torch.tensor([0, 1, 5, 30])
-    order = [0, 3, 1, 4, 2, 5]  # feature i, then its partner
-    pairs = rotate(x[..., order], positions, 50.0, interleaved=True)
-    halves = rotate(x, positions, 50.0)
-    torch.testing.assert_close(halves[..., order], pairs, **EXACT)
-
-
 @pytest.mark.parametrize("interleaved", [False, True])
-def test_scores_depend_on_the_distance_only(interleaved) -> None:
-    q, k = draw(2, 1, 1, 5, 6)
-    at = partial(rotate, base=50.0, interleaved=interleaved)
-    places = torch.arange(5)
-    near, far = (
-        at(q, places + n) @ at(k, places + n).transpose(-2, -1) for n in (0, 900)
-    )
-    torch.testing.assert_close(near, far, **EXACT)
-    assert not torch.allclose(near, at(q, places) @ at(k, places + 1).mT)
+def test_pairs_are_complex_numbers_that_turn(interleaved) -> None:
+    """So the product of two of them depends on the distance only."""
+    x, positions = draw(2, 3, 4, 6), torch.tensor([0, 1, 5, 30])
+    # A feature, then its partner: the next one, or that of the other half.
+    order = [0, 1, 2, 3, 4, 5] if interleaved else [0, 3, 1, 4, 2, 5]
+    pairs = torch.view_as_complex(x[..., order].unflatten(-1, (3, 2)))
+    angle = positions[:, None] / 50.0 ** (torch.arange(3, dtype=torch.float64) / 3)
+    expected = torch.view_as_real(pairs * torch.exp(1j * angle)).flatten(-2)
+    found = rotate(x, positions, 50.0, interleaved=interleaved)
+    torch.testing.assert_close(found[..., order], expected, **EXACT)
 
 
 @pytest.mark.parametrize("n_kv_heads", [1, 2, 4])
 def test_groups_are_the_papers_attention_with_heads_repeated(n_kv_heads) -> None:
     ours = make_attention(n_kv_heads=n_kv_heads, bias=True)
-    theirs = MultiHeadAttention(16, 4).double()
+    theirs = tl.MultiHeadAttention(16, 4).double()
     weights = ours.state_dict()
     for name in ("k_proj.weight", "k_proj.bias", "v_proj.weight", "v_proj.bias"):
         heads = weights[name].unflatten(0, (n_kv_heads, 4))
         weights[name] = heads.repeat_interleave(4 // n_kv_heads, dim=0).flatten(0, 1)
     theirs.load_state_dict(weights)
     query, memory = draw(2, 5, 16), draw(2, 7, 16)
-    mask = padding_mask(torch.tensor([[1] * 7, [1] * 3 + [0] * 4]), 0)
+    mask = tl.padding_mask(torch.tensor([[1] * 7, [1] * 3 + [0] * 4]), 0)
     torch.testing.assert_close(
         ours(query, memory, memory, mask), theirs(query, memory, memory, mask), **EXACT
     )
 
 
-@pytest.mark.parametrize("mask", [None, causal_mask(7), padding_mask(SRC[1:2], 0)])
+@pytest.mark.parametrize(
+    "mask", [None, tl.causal_mask(7), tl.padding_mask(SRC[1:2], 0)]
+)
 def test_a_window_is_a_mask(mask) -> None:
     whole, near = (make_attention(n_kv_heads=2, window=n) for n in (None, 3))
     x = draw(1, 5 if mask is not None and mask.dim() == 4 else 7, 16)
@@ -154,11 +126,6 @@ def test_a_window_is_a_mask(mask) -> None:
     expected = whole(x, x, x, window if mask is None else window & mask)
     torch.testing.assert_close(near(x, x, x, mask), expected, **EXACT)
     assert not torch.allclose(expected, whole(x, x, x, mask))
-
-
-def test_mixed_precision_knows_the_kernel_of_groups() -> None:
-    attention = for_training(GroupedQueryAttention(8, 2, 1), torch.bfloat16)
-    assert attention.kernel is eager_attention
 
 
 # --- the models of Hugging Face --------------------------------------------------
@@ -199,6 +166,7 @@ BERT_SECTION = what_a_chapter_defines(
     "18_a_language_model.ipynb",
     *("import copy", "class MaskedLanguageModel", "def from_bert"),
 )
+MaskedLanguageModel = BERT_SECTION["MaskedLanguageModel"]
 
 
 def make_theirs(name: str, options: dict) -> transformers.PreTrainedModel:
@@ -245,7 +213,7 @@ def test_the_models_of_hugging_face_in_our_parts(family, options) -> None:
         ours = BERT_SECTION["from_bert"](theirs).double()
     else:
         ours = LOAD[family](state, theirs.config)
-    assert count_parameters(ours) == count_parameters(theirs)
+    assert tl.count_parameters(ours) == tl.count_parameters(theirs)
     compare(theirs, ours, family)
     if family in LOAD and theirs.config.tie_word_embeddings:
         del state["lm_head.weight"]  # files have such a matrix once
@@ -345,12 +313,10 @@ def test_a_prompt_is_read_as_if_it_stood_alone(choices) -> None:
         torch.testing.assert_close(found, model(alone)[0], **EXACT)
 
 
-def rounded(found: list) -> str:
-    return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.9f}", str(found))
-
-
 @pytest.mark.parametrize("choices", MODELS.values(), ids=MODELS)
-@pytest.mark.parametrize("search", [greedy_decode, partial(beam_search, n_beams=3)])
+@pytest.mark.parametrize(
+    "search", [tl.greedy_decode, partial(tl.beam_search, n_beams=3)]
+)
 def test_searches_continue_prompts_as_if_they_read_all_anew(choices, search) -> None:
     model = make_language_model(choices, seed=2)
 
@@ -369,8 +335,8 @@ def test_searches_continue_prompts_as_if_they_read_all_anew(choices, search) -> 
 def test_sampling_continues_prompts() -> None:
     model, config = make_language_model(CHOICES["grouped"]), make_config()
     chance = torch.Generator().manual_seed(0)
-    found = sample(model, PROMPTS, config, SamplingConfig(top_k=1), chance)
-    assert found == greedy_decode(model, PROMPTS, config)
+    found = tl.sample(model, PROMPTS, config, tl.SamplingConfig(top_k=1), chance)
+    assert found == tl.greedy_decode(model, PROMPTS, config)
 
 
 def test_padding_that_is_the_end_can_be_said() -> None:
@@ -379,26 +345,18 @@ def test_padding_that_is_the_end_can_be_said() -> None:
     with torch.no_grad():
         model.lm_head.weight[0] += 100 * model.norm.bias
     ended, cut = (
-        greedy_decode(model, PROMPTS[:1], GenerationConfig(1, eos_id, 3))[0]
+        tl.greedy_decode(model, PROMPTS[:1], tl.GenerationConfig(1, eos_id, 3))[0]
         for eos_id in (0, EOS)
     )
     assert (ended.ids, ended.finished) == ([0], True)
     assert 0 not in cut.ids
 
 
-@pytest.mark.parametrize(
-    ("model", "n_texts"),
-    [
-        (make_model(d_model=8, n_heads=4), 2),
-        (LanguageModel(CONFIG), 1),
-        (BERT_SECTION["MaskedLanguageModel"](CONFIG), 1),
-    ],
-    ids=["Transformer", "LanguageModel", "MaskedLanguageModel"],
-)
-def test_modern_models_compile_to_one_graph(model, n_texts) -> None:
-    modernize(model, **CHOICES["all"])
+@pytest.mark.parametrize("kind", [tl.Transformer, LanguageModel, MaskedLanguageModel])
+def test_modern_models_compile_to_one_graph(kind) -> None:
+    model = modernize(kind(CONFIG), **CHOICES["all"])
     compiled = torch.compile(model, fullgraph=True, backend="eager")
-    texts = [SRC] * n_texts
+    texts = [SRC] * (2 if kind is tl.Transformer else 1)
     torch.testing.assert_close(compiled(*texts), model(*texts), **EXACT)
 
 
@@ -426,9 +384,9 @@ def attend(length: int, mask: Tensor | None = None, **choices) -> None:
          "25 tokens .+ max_len 24"),
         (lambda: make_language_model({"rotary": 50.0})(torch.ones(1, 25).long()),
          "25 tokens .+ max_len 24"),
-        (lambda: greedy_decode(make_language_model(None), PROMPTS, make_config(99)),
+        (lambda: tl.greedy_decode(make_language_model(None), PROMPTS, make_config(99)),
          "25 tokens .+ max_len 24"),
-        (lambda: greedy_decode(make_language_model(None), SRC, make_config()),
+        (lambda: tl.greedy_decode(make_language_model(None), SRC, make_config()),
          "pad prompts on the left"),
     ],
 )  # fmt: skip

@@ -52,10 +52,9 @@ def folder(tmp_path, monkeypatch):
     torch.manual_seed(0)
     model = transformers.MarianMTModel(config)
     model.final_logits_bias.normal_()[0, 0] = -3.0  # or it ends at once
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.requires_grad:
-                parameter.add_(0.4 * torch.randn_like(parameter))
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data.add_(0.4 * torch.randn_like(parameter))
     model.save_pretrained(tmp_path)
     # Put there without a look at theirs, which would load the real sentencepiece.
     theirs = vars(sys.modules["transformers"])

@@ -1,7 +1,5 @@
 """The crosswalk: its names exist, its facts hold; masks do as they say."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -9,7 +7,6 @@ import transformers
 from reference import EXACT, draw_parameters
 from torch import nn
 
-from transformer_book.documents import DOCUMENTS
 from transformer_book.other_code.crosswalk import (
     DIALECTS,
     WEIGHTS,
@@ -21,24 +18,10 @@ from transformer_book.other_code.crosswalk import (
     to_markdown,
 )
 from transformer_book.other_code.dialects import convert_mask
-from transformer_lib import (
-    Transformer,
-    causal_mask,
-    padding_mask,
-    record_attention,
-    record_hidden_states,
-)
+from transformer_lib import causal_mask
 
 SRC = torch.tensor([[3, 5, 12, 7, 2], [4, 4, 2, 0, 0]])
 TGT_IN = torch.tensor([[1, 3, 10, 4], [1, 9, 6, 0]])
-
-
-def make_model(**choices) -> Transformer:
-    sizes = {"src_vocab_size": 13, "tgt_vocab_size": 11, "d_model": 12, "n_heads": 3}
-    sizes |= {"d_ff": 10, "n_encoder_layers": 2, "n_decoder_layers": 3, "pad_id": 0}
-    torch.manual_seed(0)
-    config = replace(DOCUMENTS["fairseq"], **sizes, **choices)
-    return draw_parameters(Transformer(config)).eval()
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +107,8 @@ def test_a_wrong_name_is_refused(name, message) -> None:
 # What True means is shown where the library is compared with the others, mask by mask:
 # nn.Transformer in test_model.py, nn.MultiheadAttention and PyTorch's function in
 # test_attention.py, Hugging Face's models, which mask the future themselves, in
-# test_interop.py.
+# test_interop.py. The library's own axes, and after which layers it records, are shown
+# in test_interpret.py.
 
 
 def test_pytorchs_mask_of_the_future_is_added() -> None:
@@ -140,18 +124,6 @@ def test_pytorch_has_the_length_first_by_default_and_takes_vectors() -> None:
     torch.testing.assert_close(model(src, tgt)[:, :1], alone, **EXACT)
     with pytest.raises(RuntimeError):
         model(torch.tensor([[1, 2]]), torch.tensor([[1, 2]]))
-
-
-def test_our_axes_and_recorded_states() -> None:
-    model = make_model(norm_first=True)
-    with record_attention(model) as maps, record_hidden_states(model) as states:
-        model(SRC, TGT_IN)
-    memory = model.encode(SRC, padding_mask(SRC, 0))
-    assert memory.shape == (2, 5, 12)  # (batch, length, d_model)
-    assert maps["decoder.layers.0.cross_attn"].shape == (2, 3, 4, 5)  # each head
-    assert len(states) == 2 + 3  # after each layer, without the embeddings
-    last = states["encoder.layers.1"]
-    torch.testing.assert_close(model.encoder.norm(last), memory, **EXACT)
 
 
 @torch.no_grad()

@@ -21,9 +21,8 @@ DONE_WITHOUT = {"vl_convert"}  # a notebook then has no still picture of a chart
 
 
 def test_exactly_what_is_imported_is_declared() -> None:
-    sources = [
-        p.read_text(encoding="utf-8") for p in ROOT.glob("transformer_*/**/*.py")
-    ]
+    paths = ROOT.glob("transformer_*/**/*.py")
+    sources = [path.read_text(encoding="utf-8") for path in paths]
     for path in ROOT.glob("book/*.ipynb"):
         sources += [cell.source for _, cell in code_cells(nbformat.read(path, 4))]
     modules = set()
@@ -99,16 +98,8 @@ place = tl.__path__[0].removesuffix("/transformer_lib")
 print(place, *map(len, found), len(corpora.load("grammar").train))
 """
 BLOCKED = {
-    *(
-        "book_tools",
-        "altair",
-        "filelock",
-        "lightning",
-        "matplotlib",
-        "pooch",
-        "pydantic",
-        "requests",
-    ),
+    *("book_tools", "altair", "filelock", "lightning", "matplotlib", "pooch"),
+    *("pydantic", "requests"),
     *("sacrebleu", "safetensors", "sklearn", "tokenizers", "tqdm", "transformers"),
 }
 

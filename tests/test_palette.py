@@ -68,9 +68,7 @@ def theme():
 
 @both_pages
 @pytest.mark.parametrize("vision", VISIONS)
-def test_roles_look_different_with_any_color_vision(
-    palette: Palette, vision: str
-) -> None:
+def test_roles_look_different_with_any_color_vision(palette: Palette, vision: str):
     seen = {
         role: oklab(torch.tensor(VISIONS[vision]) @ linear_rgb(color))
         for role, color in palette.roles.items()
@@ -81,7 +79,7 @@ def test_roles_look_different_with_any_color_vision(
 
 
 @both_pages
-def test_text_and_marks_stand_out_from_the_page(palette: Palette) -> None:
+def test_text_and_marks_stand_out_from_the_page(palette: Palette):
     assert " ".join(palette.roles) == "source target memory query key value"
     text = [palette.ink, palette.soft, *palette.roles.values()]
     assert min(contrast(color, palette.page) for color in text) > 4.5
@@ -91,7 +89,7 @@ def test_text_and_marks_stand_out_from_the_page(palette: Palette) -> None:
 
 
 @both_pages
-def test_ramps_run_from_the_page_or_through_it(palette: Palette) -> None:
+def test_ramps_run_from_the_page_or_through_it(palette: Palette):
     assert contrast(palette.weights[0], palette.page) < 1.2 < 4.5
     assert contrast(palette.weights[-1], palette.page) > 4.5
     middle = len(palette.signed) // 2
@@ -102,7 +100,7 @@ def test_ramps_run_from_the_page_or_through_it(palette: Palette) -> None:
 
 
 @both_pages
-def test_numbers_stand_out_from_every_cell(palette: Palette) -> None:
+def test_numbers_stand_out_from_every_cell(palette: Palette):
     ramp = LinearSegmentedColormap.from_list("", palette.weights)
     for weight in torch.linspace(0, 1, 201).tolist():
         color = palette.low if weight < EQUALLY_READABLE else palette.high
@@ -112,7 +110,7 @@ def test_numbers_stand_out_from_every_cell(palette: Palette) -> None:
 # --- what the pages make of a stored plot -------------------------------------------
 
 
-def test_every_color_of_the_light_page_has_one_in_the_dark() -> None:
+def test_every_color_of_the_light_page_has_one_in_the_dark():
     pairs = {(color, DARK.named[name]) for name, color in LIGHT.named.items()}
     assert len({light for light, _ in pairs}) == len(pairs)
     assert LIGHT.named == COLORS
@@ -120,7 +118,7 @@ def test_every_color_of_the_light_page_has_one_in_the_dark() -> None:
         assert f"--diagram-{name}: light-dark({LIGHT.named[name]}, " in style_sheet()
 
 
-def test_cells_have_the_same_weights_in_the_dark() -> None:
+def test_cells_have_the_same_weights_in_the_dark():
     weights = torch.linspace(0, 1, 40).view(5, 8)
     figure = plot_attention(weights, list("abcde"), list("abcdefgh"))
     page = in_page(small_svg(print_figure(figure, "svg")), "cells", "k")
@@ -142,7 +140,7 @@ PLOTS = {
 
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.__name__)
-def test_a_plot_is_the_same_each_time_and_takes_all_colors_from_the_page(plot) -> None:
+def test_a_plot_is_the_same_each_time_and_takes_all_colors_from_the_page(plot):
     svg, again = (small_svg(print_figure(plot(*PLOTS[plot]), "svg")) for _ in range(2))
     assert svg == again  # no stamps, no random names
     page = re.sub(r'"data:image.*?"', '""', in_page(svg, 'a "plot"', "k"))

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import lxml.html
 import pytest
-from built_site import SITE, stale
+from built_site import SITE
 from playwright.sync_api import Page, expect
 
 from book_tools.page_rules import charts, complaints, mathematics, pictures, visit
-from book_tools.toc import ROOT
 
-if os.environ.get("BOOK_SKIP_BROWSER") == "1":
-    pytest.skip("BOOK_SKIP_BROWSER is set", allow_module_level=True)
+pytestmark = pytest.mark.usefixtures("browser_wanted", "current_pages")
 
 CHAPTER = "book/02_scaled_dot_product_attention.html"
 HTML = [path for path in sorted(SITE.rglob("*.html")) if path.parent.name != "_static"]
 ONLINE = pytest.mark.browser_context_args(offline=False)  # else there is no localhost
-
-
-@pytest.fixture(scope="module", autouse=True)
-def current_pages():
-    if reason := stale(SITE, ROOT):
-        pytest.fail(reason)
 
 
 @pytest.fixture(params=["file", pytest.param("http", marks=ONLINE)])
@@ -47,10 +38,8 @@ def rules(page: Path) -> dict[str, list[str]]:
     first, second = lxml.html.parse(page).find("head")[:2]
     assert first.attrib == {"charset": "utf-8"}
     assert second.get("http-equiv") == "Content-Security-Policy"
-    return {
-        name: allowed
-        for name, *allowed in map(str.split, second.get("content").split(";"))
-    }
+    parts = map(str.split, second.get("content").split(";"))
+    return {name: allowed for name, *allowed in parts}
 
 
 @pytest.mark.parametrize("path", HTML, ids=lambda path: path.stem)
@@ -125,6 +114,10 @@ def test_search_answers(site, page: Page):
     field = page.locator("form.search input")
     field.evaluate("(field) => { field.value = 'softmax'; field.form.submit() }")
     page.wait_for_url("**/search.html?q=softmax")
-    expect(page.locator("#search-results li").first).to_be_attached()
+    found = page.locator("#search-results li")
+    expect(found.locator(f"a[href*='{CHAPTER}']")).to_be_attached()
     if site.startswith("http"):  # excerpts are read from the pages
-        expect(page.locator("#search-results li p.context").first).to_be_attached()
+        expect(found.locator("p.context").first).to_be_attached()
+    page.goto(f"{site}/search.html?q=zzyzx")
+    expect(page.locator("body")).to_contain_text("did not match")
+    assert found.count() == 0

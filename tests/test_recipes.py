@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from transformer_lib.model.config import TransformerConfig
 from transformer_lib.pretrained.translator import MODELS, shipped_models
 from transformer_lib.runs.recipe import (
     CONFIGS,
@@ -35,12 +34,6 @@ def test_every_shipped_recipe_can_be_read_and_its_model_has_the_same() -> None:
         assert read_recipe(path.stem) == read_recipe(path)
     for name in shipped_models():
         assert difference(read_stored_recipe(MODELS / name), read_recipe(name)) is None
-
-
-def test_what_a_recipe_says_reaches_the_model() -> None:
-    config = make_recipe(TABLES).model_config(700)
-    assert type(config) is TransformerConfig
-    assert (config.d_model, config.n_heads, config.tgt_vocab_size) == (64, 2, 700)
 
 
 @pytest.mark.parametrize(

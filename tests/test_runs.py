@@ -18,23 +18,14 @@ from small_run import (
     small_valid,
 )
 
-from transformer_lib.evaluation.scores import nats_per_token
-from transformer_lib.model.transformer import Transformer
+from transformer_lib import Transformer, learning_rate
+from transformer_lib.evaluation import nats_per_token
+from transformer_lib.runs import fit, load_checkpoint
 from transformer_lib.runs import run as runs
-from transformer_lib.runs.checkpoint import (
-    list_checkpoints,
-    load_checkpoint,
-    save_checkpoint,
-)
+from transformer_lib.runs.checkpoint import list_checkpoints, save_checkpoint
 from transformer_lib.runs.run import choose_device
-from transformer_lib.runs.translation import fit
-from transformer_lib.training.loop import train_step
-from transformer_lib.training.loss import batch_loss
-from transformer_lib.training.schedule import (
-    learning_rate,
-    make_optimizer,
-    set_learning_rate,
-)
+from transformer_lib.training import batch_loss, make_optimizer, train_step
+from transformer_lib.training.schedule import set_learning_rate
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +44,7 @@ def assert_same(one: Transformer, other: Transformer) -> None:
         assert torch.equal(mine, theirs)
 
 
-def test_a_run_takes_the_steps_of_the_plain_loop(tmp_path) -> None:
+def test_a_run_takes_the_steps_of_the_plain_loop(tmp_path):
     recipe = small_recipe(dropout=0.0, average=1)
     in_folder, plain = small_model(recipe), small_model(recipe).train()
     fit(in_folder, recipe, small_steps(recipe), small_valid(), tmp_path)
@@ -65,7 +56,7 @@ def test_a_run_takes_the_steps_of_the_plain_loop(tmp_path) -> None:
     assert_same(in_folder, plain)
 
 
-def test_every_step_and_every_validation_loss_is_in_the_log(run) -> None:
+def test_every_step_and_every_validation_loss_is_in_the_log(run):
     folder, log = run[0], read_log(run[0])
     steps = [line["step"] for line in log if "train_nats" in line]
     looks = [line["step"] for line in log if "valid_nats" in line]
@@ -79,7 +70,7 @@ def test_every_step_and_every_validation_loss_is_in_the_log(run) -> None:
     assert log[-1]["valid_nats"] < log[SAVE_EVERY]["valid_nats"]  # it has learned
 
 
-def test_the_model_ends_as_the_mean_of_the_last_checkpoints(run, tmp_path) -> None:
+def test_the_model_ends_as_the_mean_of_the_last_checkpoints(run, tmp_path):
     folder, model = run
     heads = [state["model"]["lm_head.weight"] for state in states(folder)]
     mean = (heads[0] + heads[1]) / 2
@@ -89,15 +80,13 @@ def test_the_model_ends_as_the_mean_of_the_last_checkpoints(run, tmp_path) -> No
     assert [state["step"] for state in states(tmp_path)] == [4, 6, 8]
 
 
-def test_a_finished_run_is_not_trained_on(run) -> None:
+def test_a_finished_run_is_not_trained_on(run):
     before = read_log(run[0])
     assert_same(small_fit(run[0]), run[1])
     assert read_log(run[0]) == before
 
 
-def test_a_run_in_bfloat16_resumes_as_if_it_had_not_stopped(
-    run, tmp_path, monkeypatch
-) -> None:
+def test_a_run_in_bfloat16_resumes_as_if_it_had_not_stopped(run, tmp_path, monkeypatch):
     mixed = torch.device("cpu"), torch.bfloat16
     monkeypatch.setattr(runs, "choose_device", lambda _: mixed)
     whole = small_fit(tmp_path)
@@ -115,7 +104,7 @@ def test_a_run_in_bfloat16_resumes_as_if_it_had_not_stopped(
         ({"avx512_f": True}, torch.float32),
     ],
 )
-def test_a_processor_trains_in_bfloat16_if_it_can(monkeypatch, able, dtype) -> None:
+def test_a_processor_trains_in_bfloat16_if_it_can(monkeypatch, able, dtype):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able, raising=False)
@@ -157,22 +146,19 @@ LAST = f"checkpoints/step-{N_STEPS:08d}.pt"
     [
         (lambda folder: small_fit(folder, warmup=5), "warmup is 4 in one and 5 in the"),
         (other_data, r"step-00000008\.pt does not fit .* other training data"),
-        (
-            changed(LAST, {"model": {}}),
-            r"8\.pt does not fit this run: E.* Missing key",
-        ),
+        (changed(LAST, {"model": {}}), r"8\.pt does not fit this run: E.* Missing k"),
         (changed(LAST, {"optimizer": {}}), r"step-00000008\.pt does not fit this run"),
         (changed(LAST, b""), r"step-00000008\.pt is no checkpoint, or damaged: "),
     ],
 )
-def test_what_does_not_belong_to_a_run_is_named(run, resume, message) -> None:
+def test_what_does_not_belong_to_a_run_is_named(run, resume, message):
     with pytest.raises(ValueError, match=message) as caught:
         resume(run[0])
     assert "\n" not in str(caught.value)
     assert_same(small_fit(run[0]), run[1])  # nothing was changed
 
 
-def test_log_lines_after_the_checkpoint_are_written_anew(run, tmp_path) -> None:
+def test_log_lines_after_the_checkpoint_are_written_anew(run, tmp_path):
     small_fit(tmp_path)
     list_checkpoints(tmp_path / "checkpoints")[-1].unlink()
     path = tmp_path / "metrics.jsonl"
@@ -183,7 +169,7 @@ def test_log_lines_after_the_checkpoint_are_written_anew(run, tmp_path) -> None:
     assert one == other
 
 
-def test_a_folder_is_used_by_one_run_at_a_time(tmp_path) -> None:
+def test_a_folder_is_used_by_one_run_at_a_time(tmp_path):
     with FileLock(tmp_path / ".lock"), pytest.raises(Timeout, match=r"\.lock' could"):
         small_fit(tmp_path)
 
@@ -191,7 +177,7 @@ def test_a_folder_is_used_by_one_run_at_a_time(tmp_path) -> None:
 # --- checkpoints ----------------------------------------------------------------------
 
 
-def test_one_wrong_bit_is_noticed(tmp_path) -> None:
+def test_one_wrong_bit_is_noticed(tmp_path):
     path = tmp_path / "a.pt"
     save_checkpoint(path, {"weights": torch.ones(15)})
     data = bytearray(path.read_bytes())
@@ -210,7 +196,7 @@ class Trap:
 @pytest.mark.parametrize("content", [{"weights": Trap()}, {"format": "x 2"}, [1], {}])
 def test_what_is_no_checkpoint_is_refused_and_runs_no_code(
     tmp_path, monkeypatch, content
-) -> None:
+):
     monkeypatch.chdir(tmp_path)
     torch.save(content, "other.pt")
     with pytest.raises(ValueError, match=r"other\.pt is no checkpoint, or damaged: .+"):

@@ -6,8 +6,7 @@ import pytest
 import torch
 from small_models import EOS, SRC, constant_model, make_config, make_model
 
-from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.generation.sampling import SamplingConfig, sample
+from transformer_lib import SamplingConfig, greedy_decode, sample
 
 PROBABILITIES = torch.tensor([[0.5, 0.25, 0.125, 0.125]]).double()
 LOGITS = PROBABILITIES.log() + 3.0  # any constant may be added
@@ -44,10 +43,8 @@ def test_probabilities_are_those_left(options, expected) -> None:
 def test_tokens_are_drawn_as_often_as_they_are_likely() -> None:
     logits = torch.tensor([-99.0, -99.0, 0.2, 0.5, 0.3, -99.0, -99.0]).double()
     logits[2:5].log_()
-    src = SRC[:1].expand(3000, -1)
-    found = sample(
-        constant_model(logits), src, make_config(1), SamplingConfig(), seeded()
-    )
+    given = constant_model(logits), SRC[:1].expand(3000, -1), make_config(1)
+    found = sample(*given, SamplingConfig(), seeded())
     for token, probability in ((EOS, 0.2), (3, 0.5), (4, 0.3)):
         drawn = [hypothesis for hypothesis in found if hypothesis.ids == [token]]
         assert abs(len(drawn) / 3000 - probability) < 4 * math.sqrt(0.25 / 3000)
@@ -62,11 +59,9 @@ def test_a_seed_repeats_its_targets_and_another_draws_others() -> None:
 
 
 def test_the_sampling_does_not_change_the_log_probabilities() -> None:
-    model, config = make_model(8), make_config()
-    sharp = sample(
-        model, SRC, config, SamplingConfig(top_k=1, temperature=0.1), seeded()
-    )
-    assert sharp == greedy_decode(model, SRC, config)
+    given = make_model(8), SRC, make_config()
+    sharp = SamplingConfig(top_k=1, temperature=0.1)
+    assert sample(*given, sharp, seeded()) == greedy_decode(*given)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ Input is `_build/html`, which `make book` writes. Another folder is tested with
 from __future__ import annotations
 
 import gzip
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import lxml.html
 import pytest
-from built_site import SITE, stale
+from built_site import SITE
 from fontTools.ttLib import TTFont
 from playwright.sync_api import Page
 
@@ -36,12 +35,10 @@ from book_tools.page_rules import (
 )
 from book_tools.toc import ROOT, chapters, pages
 
-if os.environ.get("BOOK_SKIP_BROWSER") == "1":
-    pytest.skip("BOOK_SKIP_BROWSER is set", allow_module_level=True)
+pytestmark = pytest.mark.usefixtures("browser_wanted", "current_pages")
 
 PAGES = pages()
 CHAPTERS = [f"book/{path.stem}" for path in chapters()]
-ON_CHAPTERS = pytest.mark.parametrize("name", CHAPTERS)
 ON_A_THIRD = pytest.mark.parametrize(  # the others with the slow tests
     "name",
     [
@@ -56,12 +53,6 @@ DARK = pytest.mark.browser_context_args(
 
 def address(name: str) -> str:
     return f"{SITE.resolve().as_uri()}/{name}.html"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def current_pages():
-    if reason := stale(SITE, ROOT):
-        pytest.fail(reason)
 
 
 # --- every page ----------------------------------------------------------------
@@ -121,7 +112,7 @@ def test_the_first_page_opens_by_itself(page):
 # --- chapters ------------------------------------------------------------------
 
 
-@ON_CHAPTERS
+@pytest.mark.parametrize("name", CHAPTERS)
 def test_a_chapter_leads_to_its_notebook_and_asserts_and_answers_stand_out(name):
     text = (SITE / f"{name}.html").read_text(encoding="utf-8")
     notebook = f"{name}.ipynb"
@@ -194,15 +185,12 @@ def test_a_page_loads_at_most_350_kb_before_a_click(name, page):
     loaded = set()
     page.on("request", lambda request: loaded.add(request.url.split("?")[0]))
     visit(page, address(name))
-    files = [Path(unquote(urlsplit(url).path)) for url in loaded if "vega-" not in url]
     late = page.locator("img[loading=lazy]").evaluate_all(
         "(pictures) => pictures.map((picture) => picture.src)"
     )
-    sent = {
-        file.name: len(gzip.compress(file.read_bytes(), 6))
-        for file in files
-        if file.as_uri() not in late
-    }
+    now = [url for url in loaded if "vega-" not in url and url not in late]
+    files = [Path(unquote(urlsplit(url).path)) for url in now]
+    sent = {file.name: len(gzip.compress(file.read_bytes(), 6)) for file in files}
     assert "serif.woff2" in sent
     assert sum(sent.values()) < 350_000, sent
 
@@ -292,18 +280,6 @@ def test_a_chart_follows_its_inputs_there_and_back_in_the_dark_too(page):
 
 
 # --- getting around ------------------------------------------------------------
-
-
-def test_search_finds_a_word(page):
-    page.goto(f"{address('search')}?q=softmax")
-    page.wait_for_selector("#search-results li")
-    found = page.eval_on_selector_all(
-        "#search-results li a", "(links) => links.map((link) => link.href)"
-    )
-    assert address("book/02_scaled_dot_product_attention") in found
-    page.goto(f"{address('search')}?q=zzyzx")
-    page.wait_for_function("() => document.body.innerText.includes('did not match')")
-    assert page.locator("#search-results li").count() == 0
 
 
 def test_keyboard_skips_to_the_text_and_shows_where_it_is(page):

@@ -5,7 +5,6 @@ import copy
 import pytest
 import torch
 from small_models import SRC, make_model
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functional_call, grad, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -31,9 +30,8 @@ def called_with_other_weights(model):
 
 
 def traced_to_fx(model):
-    return make_fx(model, tracing_mode="fake", _allow_non_fake_inputs=True)(*INPUTS)(
-        *INPUTS
-    )
+    trace = make_fx(model, tracing_mode="fake", _allow_non_fake_inputs=True)
+    return trace(*INPUTS)(*INPUTS)
 
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
@@ -91,22 +89,10 @@ def test_gradients_of_single_sentences_come_from_vmap():
         torch.testing.assert_close(rows, expected, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_every_type_of_numbers_agrees_as_far_as_it_reaches(dtype):
-    model = make_model(n_encoder_layers=2)
-    expected, found = model(*INPUTS), copy.deepcopy(model).to(dtype)(*INPUTS)
-    assert found.dtype == dtype
-    bound = {torch.float32: 1e-4, torch.bfloat16: 0.5, torch.float64: 0.0}[dtype]
-    torch.testing.assert_close(found.double(), expected, rtol=0, atol=bound)
-
-
 def test_shapes_alone_pass_through_the_model():
     model = make_model()
     ids = [each.to("meta") for each in INPUTS]
-    assert copy.deepcopy(model).to("meta")(*ids).shape == (4, 3, 7)
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        fake = model(*(mode.from_tensor(each) for each in INPUTS))
-    assert fake.shape == (4, 3, 7)
+    assert model.to("meta")(*ids).shape == (4, 3, 7)
 
 
 def test_an_attention_of_the_readers_own_makes_a_layer():

@@ -6,18 +6,9 @@ from small_models import make_model
 
 from transformer_lib.weights import average_tensors, load_weights
 
-TIED = {"tie_embeddings": "all"}
-
 
 def weights_of(model):
     return {name: p.detach().clone() for name, p in model.named_parameters()}
-
-
-def test_weights_are_copied_and_stay_tied():
-    model, other = make_model(**TIED), make_model(seed=1, **TIED)
-    load_weights(model, weights_of(other), "a file")
-    assert torch.equal(model.lm_head.weight, other.lm_head.weight)
-    assert model.lm_head.weight is model.src_embeddings.tokens.weight
 
 
 NAME = "decoder.norm.gain"
@@ -28,10 +19,7 @@ NAME = "decoder.norm.gain"
     [
         ({NAME: None}, f"a file has no {NAME}, but the model does"),
         ({"pooler.bias": torch.ones(1)}, "a file has pooler.bias, but the model does"),
-        (
-            {NAME: torch.ones(9)},
-            r"gain has shape \(9,\) in a file, but \(6,\) in the m",
-        ),
+        ({NAME: torch.ones(9)}, r"gain has shape \(9,\) in a file, but \(6,\) in the"),
         ({NAME: torch.ones(6).char()}, f"a file: {NAME} holds torch.int8, no weights"),
         ({NAME: torch.ones(6) / 0}, f"a file: {NAME} holds NaN or infinity"),
     ],
