@@ -121,8 +121,7 @@ class LanguageModel(nn.Module):
         if mask is not None:
             look_back = look_back & mask  # (batch, 1, length, k_len)
             positions = (mask.flatten(1).cumsum(dim=1) - 1).clamp(min=0)
-        positions = positions[..., start:]
-        x = self.embeddings(ids, positions)
+        x = self.embeddings(ids, positions[..., start:])
         for layer in self.layers:
             x = layer(x, look_back, cache=cache)
         return self.lm_head(x if self.norm is None else self.norm(x))
