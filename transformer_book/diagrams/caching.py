@@ -58,8 +58,7 @@ def two_caches() -> Canvas:
         canvas.text(322, y - 14, owner, role, anchor="start", mono=True, bold=True)
         shades = [[0.1] * kept + [0.6] * new]
         canvas.grid(322, y, [[""] * (kept + new)], role, cell=(30, 36), shades=shades)
-        text = f"{kept} kept, {new} new"
-        canvas.text(322, y + 50, text, role, anchor="start")
+        canvas.text(322, y + 50, f"{kept} kept, {new} new", role, anchor="start")
     return canvas
 
 
