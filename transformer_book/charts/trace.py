@@ -13,28 +13,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from transformer_lib import (
-    GenerationConfig,
-    Transformer,
-    TransformerConfig,
-    Translator,
-    greedy_decode,
-    record_attention,
-    record_hidden_states,
-)
-from transformer_lib.generation import (
-    IncrementalDecoder,
-    LogitsProcessor,
-    RecomputingDecoder,
-    without_dropout,
-)
+from transformer_lib import GenerationConfig, Transformer, TransformerConfig, Translator
+from transformer_lib.generation import IncrementalDecoder, RecomputingDecoder
 from transformer_lib.generation.beam_search import (
     BeamHypotheses,
     BeamOptions,
     begin,
     best_candidates,
 )
+from transformer_lib.generation.constraints import LogitsProcessor, without_dropout
+from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.interpret import edit_weights, named_attentions, without_head
+from transformer_lib.interpret.recording import record_attention, record_hidden_states
 
 N_NEXT, N_ANSWERS = 5, 3  # likeliest tokens that are listed: at the end, in a layer
 
@@ -117,8 +107,7 @@ def trace_translation(
         if edits:  # what the model's own translation costs the changed model
             ids = torch.tensor([tokenizer.bos_id, *own])
             logits = model(torch.tensor([src]), ids[None, :-1])[0]
-            nats = cross_entropy(logits, ids[1:], reduction="none")
-            trace["nats"] = _numbers(nats)
+            trace["nats"] = _numbers(cross_entropy(logits, ids[1:], reduction="none"))
         if n_beams:
             trace["search"] = _search(translator, src, config, n_beams)
     return trace
@@ -174,10 +163,8 @@ def _pass(
     """Return weights, residual streams before and after each layer, and logits."""
     with record_attention(model) as maps, record_hidden_states(model) as states:
         logits = model(src[None], tgt_in[None])[0]
-    streams = {
-        "encoder": [model.src_embeddings(src[None])[0]],
-        "decoder": [model.tgt_embeddings(tgt_in[None])[0]],
-    }
+    embedded = model.src_embeddings(src[None])[0], model.tgt_embeddings(tgt_in[None])[0]
+    streams = {"encoder": [embedded[0]], "decoder": [embedded[1]]}
     for name, state in states.items():
         streams[name.split(".")[0]].append(state[0])
     return {name: weights[0] for name, weights in maps.items()}, streams, logits
@@ -208,7 +195,7 @@ def _one_head(
     if head is None:
         head = int(weights.amax(dim=-1).mean(dim=-1).argmax())
     parts = [x.unflatten(-1, (len(weights), -1))[:, head] for x in vectors]
-    text = [b64encode(x.contiguous().numpy().tobytes()).decode() for x in parts]
+    text = (b64encode(x.contiguous().numpy().tobytes()).decode() for x in parts)
     return {"head": head, **dict(zip("qkv", text, strict=True))}
 
 
@@ -237,11 +224,11 @@ def _search(
         source_bytes = sum(kept.nbytes for kept in cache.source.kept.values())
         counts = {"length": cache.length, "n_bytes": n_bytes}
         counts |= {"source_bytes": source_bytes, "copied": copied}
-        step = {"position": position, "candidates": candidates}
-        step["beams"] = [
+        beams = [
             {"parent": beam.parent, "labels": tokenizer.tokens(beam.ids[1:])}
             for beam in search.beams
         ]
+        step = {"position": position, "candidates": candidates, "beams": beams}
         step |= {"parents": parents, "cache": {**counts, "multiplications": done}}
         steps.append(step | {"recomputed": counted()})
         if not search.done:
@@ -326,15 +313,13 @@ def _likeliest(
     log_probs: Tensor, translator: Translator, n: int
 ) -> list[list[dict[str, Any]]]:
     """Return the n likeliest tokens of each row: (length, vocab_size)."""
-    best, tokens = log_probs.exp().topk(n, dim=-1)
-    label = translator.tokenizer.tokens
-    return [
-        [
-            {"id": token, "label": label([token])[0], "p": _short(p)}
-            for p, token in zip(row, ids, strict=True)
-        ]
-        for row, ids in zip(best.tolist(), tokens.tolist(), strict=True)
-    ]
+
+    def tell(p: Tensor, token: Tensor) -> dict[str, Any]:
+        [label] = translator.tokenizer.tokens([int(token)])
+        return {"id": int(token), "label": label, "p": _short(float(p))}
+
+    best = zip(*log_probs.exp().topk(n, dim=-1), strict=True)
+    return [[*map(tell, *row)] for row in best]
 
 
 def _numbers(values: Tensor) -> list[float]:
