@@ -3,12 +3,8 @@
 import torch
 
 from transformer_book.exercises.grading import grader, is_missing
-from transformer_lib import (
-    IncrementalDecoder,
-    Transformer,
-    TransformerConfig,
-    causal_mask,
-)
+from transformer_lib import IncrementalDecoder, Transformer, causal_mask
+from transformer_lib.model.config import TransformerConfig
 
 
 @grader(
@@ -78,13 +74,8 @@ def _run_window(answer, window, steps):
     return torch.cat([torch.stack(tuple(each)) for each in found], dim=3)
 
 
-def _draw_window():
-    steps = [(name, torch.randn(2, 2, 5, 1, 7)) for name in ["first", "second"] * 6]
-    return [(3, steps)]
-
-
 @grader(
-    _draw_window,
+    lambda: [(3, [(name, torch.randn(2, 2, 5, 1, 7)) for name in ["a", "b"] * 6])],
     "The newest token pushes the oldest one out, in each attention.",
     ("nothing is forgotten; keep the last window tokens.", {"cut": lambda x, n: x}),
     ("this is one token too many: the new one is among those that count.",

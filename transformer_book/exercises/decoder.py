@@ -6,15 +6,9 @@ import torch
 from torch import nn
 
 from transformer_book.exercises.grading import fill, grader, is_missing
-from transformer_lib import (
-    DecoderLayer,
-    FeedForward,
-    LayerNorm,
-    MultiHeadAttention,
-    SublayerConnection,
-    causal_mask,
-    scaled_dot_product_attention,
-)
+from transformer_lib import FeedForward, LayerNorm, MultiHeadAttention, causal_mask
+from transformer_lib.model.attention import scaled_dot_product_attention
+from transformer_lib.model.layers import DecoderLayer, SublayerConnection
 
 
 @grader(
