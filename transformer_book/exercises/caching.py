@@ -11,19 +11,17 @@ from transformer_lib.model.config import TransformerConfig
     lambda: [(3, 12, 5, 7, 11, 13)],
     "Targets once a beam, sources once a sentence, two vectors each.",
     ("count keys and values, 4 bytes each number, in every layer.",
-     {"n_kinds": 1}, {"n_bytes": 1},
+     {"size": 4}, {"size": 2},
      lambda n, *sizes: check_cache_size.solve(1, *sizes)),
     ("the source was counted once a beam, but its beams share it.",
      lambda *sizes: check_cache_size.solve(*sizes[:5], sizes[3] * sizes[5])),
     ("the target was counted once a sentence, but every beam writes its own.",
      lambda *sizes: check_cache_size.solve(*sizes[:3], 1, *sizes[4:])),
 )  # fmt: skip
-def check_cache_size(
-    n_layers, d_model, n_sentences, n_beams, tgt_len, src_len, n_kinds=2, n_bytes=4
-):
+def check_cache_size(n_layers, d_model, n_sentences, n_beams, tgt_len, src_len, size=8):
     """Sizes of a model and a search -> bytes of their cache in float32."""
     n_tokens = n_sentences * (n_beams * tgt_len + src_len)
-    return n_kinds * n_bytes * n_layers * d_model * n_tokens
+    return size * n_layers * d_model * n_tokens  # 4 bytes for a key, 4 for a value
 
 
 @grader(

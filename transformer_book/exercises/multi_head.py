@@ -48,8 +48,7 @@ def check_split_heads(x, n_heads):
      "d_model for the output projection.",
      lambda d, h, bias: check_parameters.solve(d, h, False) - d,
      lambda d, h, bias: check_parameters.solve(d, h, False),
-     lambda d, h, bias: check_parameters.solve(d, h, True),
-     {"output_bias": 0}),
+     lambda d, h, bias: check_parameters.solve(d, h, True), {"output_bias": 0}),
     ("the heads together have the width d_model: each is d_model / n_heads wide.",
      lambda d, h, bias: check_parameters.solve(d, h, bias, matrices=3 * h + 1)),
 )  # fmt: skip
