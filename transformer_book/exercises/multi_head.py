@@ -7,10 +7,6 @@ from transformer_book.exercises.grading import grader, is_missing, run_module
 from transformer_lib import MultiHeadAttention, sinusoid_table
 
 
-def _split(x, n_heads):
-    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
-
-
 def _split_by_view(x, n_heads):
     return x.reshape(x.size(0), n_heads, x.size(1), -1)
 
@@ -37,7 +33,10 @@ def _join_by_view(z):
 )  # fmt: skip
 def check_split_heads(x, n_heads):
     """(batch, length, d_model), n_heads -> (batch, n_heads, length, d_head)."""
-    return _split(x, n_heads)
+    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+
+
+_split = check_split_heads.solve
 
 
 @grader(
@@ -93,15 +92,12 @@ def check_multi_head(
     return join((q @ k.mT / divisor).softmax(dim) @ v) @ w_o
 
 
-_PARTS = ("q_proj", "k_proj", "v_proj", "out_proj")
-
-
 def _draw_grouped():
     """Draw sharp weights, which show mistakes, for several numbers of groups."""
     cases = []
     for n_heads, n_groups in ((6, 2), (6, 1), (3, 3)):
-        layer = check_grouped_query.solve(12, n_heads, n_groups)
-        weights = {f"{name}.weight": 3 * getattr(layer, name).weight for name in _PARTS}
+        parameters = check_grouped_query.solve(12, n_heads, n_groups).named_parameters()
+        weights = {name: 3 * each for name, each in parameters if each.dim() == 2}
         given = torch.randn(2, 5, 12), *torch.randn(2, 2, 7, 12)
         cases.append(((12, n_heads, n_groups), given, weights))
     return cases
@@ -114,7 +110,7 @@ def _draw_grouped():
      "share a group (0, 0, ..., 1, 1, ...). Use repeat_interleave.",
      {"share": lambda x, n, size: _split(x, n).repeat(1, size, 1, 1)}),
     (_ROOT, {"divisor": 1}, {"divisor": 12**0.5}),
-    (_MIXED, {"join": _join_by_view}),
+    (_MIXED, {"join_heads": _join_by_view}),
     run=run_module,
 )  # fmt: skip
 class check_grouped_query(MultiHeadAttention):
@@ -125,7 +121,7 @@ class check_grouped_query(MultiHeadAttention):
     """
 
     share = staticmethod(lambda x, n, size: _split(x, n).repeat_interleave(size, 1))
-    divisor, join = None, staticmethod(_join)
+    divisor = None
 
     def __init__(self, d_model, n_heads, n_groups):
         super().__init__(d_model, n_heads, bias=False)
@@ -135,11 +131,11 @@ class check_grouped_query(MultiHeadAttention):
     def forward(self, query, key, value):
         """(batch, q_len, d_model), (batch, k_len, d_model) twice -> as query."""
         size = self.n_heads // self.n_groups
-        q = _split(self.q_proj(query), self.n_heads)
+        q = self.split_heads(self.q_proj(query))
         k = self.share(self.k_proj(key), self.n_groups, size)
         v = self.share(self.v_proj(value), self.n_groups, size)
         scores = q @ k.mT / (self.divisor or q.size(-1) ** 0.5)
-        return self.out_proj(self.join(scores.softmax(-1) @ v))
+        return self.out_proj(self.join_heads(scores.softmax(-1) @ v))
 
 
 def _most_attended(answer, d_model, length):
