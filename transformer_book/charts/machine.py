@@ -21,7 +21,7 @@ from transformer_book.diagrams.canvas import display_bundle, still
 from transformer_lib.plots.palette import LIGHT
 
 MIME = "application/vnd.transformer-book.machine+json"
-OPTIONS = {"step": int, "word": int, "search_step": int, "shares": bool, "play": bool}
+OPTIONS = ("step", "word", "search_step", "shares", "play")
 Trace = dict[str, Any]
 
 
@@ -44,9 +44,8 @@ def show_machine(
     Raises:
         ValueError: there is no option of this name; the page would ignore it.
     """
-    for name in options:
-        if name not in OPTIONS:
-            raise ValueError(f"options are {', '.join(OPTIONS)}, not {name!r}")
+    if unknown := [name for name in options if name not in OPTIONS]:
+        raise ValueError(f"options are {', '.join(OPTIONS)}, not {unknown[0]!r}")
     # As text: a notebook would give each of its numbers a line.
     both = {"trace": trace, "edited": edited}
     text = json.dumps(both, ensure_ascii=False, separators=(",", ":"))
