@@ -1,6 +1,9 @@
 """Graders of the chapter on multi-head attention."""
 
+from functools import partial
+
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from transformer_book.exercises.grading import grader, is_missing, run_module
@@ -108,8 +111,8 @@ def _draw_grouped():
     "Neighboring heads share keys and values, and each asks its own question.",
     ("heads and groups are matched in turn (0, 1, 0, 1, ...), but neighboring heads "
      "share a group (0, 0, ..., 1, 1, ...). Use repeat_interleave.",
-     {"share": lambda x, n, size: _split(x, n).repeat(1, size, 1, 1)}),
-    (_ROOT, {"divisor": 1}, {"divisor": 12**0.5}),
+     {"share": lambda heads, size: heads.repeat(1, size, 1, 1)}),
+    (_ROOT, {"scale": 1.0}, {"scale": 12**-0.5}),
     (_MIXED, {"join_heads": _join_by_view}),
     run=run_module,
 )  # fmt: skip
@@ -120,22 +123,19 @@ class check_grouped_query(MultiHeadAttention):
     d_model) plus key and value (batch, k_len, d_model) -> (batch, q_len, d_model).
     """
 
-    share = staticmethod(lambda x, n, size: _split(x, n).repeat_interleave(size, 1))
-    divisor = None
+    share = staticmethod(lambda heads, size: heads.repeat_interleave(size, 1))
+    scale = None  # 1 / d_head ** 0.5
 
     def __init__(self, d_model, n_heads, n_groups):
         super().__init__(d_model, n_heads, bias=False)
-        self.n_groups, width = n_groups, n_groups * self.d_head
+        width = n_groups * self.d_head
         self.k_proj, self.v_proj = (nn.Linear(d_model, width) for _ in range(2))
+        self.kernel = partial(F.scaled_dot_product_attention, scale=self.scale)
 
-    def forward(self, query, key, value):
-        """(batch, q_len, d_model), (batch, k_len, d_model) twice -> as query."""
-        size = self.n_heads // self.n_groups
-        q = self.split_heads(self.q_proj(query))
-        k = self.share(self.k_proj(key), self.n_groups, size)
-        v = self.share(self.v_proj(value), self.n_groups, size)
-        scores = q @ k.mT / (self.divisor or q.size(-1) ** 0.5)
-        return self.out_proj(self.join_heads(scores.softmax(-1) @ v))
+    def split_heads(self, x):
+        """(batch, length, width) -> (batch, n_heads, length, d_head)."""
+        heads = _split(x, x.size(-1) // self.d_head)
+        return self.share(heads, self.n_heads // heads.size(1))
 
 
 def _most_attended(answer, d_model, length):
