@@ -94,8 +94,8 @@ def draw(
     known = json.loads(stored)
     for trace in filter(None, known.values()):
         for kept in trace["heads"].values():  # the bare engine knows no base64
-            raw = {which: b64decode(kept[which]) for which in "qkv"}
-            kept |= {which: np.frombuffer(raw[which], "f4").tolist() for which in raw}
+            raw = {name: b64decode(kept[name]) for name in "qkv"}
+            kept |= {name: np.frombuffer(raw[name], "float32").tolist() for name in raw}
     sizes, stored = json.dumps(_sizes(known["trace"])), json.dumps(known)
     how = {"at": at, "step": 0, "word": 0, "tall": tall, **options}
     from py_mini_racer import JSEvalException

@@ -142,7 +142,7 @@ def _drawing(boxes: list[Box]) -> altair.LayerChart:
 
 
 def _rectangle(q: int, box: Box) -> dict[str, str | float]:
-    """Return what is drawn of a box; its color tells its side, the more it computes."""
+    """Return what is drawn of a box: its side's color, darker the more it computes."""
     x, y = CENTER[box.side], box.row
     share = next((s for word, s in SHADES.items() if word in box.label), 0.12)
     fill = LIGHT.roles[box.side] + f"{round(255 * share):02X}"

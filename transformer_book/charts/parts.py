@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from transformer_book.charts.theme import theme_config
+from transformer_book.diagrams.canvas import Words
 from transformer_book.pictures import converter, small_png
 from transformer_lib.plots.palette import LIGHT
 
@@ -43,7 +44,6 @@ class VConcatChart(_Safe, altair.VConcatChart):
 
 AnyChart = Chart | LayerChart | VConcatChart
 C = TypeVar("C", bound=altair.TopLevelMixin)
-Words = Sequence[str]
 
 
 def show(chart: AnyChart, alt: str) -> None:

@@ -73,9 +73,8 @@ def one_query(
     canvas.titles(bottom + 14, {232: "dot ÷ √2", 312: "softmax"}, bold=False)
     canvas.arrow((430, bottom), (430, bottom + 30), role="value")
     canvas.text(418, bottom + 14, "sum", anchor="end")
-    canvas.text(
-        370, bottom + 47, f"output of {chosen}", "value", anchor="end", bold=True
-    )
+    told = f"output of {chosen}"
+    canvas.text(370, bottom + 47, told, "value", anchor="end", bold=True)
     return canvas
 
 

@@ -62,8 +62,7 @@ def _draw_two_sources():
 @torch.no_grad()
 def _run_two_sources(answer, blocks, norm_first, given):
     """What the layer returns, and how many norms it has."""
-    layer = answer(*blocks, 0.0, norm_first)
-    if is_missing(layer):
+    if is_missing(layer := answer(*blocks, 0.0, norm_first)):
         return None
     return layer(*given), sum(isinstance(part, LayerNorm) for part in layer.modules())
 
