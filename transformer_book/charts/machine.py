@@ -73,9 +73,7 @@ def _engine() -> Any:
     return engine
 
 
-def draw(
-    stored: str, at: str, options: dict[str, Any], tall: bool = False
-) -> dict[str, str]:
+def draw(stored: str, at: str, options: dict, tall: bool = False) -> dict[str, str]:
     """Draw a stored trace without a page.
 
     Args:
@@ -112,10 +110,8 @@ def draw(
 def _sizes(trace: Trace) -> dict[str, int]:
     """Return what the drawings need to know of the model."""
     maps = trace["maps"]
-    stacks = {
-        f"n_{stack}_layers": sum(name.startswith(stack) for name in maps) // n
-        for stack, n in (("encoder", 1), ("decoder", 2))
-    }
+    counts = [sum(part in name for name in maps) for part in ("encoder", "cross")]
+    stacks = dict(zip(("n_encoder_layers", "n_decoder_layers"), counts, strict=True))
     return {**stacks, "n_heads": len(next(iter(maps.values()))), **trace["sizes"]}
 
 

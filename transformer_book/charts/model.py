@@ -15,6 +15,7 @@ from transformer_book.charts.parts import VConcatChart, Words
 from transformer_lib import Transformer
 from transformer_lib.plots.palette import GRAY, HIGHLIGHT, LIGHT
 
+Pair = tuple[Words, Words]
 CENTER = {"source": 26, "target": 74}  # of each column of boxes, in percent
 HALF, BYPASS, NAME, GUTTER = 18, 20.5, 24, 50  # from a center; memory line
 WIDTH, ROW = 262, 28  # of the drawing and of one row of boxes, in pixels
@@ -30,11 +31,7 @@ COUNTED = {  # what rows and columns of an array stand for
 
 
 def model_explorer(
-    model: Transformer,
-    src: Tensor,
-    tgt_in: Tensor,
-    tokens: tuple[Words, Words],
-    vocabulary: Words,
+    model: Transformer, src: Tensor, tgt_in: Tensor, tokens: Pair, vocabulary: Words
 ) -> VConcatChart:
     """Draw the model; a click on a box shows its shapes, and its numbers as a heat map.
 
@@ -201,9 +198,8 @@ def _heat_map() -> altair.LayerChart:
 
     cells = altair.Chart(width=WIDTH, height=170).transform_filter("datum.of == shown")
     cells = parts.split_field(cells, "values", "; ", "line", "q")
-    cells = parts.split_numbers(cells, "line", "value").transform_calculate(
-        token=label(0, "datum.q"), column=label(1, "datum.k")
-    )
+    told = {"token": label(0, "datum.q"), "column": label(1, "datum.k")}
+    cells = parts.split_numbers(cells, "line", "value").transform_calculate(**told)
     # Room for the longest label, so that nothing moves from one choice to the next.
     room = {"minExtent": LABEL, "labelLimit": LABEL, "ticks": False, "title": None}
     across, down = label(1, "datum.value"), label(0, "datum.value")

@@ -91,12 +91,7 @@ def _stored(spec: Any) -> Any:
     return spec
 
 
-def finish(
-    chart: C,
-    rows: Sequence[Mapping[str, Any]],
-    params: list[altair.Parameter],
-    columns: Sequence[str | tuple[str, str]],
-) -> C:
+def finish(chart: C, rows: list[dict], params: list, columns: list) -> C:
     """Give a chart its data, its inputs, and the columns of the page's data table.
 
     Args:
@@ -107,7 +102,7 @@ def finish(
             ("field", "heading") where the heading says more.
     """
     headings = [[each, each] if isinstance(each, str) else [*each] for each in columns]
-    data, extra = altair.Data(values=list(rows)), {"columns": headings}
+    data, extra = altair.Data(values=rows), {"columns": headings}
     return chart.properties(data=data, usermeta=extra).add_params(*params)
 
 

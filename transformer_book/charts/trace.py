@@ -26,11 +26,12 @@ from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.interpret import edit_weights, named_attentions, without_head
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
 
+Plain = dict[str, Any]  # data that JSON can hold
 N_NEXT, N_ANSWERS = 5, 3  # likeliest tokens that are listed: at the end, in a layer
 
 
 @contextmanager
-def intervene(model: Transformer, edits: dict[str, Any]) -> Iterator[None]:
+def intervene(model: Transformer, edits: Plain) -> Iterator[None]:
     """Change a model inside the block, as `intervene` of the pages' engine does.
 
     Hidden tokens are not its business: the mask of the source is an argument.
@@ -61,9 +62,9 @@ def trace_translation(
     sentence: str,
     *,
     heads: dict[str, int] | None = None,
-    edits: dict[str, Any] | None = None,
+    edits: Plain | None = None,
     n_beams: int = 0,
-) -> dict[str, Any]:
+) -> Plain:
     """Translate a sentence and keep all that the machine in a page shows.
 
     Args:
@@ -115,7 +116,7 @@ def trace_translation(
 
 def _look(
     translator: Translator, src: Tensor, tgt: Tensor, heads: dict | None, causal: bool
-) -> dict[str, Any]:
+) -> Plain:
     """Read the translation, and keep weights, vectors, answers, probabilities."""
     model = translator.model
     tgt_in = torch.cat([torch.tensor([translator.tokenizer.bos_id]), tgt[:-1]])
@@ -134,11 +135,9 @@ def _look(
                 maps[name][:, i, : row.size(-1)] = row
     log_probs = logits.log_softmax(dim=-1)  # (tgt_len, vocab_size)
     norm = model.decoder.norm or torch.nn.Identity()
+    answers = [model.lm_head(norm(x)).log_softmax(-1) for x in streams["decoder"]]
     return {
-        "maps": {
-            name: [_numbers(head.flatten()) for head in weights]
-            for name, weights in maps.items()
-        },
+        "maps": {name: [*map(_numbers, x.flatten(1))] for name, x in maps.items()},
         "heads": {
             name: _one_head(weights, vectors[name], (heads or {}).get(name))
             for name, weights in maps.items()
@@ -150,16 +149,11 @@ def _look(
         },
         "log_probs": _numbers(log_probs.gather(1, tgt[:, None])[:, 0]),
         "next": _likeliest(log_probs, translator, N_NEXT),
-        "layers": [
-            _likeliest(model.lm_head(norm(x)).log_softmax(-1), translator, N_ANSWERS)
-            for x in streams["decoder"]
-        ],
+        "layers": [_likeliest(each, translator, N_ANSWERS) for each in answers],
     }
 
 
-def _pass(
-    model: Transformer, src: Tensor, tgt_in: Tensor
-) -> tuple[dict[str, Tensor], dict[str, list[Tensor]], Tensor]:
+def _pass(model: Transformer, src: Tensor, tgt_in: Tensor) -> tuple[dict, dict, Tensor]:
     """Return weights, residual streams before and after each layer, and logits."""
     with record_attention(model) as maps, record_hidden_states(model) as states:
         logits = model(src[None], tgt_in[None])[0]
@@ -182,9 +176,7 @@ def _projections(model: Transformer, kept: dict[str, list[Tensor]]) -> Iterator[
         yield
 
 
-def _one_head(
-    weights: Tensor, vectors: list[Tensor], head: int | None
-) -> dict[str, Any]:
+def _one_head(weights: Tensor, vectors: list[Tensor], head: int | None) -> Plain:
     """Return q, k and v of one head, as base64 of 32-bit numbers, row after row.
 
     Args:
@@ -201,7 +193,7 @@ def _one_head(
 
 def _search(
     translator: Translator, src: list[int], config: GenerationConfig, n_beams: int
-) -> dict[str, Any]:
+) -> Plain:
     """Take the steps of `beam_search` for one sentence and keep each of them."""
     model, tokenizer = translator.model, translator.tokenizer
     source, sizes = torch.tensor([src]), model.config
@@ -253,7 +245,7 @@ def _search(
 
 def _advance(
     search: BeamHypotheses, log_probs: Tensor, position: int, translator: Translator
-) -> list[dict[str, Any]]:
+) -> list[Plain]:
     """Let the search take a step; return its candidates and what became of them."""
     before, tokenizer = list(search.beams), translator.tokenizer
     totals = torch.tensor([[beam.log_prob for beam in before]])
@@ -264,7 +256,7 @@ def _advance(
     beams = {(beam.parent, beam.ids[-1]) for beam in search.beams}
     ended = {tuple(found.ids) for found in search.hypotheses} - known
 
-    def tell(log_prob: float, parent: int, token: int) -> dict[str, Any]:
+    def tell(log_prob: float, parent: int, token: int) -> Plain:
         ids = [*before[parent].ids[1:], token]
         fate = "beam" if (parent, token) in beams else "dropped"
         return {
@@ -309,12 +301,10 @@ def multiplications(
     }
 
 
-def _likeliest(
-    log_probs: Tensor, translator: Translator, n: int
-) -> list[list[dict[str, Any]]]:
+def _likeliest(log_probs: Tensor, translator: Translator, n: int) -> list[list[Plain]]:
     """Return the n likeliest tokens of each row: (length, vocab_size)."""
 
-    def tell(p: Tensor, token: Tensor) -> dict[str, Any]:
+    def tell(p: Tensor, token: Tensor) -> Plain:
         [label] = translator.tokenizer.tokens([int(token)])
         return {"id": int(token), "label": label, "p": _short(float(p))}
 

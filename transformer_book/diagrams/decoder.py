@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from transformer_book.diagrams.canvas import Canvas, Words
+from transformer_book.diagrams.canvas import Canvas, Point, Words
 
 # How the step that predicts "dog" weighs the source, in the pencil model's head 0.
 DOG = {"im": 0.01, "schnee": 0.00, "spielt": 0.04, "ein": 0.09, "hund": 0.87}
@@ -145,9 +145,7 @@ def _mask(canvas: Canvas, name: str, top: float, right: float) -> None:
     canvas.arrow((x + n * cell + 3, top + 20), (right - 1, top + 20))
 
 
-def _fork(
-    canvas: Canvas, x: float, y: float, top: float, offsets: tuple[float, float]
-) -> None:
+def _fork(canvas: Canvas, x: float, y: float, top: float, offsets: Point) -> None:
     """Draw a key and a value that lead from one line to a box above it."""
     for dx, role in zip(offsets, ("key", "value"), strict=True):
         canvas.arrow((x, y), (x + dx, y), (x + dx, top), role=role)

@@ -70,9 +70,7 @@ def draw_map(*lit: str, alt: str = "") -> None:
     model_map(lit or PARTS).show(alt or told)
 
 
-def _column(
-    canvas: Canvas, lit: set[str], left: float, role: str, tokens: str
-) -> float:
+def _column(canvas: Canvas, lit: set, left: float, role: str, tokens: str) -> float:
     """Draw one stack, from its tokens upward; return the height at which it ends."""
     side = "encoder" if role == "source" else "decoder"
     across = ["cross-attention"] * (side == "decoder")

@@ -26,6 +26,7 @@ DIALECTS = (
     "lecture", "post", "dummies", "revisited",
 )  # fmt: skip
 WEIGHTS = "Weights"
+Things = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,7 @@ def _cell(names: list[str]) -> str:
     return "; ".join(parts) or "–"
 
 
-def look_up(
-    known: Mapping[str, Mapping[str, Any]],
-) -> dict[str, tuple[list[str], list[str]]]:
+def look_up(known: Mapping[str, Things]) -> dict[str, tuple[list[str], list[str]]]:
     """Look every name of these dialects up, weights apart.
 
     Args:
@@ -131,7 +130,7 @@ def look_up(
     return result
 
 
-def is_found(name: str, things: Mapping[str, Any]) -> bool:
+def is_found(name: str, things: Things) -> bool:
     """Look a name up in real objects.
 
     Args:
