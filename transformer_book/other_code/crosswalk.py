@@ -28,6 +28,9 @@ DIALECTS = (
 WEIGHTS = "Weights"
 Things = Mapping[str, Any]
 
+_FILE = resources.files(__package__) / "names.toml"
+_NAMES = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+
 
 @dataclass(frozen=True)
 class Row:
@@ -53,7 +56,7 @@ class Row:
 def read_rows() -> list[Row]:
     """Return all rows, topic by topic; weights come last."""
     rows = []
-    for topic, terms in _read_names().items():
+    for topic, terms in _NAMES.items():
         for term, cells in terms.items() if topic != WEIGHTS else ():
             names = {d: [n] if isinstance(n, str) else n for d, n in cells.items()}
             rows.append(Row(topic, term, names))
@@ -65,13 +68,8 @@ def read_rows() -> list[Row]:
 
 def weight_names() -> list[dict[str, str]]:
     """Return the library's table of weights with columns for the texts."""
-    texts = _read_names()[WEIGHTS]
+    texts = _NAMES[WEIGHTS]
     return [{**row, **texts.get(row["term"], {})} for row in WEIGHT_NAMES]
-
-
-def _read_names() -> dict[str, Any]:
-    file = resources.files(__package__) / "names.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def find_rows(word: str) -> list[Row]:
