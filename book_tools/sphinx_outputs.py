@@ -182,13 +182,13 @@ def pictures(stored: dict[str, Any]) -> str:
         f"<noscript><p>{WITHOUT}</p></noscript>",
         f'<div class="wide">{wide["words"]}{wide["svg"]}</div>',
         f'<div class="upright">{tall["words"]}{tall["svg"]}</div>',
-        folded(wide["table"], "as a table"),
+        folded(wide, "as a table"),
     ]
     if not at:
         known = json.loads(text)
         for step, path in clearest(known["edited"] or known["trace"], options).items():
             below = draw(text, path, options)
-            found.append(folded(below["svg"] + below["table"], step))
+            found.append(folded({"table": below["svg"] + below["table"]}, step))
     return "\n".join(found)
 
 
@@ -206,9 +206,9 @@ def clearest(trace: dict[str, Any], options: dict[str, Any]) -> dict[str, str]:
     return paths
 
 
-def folded(drawn: str, title: str) -> str:
+def folded(drawn: dict[str, str], title: str) -> str:
     """A table of the same numbers, or a deeper level, behind a line."""
-    inside = f'<div class="machine-scroll">{drawn}</div>'
+    inside = f'<div class="machine-scroll">{drawn["table"]}</div>'
     return f"<details><summary>The machine, {title}</summary>\n{inside}</details>"
 
 
