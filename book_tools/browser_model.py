@@ -46,23 +46,19 @@ def model_data(translator: Translator) -> dict[str, Any]:
     """
     config = translator.model.config
     tokenizer = json.loads(translator.tokenizer.to_json())["model"]
-    tensors, parts = [], []
-    end = 0
+    tensors, stored = [], bytearray()
 
     def store(numbers: np.ndarray) -> int:
-        nonlocal end
-        raw = numbers.tobytes()
-        raw += bytes(-len(raw) % 4)  # the next one starts at a multiple of 4
-        parts.append(raw)
-        end += len(raw)
-        return end - len(raw)
+        start = len(stored)
+        stored.extend(numbers.tobytes())
+        stored.extend(bytes(-len(stored) % 4))  # the next one starts at a multiple of 4
+        return start
 
     for name, weight in translator.model.named_parameters():
         entry: dict[str, Any] = {"name": name, "shape": list(weight.shape)}
         if weight.dim() == 2:
             numbers, scales = quantize(weight.detach())
-            entry["offset"] = store(numbers.numpy())
-            entry["scale"] = store(scales.numpy())
+            entry |= {"offset": store(numbers.numpy()), "scale": store(scales.numpy())}
         else:
             entry["offset"] = store(weight.detach().numpy())
         tensors.append(entry)
@@ -76,7 +72,7 @@ def model_data(translator: Translator) -> dict[str, Any]:
         "tokens": sorted(ids, key=ids.__getitem__),
         "merges": [ids[piece] for pair in tokenizer["merges"] for piece in pair],
         "tensors": tensors,
-        "data": base64.b64encode(b"".join(parts)).decode("ascii"),
+        "data": base64.b64encode(stored).decode("ascii"),
     }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -93,11 +94,7 @@ def template(notebook: NotebookNode, path: Path) -> Iterator[str]:
             yield f"section '## {here.title}' must hold {part.holds!r}"
         if "optional" in title.lower() and title != EXTRAS:
             yield f"section '## {title}': a heading ends with '{OPTIONAL.strip()}'"
-    wanted = [
-        part.titles[0]
-        for part in PARTS
-        if chapter in part.needed or part.titles[0] in order
-    ]
+    wanted = [p.titles[0] for p in PARTS if chapter in p.needed or p.titles[0] in order]
     for line in difflib.ndiff(wanted, order):
         if line[0] in "+-":
             yield f"section '## {line[2:]}' is missing, repeated or in another place"
@@ -107,27 +104,23 @@ def template(notebook: NotebookNode, path: Path) -> Iterator[str]:
 
 WHY = "<details><summary>Why?</summary>"
 OFF_THE_PATH = {"Exercises", FROM_THE_SOURCES, "Further reading"}
+FOLD = re.compile(r"(?m)^<details><summary>\S.*</summary>\n\n|\n\n</details>$")
 SYMPTOM = re.compile(r"^\*\*\S", re.MULTILINE)
 
 
 def goal(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """The opening shows the map, drawn by a folded cell, and the goal at work."""
-    shown = [
-        "hide-input" in tags(cell)
-        for _, cell in section(notebook, "Where we are").of_type("code")
-        if cell.outputs and "hide-cell" not in tags(cell)
-    ]
-    if set(shown) != {True, False}:
+    cells = section(notebook, "Where we are").of_type("code")
+    shown = [tags(cell) for _, cell in cells if cell.outputs]
+    if {"hide-input" in t for t in shown if "hide-cell" not in t} != {True, False}:
         yield "section '## Where we are': no map, or no visible cell shows the goal"
 
 
 def prompts(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """A question before a cell, its folded answer, and the folded reason."""
     core, on_the_path = 0, True
-    folded = sum(
-        cell.metadata.get("mystnb", {}).get("code_prompt_show") == ANSWER
-        for cell in notebook.cells
-    )
+    settings = [cell.metadata.get("mystnb", {}) for cell in notebook.cells]
+    folded = sum(each.get("code_prompt_show") == ANSWER for each in settings)
     for part in sections(notebook):
         on_the_path &= part.title != DONE
         for index, cell in part.of_type("markdown"):
@@ -152,13 +145,13 @@ def prompts(notebook: NotebookNode, path: Path) -> Iterator[str]:
 def bugs(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """Each common bug is a symptom in bold, and a cell that shows it."""
     cells = [cell for _, cell in section(notebook, "Common bugs").cells]
-    shown = [
-        below.cell_type == "code"
-        for cell, below in zip(cells, cells[1:], strict=False)
-        if cell.cell_type == "markdown" and SYMPTOM.search(cell.source)
-    ]
-    if sum(shown) < 3:
-        yield f"{sum(shown)} symptoms in bold with a cell that shows them, not 3"
+    shown = sum(
+        cell.cell_type == "markdown" and bool(SYMPTOM.search(cell.source))
+        for cell, below in pairwise(cells)
+        if below.cell_type == "code"
+    )
+    if shown < 3:
+        yield f"{shown} symptoms in bold with a cell that shows them, not 3"
 
 
 def checks(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -166,21 +159,18 @@ def checks(notebook: NotebookNode, path: Path) -> Iterator[str]:
     helpers = functions_that_fail(notebook.cells)
     for part in sections(notebook)[1:]:
         for index, cell in part.of_type("code"):
+            asserts = re.search(r"^\s*assert\b", cell.source, re.MULTILINE)
             if cell.source.startswith("# @title Checks"):
                 if not can_fail(cell.source, helpers):
                     yield f"cell {index}: these checks cannot fail"
-            elif part.title not in OFF_THE_PATH and re.search(
-                r"^\s*assert\b", cell.source, re.MULTILINE
-            ):
+            elif asserts and part.title not in OFF_THE_PATH:
                 yield f"cell {index}: move asserts to a cell '# @title Checks' below"
 
 
 def folds(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """What is folded in a text can be read in the book, in Colab and in JupyterLab."""
     for index, cell in enumerate(notebook.cells):
-        good = re.findall(
-            r"(?m)^<details><summary>\S.*</summary>\n\n|\n\n</details>$", cell.source
-        )
+        good = FOLD.findall(cell.source)
         signs = re.findall(r"</?details", cell.source)
         opened = [sign.strip().startswith("<d") for sign in good]
         if len(good) != len(signs) or opened != [True, False] * (len(good) // 2):
@@ -201,11 +191,8 @@ CHECK = re.compile(r"\bcheck_\w+(?=\()")
 def exercises(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """A ladder: each has hints, a stub and a solution; the last is open."""
     cells = [cell for _, cell in section(notebook, "Exercises").cells]
-    tasks = [
-        place
-        for place, cell in enumerate(cells)
-        if cell.cell_type == "markdown" and "### " in cell.source
-    ]
+    texts = [cell.source if cell.cell_type == "markdown" else "" for cell in cells]
+    tasks = [place for place, text in enumerate(texts) if "### " in text]
     steps = [LEVEL.search(cells[place].source) for place in tasks]
     dots = [step[0].count("●") for step in steps if step]
     if None in steps or dots != sorted(dots):

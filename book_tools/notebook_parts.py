@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -26,11 +25,9 @@ class Section:
         return [pair for pair in self.cells if pair[1].cell_type == cell_type]
 
 
-def code_cells(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
+def code_cells(notebook: NotebookNode) -> list[tuple[int, NotebookNode]]:
     """Index and cell of every code cell."""
-    yield from (
-        pair for pair in enumerate(notebook.cells) if pair[1].cell_type == "code"
-    )
+    return Section("", [*enumerate(notebook.cells)]).of_type("code")
 
 
 def tags(cell: NotebookNode) -> list[str]:

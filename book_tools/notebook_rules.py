@@ -26,10 +26,7 @@ from transformer_book.diagrams.canvas import MIME as DIAGRAM
 MAX_BYTES = 500_000
 CELL_METADATA = {"tags", "mystnb", "cellView", "jupyter", "source_digest"}
 CELL_METADATA |= {"covers", "defines", "pencil"}  # what the book makes of a cell
-TAGS = {
-    *("remove-cell", "remove-input", "hide-input", "hide-cell"),
-    "nbval-ignore-output",
-}
+TAGS = {"remove-cell", "remove-input", "hide-input", "hide-cell", "nbval-ignore-output"}
 VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
 UNFIT = {  # by type of cell: what is found, and what is wrong with it
     "markdown": {
@@ -97,9 +94,9 @@ def figure_alt(output: NotebookNode) -> str | None:
     if DIAGRAM in data:
         drawn = BeautifulSoup(data[DIAGRAM], "html.parser").find(role=True)
         return drawn.get("aria-label", "") if drawn else ""
-    charts = [value for mime, value in data.items() if VEGA.fullmatch(mime)]
-    if charts:
-        return charts[0].get("description", "")
+    for mime, spec in data.items():
+        if VEGA.fullmatch(mime):
+            return spec.get("description", "")
     return "" if any(mime.startswith("image/") for mime in data) else None
 
 
@@ -138,9 +135,5 @@ def complaints(path: Path) -> list[str]:
         path: where the notebook is stored, in the folder of the glossary.
     """
     notebook = nbformat.read(path, as_version=4)
-    of_chapters = chapter_rules.RULES if chapter_of(path) is not None else []
-    return [
-        f"{rule.__name__}: {message}"
-        for rule in [*RULES, *of_chapters]
-        for message in rule(notebook, path)
-    ]
+    rules = [*RULES, *(chapter_rules.RULES if chapter_of(path) is not None else [])]
+    return [f"{rule.__name__}: {x}" for rule in rules for x in rule(notebook, path)]

@@ -53,15 +53,11 @@ PROMPT = "> **Before you run the next cell.** "
 ANSWER = "Show what happens"
 
 
-def clean(notebook: NotebookNode, chapter: int | None = None) -> NotebookNode:
+def clean(notebook: NotebookNode, chapter: int | None) -> NotebookNode:
     """Return a copy with cells folded, small plots, no details of kernel and editor."""
-    cleaned = strip_output(
-        copy.deepcopy(notebook),
-        keep_output=True,
-        keep_count=True,
-        keep_id=True,
-        extra_keys=[f"cell.metadata.{key}" for key in NOISE.split()],
-    )
+    kept = dict.fromkeys(("keep_output", "keep_count", "keep_id"), True)
+    noise = [f"cell.metadata.{key}" for key in NOISE.split()]
+    cleaned = strip_output(copy.deepcopy(notebook), **kept, extra_keys=noise)
     cleaned.nbformat, cleaned.nbformat_minor = 4, 5
     cleaned.metadata = nbformat.from_dict(METADATA)
     for before, cell in pairwise(cleaned.cells):
@@ -91,12 +87,11 @@ def stored_text(notebook: NotebookNode, path: Path) -> str:
     return nbformat.writes(clean(notebook, chapter_of(path))) + "\n"
 
 
-def execute(path: Path, timeout: float = 600) -> bool:
+def execute(path: Path) -> bool:
     """Run the notebook at path in a fresh kernel and store it clean.
 
     Args:
         path: the notebook; its folder is the kernel's working directory.
-        timeout: longest time a cell may take, in seconds.
 
     Returns:
         True where the stored file changed.
@@ -106,23 +101,21 @@ def execute(path: Path, timeout: float = 600) -> bool:
     """
     before = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(before, as_version=4)
-    unrepeatable = {
-        cell.metadata.get("source_digest"): cell.outputs
-        for _, cell in code_cells(notebook)
-    }
+    cells = [cell for _, cell in code_cells(notebook)]
+    unrepeatable = {each.metadata.get("source_digest"): each.outputs for each in cells}
     # Without folders to search, the only kernel is the one of this environment.
     manager = AsyncKernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
     client = NotebookClient(
         notebook,
         km=manager,
-        timeout=timeout,
+        timeout=600,  # seconds that a cell may take
         force_raise_errors=True,
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(path.parent)}},
     )
     client.execute(env={**os.environ, **KERNEL_ENV}, stderr=subprocess.DEVNULL)
-    for _, cell in code_cells(notebook):
+    for cell in cells:
         if "nbval-ignore-output" in tags(cell):
             digest = hashlib.sha256(cell.source.encode()).hexdigest()[:12]
             cell.outputs = unrepeatable.get(digest, cell.outputs)

@@ -85,8 +85,6 @@ def visit(page: Page, address: str) -> None:
     page.goto(address)
     page.evaluate("() => document.fonts.ready")
     page.evaluate("() => document.querySelector('div.vega-chart')?.scrollIntoView()")
-    undrawn = "div.vega-chart:not(.vega-drawn)"
+    drawn = "() => !document.querySelector('div.vega-chart:not(.vega-drawn)')"
     with suppress(TookTooLong):  # the rules of the page tell what is missing
-        page.wait_for_function(
-            f"() => !document.querySelector('{undrawn}')", timeout=10_000
-        )
+        page.wait_for_function(drawn, timeout=10_000)

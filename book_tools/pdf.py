@@ -25,9 +25,8 @@ MARGIN = {"top": "17mm", "bottom": "17mm", "left": "16mm", "right": "16mm"}
 def print_pages(names: list[str]) -> None:
     """Write a PDF for each page; a name is such as "book/04_masks"."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"]
-        )
+        options = {"args": ["--no-sandbox", "--disable-gpu"]}
+        browser = playwright.chromium.launch(executable_path=find_browser(), **options)
         page = browser.new_page(color_scheme="light", reduced_motion="reduce")
         for name in names:
             visit(page, (SITE / f"{name}.html").resolve().as_uri())

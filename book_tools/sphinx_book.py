@@ -48,14 +48,14 @@ FOLD = re.compile(
 )
 HEAD = re.compile(r"</h1>\n<p><em>(.*?)</em></p>\n<p>(.*?)</p>", re.DOTALL)
 IMAGE = re.compile(r'<img (?=[^>]*src="[./]*_images/([^"]+)")')
+MAP = '<svg id="model-map"'
 REWRITTEN = {
     '<span class="k">assert</span>': '<span class="k assert">assert</span>',
     r"<h1>(\d+)\. ": r'<h1><span class="number">Chapter \1</span> ',
     r'drawing">(?=<svg[^>]* width="(?:[7-9]\d\d|\d{4})")': 'drawing wide-figure">',
     r'(<table class="docutils.*?</table>)': r'<div class="table-box">\1</div>',
+    r'<svg(?=[^>]* aria-label="Map of the encoder-decoder)': MAP,
 }
-MAP = '<svg id="model-map"'
-REWRITTEN[r'<svg(?=[^>]* aria-label="Map of the encoder-decoder)'] = MAP
 GLOSSED = re.compile(r'<a class="reference internal"(?= href="glossary\.html#([^"]+)")')
 SECTION = re.compile(r'<h[23]>(.*?)<a class="headerlink" href="#([^"]+)".*?</a>')
 PART = re.compile(
@@ -71,15 +71,11 @@ def tools_digest() -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def mark_feedback(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Give the output of a grader a class that tells what it says."""
+def mark(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Mark what a grader says, and the cells whose code the reader owns from there."""
     for output in doctree.findall(nodes.literal_block):
         if kind := FEEDBACK.get(output.astext()[:1]):
             output["classes"].append(kind)
-
-
-def mark_own_code(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Mark the cells whose code the reader owns from there on."""
     for cell in doctree.findall(nodes.container):
         if "defines" in cell.get("cell_metadata", ()):
             code = cell.astext().lstrip()
@@ -109,10 +105,8 @@ def glosses() -> dict[str, str]:
     text = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8")
     plain = re.sub(r" \[[^]]*\]\(\d[^)]*\)|[`*$]", "", text)  # no link to a chapter
     plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", plain)
-    return {
-        nodes.make_id(term): gloss
-        for term, gloss in re.findall(r"^## (.+)\n\n(.+)", plain, re.M)
-    }
+    entries = re.findall(r"^## (.+)\n\n(.+)", plain, re.M)
+    return {nodes.make_id(term): gloss for term, gloss in entries}
 
 
 def contents(toctree: str, sections: str) -> str:
@@ -163,13 +157,7 @@ def correct_body(app: Sphinx, source: str, body: str) -> str:
     return HEAD.sub(head, body, count=1)
 
 
-def correct_page(
-    app: Sphinx,
-    page: str,
-    template: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
+def correct_page(app: Sphinx, page: str, _: str, context: dict, *rest: Any) -> None:
     """Correct the HTML of one page, and give the template what it needs."""
     source = context.get("sourcename", "")
     context["body"] = correct_body(app, source, context.get("body", ""))
@@ -204,8 +192,7 @@ def stamp(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
     app.add_config_value("book_tools_digest", tools_digest(), "env", str)
-    app.connect("doctree-resolved", mark_feedback)
-    app.connect("doctree-resolved", mark_own_code)
+    app.connect("doctree-resolved", mark)
     app.connect("html-page-context", correct_page)
     app.connect("build-finished", stamp, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

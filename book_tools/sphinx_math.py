@@ -58,20 +58,13 @@ def visit_math_block(self: HTML5Translator, node: nodes.math_block) -> None:
     if r"\\" in formula and r"\begin" not in formula:
         formula = LINES.format(formula)
     html = typeset(formula, display=True)
-    self.body.append(f"{self.starttag(node, 'div', '', CLASS='math')}{html}")
-    if number:
-        self.body.append(f'<span class="eqno">({number[1]})</span>')
-    self.body.append("</div>\n")
+    eqno = f'<span class="eqno">({number[1]})</span>' if number else ""
+    tag = self.starttag(node, "div", "", CLASS="math")
+    self.body.append(f"{tag}{html}{eqno}</div>\n")
     raise nodes.SkipNode
 
 
-def load_styles(
-    app: Sphinx,
-    page: str,
-    template: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
+def load_styles(app: Sphinx, page: str, _: str, context: dict, *rest: Any) -> None:
     """Load the styles of formulas on a page that has one."""
     if 'class="math"' in context.get("body", ""):
         app.add_css_file(STYLES, priority=400)
@@ -79,7 +72,6 @@ def load_styles(
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
-    inline, block = (visit_math, None), (visit_math_block, None)
-    app.add_html_math_renderer("katex", inline, block)
+    app.add_html_math_renderer("katex", (visit_math, None), (visit_math_block, None))
     app.connect("html-page-context", load_styles)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -43,9 +43,8 @@ MAX_ROWS = 40  # rows of a data table; the picture shows the rest better
 class Renderer:
     """Turns what is stored into nodes."""
 
-    mime_priority_overrides = [
-        ("html", mime, 1) for mime in (*CHARTS, MACHINE, DIAGRAM, PLOT)
-    ]
+    kinds = (*CHARTS, MACHINE, DIAGRAM, PLOT)
+    mime_priority_overrides = [("html", mime, 1) for mime in kinds]
 
     @staticmethod
     def handle_mime(
@@ -62,9 +61,8 @@ class Renderer:
             return None
         svg = data.string
         if data.mime_type == PLOT:
-            settings = data.cell_metadata.get("mystnb", {})
-            alt = settings.get("image", {}).get("alt", "")
-            svg = in_page(svg, alt, f"plot-{place}")
+            image = data.cell_metadata.get("mystnb", {}).get("image", {})
+            svg = in_page(svg, image.get("alt", ""), f"plot-{place}")
         return [raw(f'<div class="output drawing">{svg}</div>')]
 
 
@@ -114,10 +112,8 @@ def data_table(spec: dict[str, Any]) -> str:
         return ""
     columns = spec.get("usermeta", {}).get("columns", [[name] * 2 for name in rows[0]])
     head = "".join(f'<th scope="col">{escape(heading)}</th>' for _, heading in columns)
-    body = "\n".join(
-        "<tr>" + "".join(f"<td>{cell(row[name])}</td>" for name, _ in columns) + "</tr>"
-        for row in rows[:MAX_ROWS]
-    )
+    cells = [[f"<td>{cell(row[name])}</td>" for name, _ in columns] for row in rows]
+    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in cells[:MAX_ROWS])
     count = f"the first {MAX_ROWS} of " * (len(rows) > MAX_ROWS) + f"{len(rows)} rows"
     return (
         f'<details class="vega-data"><summary>Data table ({count})</summary>\n'
@@ -169,16 +165,11 @@ def machine(env: BuildEnvironment, stored: dict[str, Any]) -> str:
         "size": app.machine_size,
         "options": json.dumps(stored["options"]),
     }
-    data = "".join(
-        f' data-{name}="{escape(value, quote=True)}"'
-        for name, value in settings.items()
-    )
-    label = escape(stored["alt"], quote=True)
-    return (
-        f'<div class="machine" role="group" aria-label="{label}"{data}>\n'
-        f'<div class="machine-still">{pictures(stored)}'
-        f"</div>\n{as_script(stored['stored'])}"
-    )
+    data = "".join(f' data-{name}="{escape(x)}"' for name, x in settings.items())
+    label = escape(stored["alt"])
+    start = f'<div class="machine" role="group" aria-label="{label}"{data}>\n'
+    still = f'<div class="machine-still">{pictures(stored)}</div>\n'
+    return start + still + as_script(stored["stored"])
 
 
 def pictures(stored: dict[str, Any]) -> str:
@@ -186,11 +177,13 @@ def pictures(stored: dict[str, Any]) -> str:
     text, at, options = stored["stored"], stored["at"], stored["options"]
     at = "" if at in ("/search", "/cache", "/operate") else at
     wide, tall = (draw(text, at, options, tall=tall) for tall in (False, True))
-    found = [f'<p class="machine-alt">{escape(stored["alt"])}</p>']
-    found += [f"<noscript><p>{WITHOUT}</p></noscript>"]
-    found += [f'<div class="wide">{wide["words"]}{wide["svg"]}</div>']
-    found += [f'<div class="upright">{tall["words"]}{tall["svg"]}</div>']
-    found += [folded(wide, "as a table")]
+    found = [
+        f'<p class="machine-alt">{escape(stored["alt"])}</p>',
+        f"<noscript><p>{WITHOUT}</p></noscript>",
+        f'<div class="wide">{wide["words"]}{wide["svg"]}</div>',
+        f'<div class="upright">{tall["words"]}{tall["svg"]}</div>',
+        folded(wide, "as a table"),
+    ]
     if not at:
         known = json.loads(text)
         for step, path in clearest(known["edited"] or known["trace"], options).items():
@@ -206,8 +199,7 @@ def clearest(trace: dict[str, Any], options: dict[str, Any]) -> dict[str, str]:
     _, _, layer, kind = name.split(".")
     paths = {"a layer": f"/decoder/{layer}"}
     if name in trace["heads"]:
-        head = trace["heads"][name]["head"]
-        start = options.get("step", 0) * n_src
+        head, start = trace["heads"][name]["head"], options.get("step", 0) * n_src
         weights = trace["maps"][name][head][start : start + n_src]
         paths["a head"] = f"/decoder/{layer}/{kind}/{head}"
         paths["one weight"] = f"{paths['a head']}/{weights.index(max(weights))}"
@@ -216,10 +208,8 @@ def clearest(trace: dict[str, Any], options: dict[str, Any]) -> dict[str, str]:
 
 def folded(drawn: dict[str, str], title: str) -> str:
     """A table of the same numbers, or a deeper level, behind a line."""
-    return (
-        f"<details><summary>The machine, {title}</summary>\n"
-        f'<div class="machine-scroll">{drawn["table"]}</div></details>'
-    )
+    inside = f'<div class="machine-scroll">{drawn["table"]}</div>'
+    return f"<details><summary>The machine, {title}</summary>\n{inside}</details>"
 
 
 def write_model(app: Sphinx) -> None:
@@ -228,21 +218,16 @@ def write_model(app: Sphinx) -> None:
     folder = Path(app.outdir) / "_static" / "machine"
     folder.mkdir(parents=True, exist_ok=True)
     parts = write_scripts(folder)
-    contents = [part.read_bytes() for part in parts]
-    n_bytes = sum(len(gzip.compress(each, 6)) for each in contents)  # what is sent
+    n_bytes = sum(len(gzip.compress(x.read_bytes(), 6)) for x in parts)  # what is sent
     app.machine_size = f"{n_bytes / 1e6:.1f} MB"
-    app.machine_parts = [
-        f"_static/machine/{part.name}?v={crc32(each):08x}"
-        for part, each in zip(parts, contents, strict=True)
-    ]
+    names = [f"{part.name}?v={crc32(part.read_bytes()):08x}" for part in parts]
+    app.machine_parts = [f"_static/machine/{name}" for name in names]
 
 
 # --- Sphinx ---------------------------------------------------------------------------
 
 
-def add_scripts(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], *doctree: Any
-) -> None:
+def add_scripts(app: Sphinx, page: str, _: str, context: dict, *rest: Any) -> None:
     """Load the scripts of what a page has, and none on other pages."""
     body = context.get("body", "")
     if '<div class="vega-chart"' in body:

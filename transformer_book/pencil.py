@@ -47,19 +47,11 @@ def ids(text: str) -> Tensor:
 
 def new_model() -> Transformer:
     """Return a model of this shape with random weights, before any training."""
-    config = TransformerConfig(
-        src_vocab_size=len(WORDS),
-        tgt_vocab_size=len(WORDS),
-        pad_id=PAD,
-        d_model=4,
-        n_heads=2,
-        d_ff=6,
-        n_encoder_layers=1,
-        n_decoder_layers=1,
-        dropout=0.0,
-        attention_bias=False,
-    )
-    return Transformer(config)
+    sizes = dict.fromkeys(("src_vocab_size", "tgt_vocab_size"), len(WORDS))
+    sizes |= dict.fromkeys(("n_encoder_layers", "n_decoder_layers"), 1)
+    sizes |= {"d_model": 4, "n_heads": 2, "d_ff": 6}
+    options = {"pad_id": PAD, "dropout": 0.0, "attention_bias": False}
+    return Transformer(TransformerConfig(**sizes, **options))
 
 
 def model() -> Transformer:

@@ -1,19 +1,18 @@
 """Heat maps of a sentence's words against words, and what the divisor does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import altair
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from transformer_book.charts import parts
+from transformer_book.charts.parts import Chart, Words
 
 POWERS = range(-4, 10)  # of 2; divisor_explorer divides by one of them
 
 
-def attention_explorer(
-    maps: ArrayLike, q_tokens: Sequence[str], k_tokens: Sequence[str]
-) -> parts.Chart:
+def attention_explorer(maps: ArrayLike, q_tokens: Words, k_tokens: Words) -> Chart:
     """Browse the attention maps of several heads; see `_heat_map`.
 
     Args:
@@ -34,9 +33,7 @@ def attention_explorer(
     return _heat_map("head", heads, tokens, "weight", "attention weight")
 
 
-def similarity_explorer(
-    states: Mapping[str, ArrayLike], tokens: Sequence[str]
-) -> parts.Chart:
+def similarity_explorer(states: Mapping[str, ArrayLike], tokens: Words) -> Chart:
     """Compare all positions of a sentence by the cosine of their vectors.
 
     Args:
@@ -57,16 +54,12 @@ def similarity_explorer(
 
 
 def _heat_map(
-    choice: str,
-    maps: Mapping[str, Tensor],
-    tokens: Mapping[str, Sequence[str]],
-    value: str,
-    title: str,
-) -> parts.Chart:
+    kind: str, maps: dict[str, Tensor], tokens: dict[str, Words], value: str, title: str
+) -> Chart:
     """Choose one of several maps; hover for a number, click or choose a row.
 
     Args:
-        choice: what the maps are.
+        kind: what the maps are.
         maps: name -> (n_rows, n_columns), numbers from 0 to 1.
         tokens: what the rows are -> their names; then the columns, likewise.
         value: what the numbers are, in a word.
@@ -78,18 +71,18 @@ def _heat_map(
         parts.require_names(array.shape, q_tokens, k_tokens)
         for q, line in enumerate(array):
             cells = {"q": q, row: q_tokens[q], "values": parts.join_numbers(line)}
-            rows.append({choice: name, **cells})
+            rows.append({kind: name, **cells})
     bind = parts.token_list(row, q_tokens, "all")
     chosen = altair.selection_point(name="row", fields=["q"], on="click", bind=bind)
     params = [
         parts.fixed("q_tokens", list(q_tokens)),
         parts.fixed("k_tokens", list(k_tokens)),
-        parts.select(choice, list(maps)),
+        parts.select(kind, list(maps)),
         chosen,
     ]
     step = parts.step_size(k_tokens)
-    chart = parts.Chart(width=step, height=step)
-    chart = chart.transform_filter(f"datum.{choice} == {choice}")
+    chart = Chart(width=step, height=step)
+    chart = chart.transform_filter(f"datum.{kind} == {kind}")
     chart = parts.split_numbers(chart, "values", value)
     chart = chart.transform_calculate(**{column: "k_tokens[datum.k]"})
     color = altair.Color(f"{value}:Q", title=title)
@@ -102,12 +95,12 @@ def _heat_map(
         tooltip=parts.tooltip(row, column, **{value: ".3f"}),
     )
     numbers = ("values", f"{value} of {', '.join(k_tokens)}")
-    return parts.finish(chart, rows, params, [choice, row, numbers])
+    return parts.finish(chart, rows, params, [kind, row, numbers])
 
 
 def divisor_explorer(
-    query: Tensor, key: Tensor, tokens: Sequence[str], start: int = 0
-) -> parts.Chart:
+    query: Tensor, key: Tensor, tokens: Words, start: int = 0
+) -> Chart:
     """Choose a query and what its scores are divided by; see its attention weights.
 
     Args:
@@ -132,7 +125,7 @@ def divisor_explorer(
         parts.slider("power", "divisor: 2 to the power", POWERS[0], POWERS[-1], 1),
     ]
     title = altair.Title(altair.ExprRef("'scores divided by ' + pow(2, power)"))
-    chart = parts.Chart(title=title, width=parts.WIDTH, height=parts.HEIGHT)
+    chart = Chart(title=title, width=parts.WIDTH, height=parts.HEIGHT)
     chart = chart.transform_filter("datum.power == power && datum.q == q")
     chart = parts.split_numbers(chart, "weights", "weight")
     chart = chart.transform_calculate(key="tokens[datum.k]").mark_bar()
@@ -141,6 +134,6 @@ def divisor_explorer(
         y=altair.Y("weight:Q").scale(domain=[0, 1]),
         tooltip=parts.tooltip("key", weight=".3f"),
     )
-    columns = [("power", "divisor: 2 to the power"), "query"]
     weights = ("weights", "weights of the keys " + ", ".join(tokens))
-    return parts.finish(chart, rows, params, [*columns, weights])
+    columns = [("power", "divisor: 2 to the power"), "query", weights]
+    return parts.finish(chart, rows, params, columns)

@@ -21,7 +21,7 @@ from transformer_book.diagrams.canvas import display_bundle, still
 from transformer_lib.plots.palette import LIGHT
 
 MIME = "application/vnd.transformer-book.machine+json"
-OPTIONS = {"step": int, "word": int, "search_step": int, "shares": bool, "play": bool}
+OPTIONS = ("step", "word", "search_step", "shares", "play")
 Trace = dict[str, Any]
 
 
@@ -44,9 +44,8 @@ def show_machine(
     Raises:
         ValueError: there is no option of this name; the page would ignore it.
     """
-    for name in options:
-        if name not in OPTIONS:
-            raise ValueError(f"options are {', '.join(OPTIONS)}, not {name!r}")
+    if unknown := [name for name in options if name not in OPTIONS]:
+        raise ValueError(f"options are {', '.join(OPTIONS)}, not {unknown[0]!r}")
     # As text: a notebook would give each of its numbers a line.
     both = {"trace": trace, "edited": edited}
     text = json.dumps(both, ensure_ascii=False, separators=(",", ":"))
@@ -74,9 +73,7 @@ def _engine() -> Any:
     return engine
 
 
-def draw(
-    stored: str, at: str, options: dict[str, Any], tall: bool = False
-) -> dict[str, str]:
+def draw(stored: str, at: str, options: dict, tall: bool = False) -> dict[str, str]:
     """Draw a stored trace without a page.
 
     Args:
@@ -95,9 +92,8 @@ def draw(
     known = json.loads(stored)
     for trace in filter(None, known.values()):
         for kept in trace["heads"].values():  # the bare engine knows no base64
-            for which in "qkv":
-                raw = b64decode(kept[which])
-                kept[which] = np.frombuffer(raw, "float32").tolist()
+            raw = {name: b64decode(kept[name]) for name in "qkv"}
+            kept |= {name: np.frombuffer(raw[name], "float32").tolist() for name in raw}
     sizes, stored = json.dumps(_sizes(known["trace"])), json.dumps(known)
     how = {"at": at, "step": 0, "word": 0, "tall": tall, **options}
     from py_mini_racer import JSEvalException
@@ -114,10 +110,8 @@ def draw(
 def _sizes(trace: Trace) -> dict[str, int]:
     """Return what the drawings need to know of the model."""
     maps = trace["maps"]
-    stacks = {
-        f"n_{stack}_layers": sum(name.startswith(stack) for name in maps) // n
-        for stack, n in (("encoder", 1), ("decoder", 2))
-    }
+    counts = [sum(part in name for name in maps) for part in ("encoder", "cross")]
+    stacks = dict(zip(("n_encoder_layers", "n_decoder_layers"), counts, strict=True))
     return {**stacks, "n_heads": len(next(iter(maps.values()))), **trace["sizes"]}
 
 

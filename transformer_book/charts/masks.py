@@ -1,12 +1,12 @@
 """A chart of masks: who may attend to whom, and why not."""
 
-from collections.abc import Sequence
 from itertools import product
 
 import altair
 import torch
 
 from transformer_book.charts import parts
+from transformer_book.charts.parts import LayerChart, Words
 from transformer_lib import causal_mask, padding_mask
 
 BLOCKS = {  # attention block -> where its queries and its keys come from
@@ -22,9 +22,7 @@ REASONS = {  # how a cell is stored -> what it says
 }
 
 
-def mask_explorer(
-    src_tokens: Sequence[str], tgt_tokens: Sequence[str]
-) -> parts.LayerChart:
+def mask_explorer(src_tokens: Words, tgt_tokens: Words) -> LayerChart:
     """Choose an attention block, its masks and the lengths; see who attends to whom.
 
     Every combination is computed here by `padding_mask` and `causal_mask`; the chart
@@ -51,9 +49,8 @@ def mask_explorer(
         return f'{index} < {real} ? sentences[{side}][{index}] : "<pad>"'
 
     def checkbox(name: str, label: str) -> altair.Parameter:
-        return altair.param(
-            name=name, value=True, bind=altair.binding_checkbox(name=label)
-        )
+        bind = altair.binding_checkbox(name=label)
+        return altair.param(name=name, value=True, bind=bind)
 
     params = [
         parts.fixed("sentences", sentences),
@@ -73,19 +70,12 @@ def mask_explorer(
         tooltip=parts.tooltip("query", "key", "reason"),
     )
     color = altair.Color("state:O", title=None).scale(domain=["may attend", "hidden"])
+    tiles = cells.mark_rect(style="tile").encode(color=color.legend(orient="bottom"))
+    layer = [tiles, cells.mark_text(fontSize=12).encode(text="sign:N")]
     step = parts.step_size(max(src_tokens, tgt_tokens, key=len))
-    chart = parts.LayerChart(
-        layer=[
-            cells.mark_rect(style="tile").encode(color=color.legend(orient="bottom")),
-            cells.mark_text(fontSize=12).encode(text="sign:N"),
-        ],
-        name="masks",
-        title=altair.Title(
-            altair.ExprRef("'queries: ' + q_side + ', keys: ' + k_side")
-        ),
-        width=step,
-        height=step,
-    ).transform_filter(
+    title = altair.Title(altair.ExprRef("'queries: ' + q_side + ', keys: ' + k_side"))
+    chart = LayerChart(layer=layer, name="masks", title=title, width=step, height=step)
+    chart = chart.transform_filter(
         "datum.block == block && datum['padding mask'] == hide_padding"
         " && (datum['causal mask'] === null || datum['causal mask'] == hide_future)"
         " && datum['real keys'] == (k_side == 'source' ? source : target)"

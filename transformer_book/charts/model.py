@@ -4,7 +4,6 @@ Every number comes from one forward pass of a real model on one sentence pair. T
 wiring is the paper's: post-norm layers, and the memory goes to every decoder layer.
 """
 
-from collections.abc import Sequence
 from itertools import groupby
 
 import altair
@@ -12,9 +11,11 @@ from torch import Tensor
 
 from transformer_book.charts import parts
 from transformer_book.charts.model_flow import Box, model_boxes, record_flow
+from transformer_book.charts.parts import VConcatChart, Words
 from transformer_lib import Transformer
 from transformer_lib.plots.palette import GRAY, HIGHLIGHT, LIGHT
 
+Pair = tuple[Words, Words]
 CENTER = {"source": 26, "target": 74}  # of each column of boxes, in percent
 HALF, BYPASS, NAME, GUTTER = 18, 20.5, 24, 50  # from a center; memory line
 WIDTH, ROW = 262, 28  # of the drawing and of one row of boxes, in pixels
@@ -30,12 +31,8 @@ COUNTED = {  # what rows and columns of an array stand for
 
 
 def model_explorer(
-    model: Transformer,
-    src: Tensor,
-    tgt_in: Tensor,
-    tokens: tuple[Sequence[str], Sequence[str]],
-    vocabulary: Sequence[str],
-) -> parts.VConcatChart:
+    model: Transformer, src: Tensor, tgt_in: Tensor, tokens: Pair, vocabulary: Words
+) -> VConcatChart:
     """Draw the model; a click on a box shows its shapes, and its numbers as a heat map.
 
     Args:
@@ -49,8 +46,8 @@ def model_explorer(
         ValueError: another count of names, or a pre-norm model.
     """
     parts.require_names((src.size(1), tgt_in.size(1)), *tokens)
-    parts.require_names((tgt_in.size(1), model.config.tgt_vocab_size),
-                        tokens[1], vocabulary)  # fmt: skip
+    logits_shape = tgt_in.size(1), model.config.tgt_vocab_size
+    parts.require_names(logits_shape, tokens[1], vocabulary)
     flow = record_flow(model, src, tgt_in)
     names = {"source": tokens[0], "target": tokens[1], "token": vocabulary}
     boxes = model_boxes(len(model.encoder.layers), len(model.decoder.layers))
@@ -80,8 +77,7 @@ def model_explorer(
         altair.param(name="shown", expr="card[0] + ', ' + numbers"),
         altair.param(name="axis", expr="axes[shown] || ['', '', 3]"),
     ]
-    panels = [_drawing(boxes), _heat_map()]
-    chart = parts.VConcatChart(vconcat=panels, spacing=24)
+    chart = VConcatChart(vconcat=[_drawing(boxes), _heat_map()], spacing=24)
     columns = [("of", "what"), ("values", "numbers, token by token")]
     return parts.finish(chart, rows, params, columns)
 
@@ -103,48 +99,34 @@ def _drawing(boxes: list[Box]) -> altair.LayerChart:
         y=altair.Y("y:Q", axis=None).scale(domain=[-0.5, top], nice=False),
     )
 
-    def of(rows: list[dict]) -> altair.Chart:
-        return view.properties(data=altair.Data(values=rows))
+    def of(rows: list[dict], **equal: str) -> altair.Chart:
+        kept = [row for row in rows if row.items() >= equal.items()]
+        return view.properties(data=altair.Data(values=kept))
 
     numbers, labels = [*range(len(boxes))], [box.name for box in boxes]
     names = altair.binding_select(options=numbers, labels=labels, name="box")
     on = "click[event.item && event.item.datum.label]"
     chosen = altair.selection_point("box", value=1, bind=names, on=on, fields=["q"])
     paths, heads = _wires(boxes)
-    rectangles = of(
-        [
-            {"q": q, "name": box.name, "label": box.label, "fill": _fill(box)}
-            | {"x": CENTER[box.side], "y": box.row}
-            | {"left": CENTER[box.side] - HALF, "right": CENTER[box.side] + HALF}
-            | {"low": box.row - 0.35, "high": box.row + 0.35}
-            for q, box in enumerate(boxes)
-        ]
-    )
+    rectangles = of([_rectangle(q, box) for q, box in enumerate(boxes)])
     wires = []
     for kind, dash, style in (
         ("other", [1, 0], {"color": GRAY}),
         ("memory", [5, 4], {"style": "memory mark"}),
     ):
-        lines, tips = (
-            of([row for row in rows if row["kind"] == kind]) for rows in (paths, heads)
-        )
-        lines = lines.mark_line(strokeDash=dash, **style)
+        lines = of(paths, kind=kind).mark_line(strokeDash=dash, **style)
         shape = {"shape": "triangle", "filled": True, "size": 36, "opacity": 1}
-        tips = tips.mark_point(**shape, **style)
+        tips = of(heads, kind=kind).mark_point(**shape, **style)
         turned = altair.Angle("turn:Q", scale=None)
         wires += [lines.encode(detail="line:N", order="i:Q"), tips.encode(angle=turned)]
-    frame, width = (
-        altair.condition(chosen, *map(altair.value, pair))
-        for pair in ((HIGHLIGHT, GRAY), (3, 1))
-    )
     filled = rectangles.mark_rect(cursor="pointer", cornerRadius=4).encode(
         x=altair.X("left:Q", axis=None),
         x2="right:Q",
         y=altair.Y("low:Q", axis=None),
         y2="high:Q",
         color=altair.Color("fill:N", scale=None),
-        stroke=frame,
-        strokeWidth=width,
+        stroke=altair.condition(chosen, altair.value(HIGHLIGHT), altair.value(GRAY)),
+        strokeWidth=altair.condition(chosen, altair.value(3), altair.value(1)),
         tooltip=parts.tooltip("name"),
     )
     titles = of(_layer_titles(boxes)).mark_text(fontSize=11, angle=270)
@@ -154,6 +136,16 @@ def _drawing(boxes: list[Box]) -> altair.LayerChart:
         rectangles.mark_text(fontSize=11).encode(text="label:N"),
         titles.encode(text="label:N"),
     )
+
+
+def _rectangle(q: int, box: Box) -> dict[str, str | float]:
+    """Return what is drawn of a box: its side's color, darker the more it computes."""
+    x, y = CENTER[box.side], box.row
+    share = next((s for word, s in SHADES.items() if word in box.label), 0.12)
+    fill = LIGHT.roles[box.side] + f"{round(255 * share):02X}"
+    edges = {"left": x - HALF, "right": x + HALF, "low": y - 0.35, "high": y + 0.35}
+    told = {"q": q, "name": box.name, "label": box.label, "fill": fill}
+    return {**told, "x": x, "y": y, **edges}
 
 
 def _wires(boxes: list[Box]) -> tuple[list[dict], list[dict]]:
@@ -197,12 +189,6 @@ def _layer_titles(boxes: list[Box]) -> list[dict]:
     return titles
 
 
-def _fill(box: Box) -> str:
-    """Color a box by its side, the more the more it computes; for any page."""
-    share = next((s for word, s in SHADES.items() if word in box.label), 0.12)
-    return LIGHT.roles[box.side] + f"{round(255 * share):02X}"
-
-
 def _heat_map() -> altair.LayerChart:
     """Numbers of the chosen box: tokens down, columns across."""
 
@@ -212,16 +198,14 @@ def _heat_map() -> altair.LayerChart:
 
     cells = altair.Chart(width=WIDTH, height=170).transform_filter("datum.of == shown")
     cells = parts.split_field(cells, "values", "; ", "line", "q")
-    cells = parts.split_numbers(cells, "line", "value").transform_calculate(
-        token=label(0, "datum.q"), column=label(1, "datum.k")
-    )
+    told = {"token": label(0, "datum.q"), "column": label(1, "datum.k")}
+    cells = parts.split_numbers(cells, "line", "value").transform_calculate(**told)
     # Room for the longest label, so that nothing moves from one choice to the next.
     room = {"minExtent": LABEL, "labelLimit": LABEL, "ticks": False, "title": None}
+    across, down = label(1, "datum.value"), label(0, "datum.value")
     cells = cells.encode(
-        x=altair.X("k:O").axis(
-            labelExpr=label(1, "datum.value"), labelAngle=-90, **room
-        ),
-        y=altair.Y("q:O").axis(labelExpr=label(0, "datum.value"), **room),
+        x=altair.X("k:O").axis(labelExpr=across, labelAngle=-90, **room),
+        y=altair.Y("q:O").axis(labelExpr=down, **room),
     )
     bounds = [altair.ExprRef("-axis[2]"), altair.ExprRef("axis[2]")]
     color = altair.Color("value:Q", title="value").scale(

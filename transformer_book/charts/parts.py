@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from transformer_book.charts.theme import theme_config
+from transformer_book.diagrams.canvas import Words
 from transformer_book.pictures import converter, small_png
 from transformer_lib.plots.palette import LIGHT
 
@@ -41,10 +42,11 @@ class VConcatChart(_Safe, altair.VConcatChart):
     """Views below each other."""
 
 
-C = TypeVar("C", Chart, LayerChart, VConcatChart)
+AnyChart = Chart | LayerChart | VConcatChart
+C = TypeVar("C", bound=altair.TopLevelMixin)
 
 
-def show(chart: Chart | LayerChart | VConcatChart, alt: str) -> None:
+def show(chart: AnyChart, alt: str) -> None:
     """Display a chart: live where charts can be drawn, else its picture or its alt.
 
     Args:
@@ -65,9 +67,7 @@ def show(chart: Chart | LayerChart | VConcatChart, alt: str) -> None:
         display(mime_bundle(chart, alt), raw=True)
 
 
-def mime_bundle(
-    chart: Chart | LayerChart | VConcatChart, alt: str
-) -> dict[str, Any]:  # fmt: skip
+def mime_bundle(chart: AnyChart, alt: str) -> dict[str, Any]:
     """Return the chart as a Vega-Lite specification, its alt text, perhaps a PNG."""
     spec = {**chart.to_dict(), "config": theme_config(), "description": alt}
     major = altair.SCHEMA_VERSION.lstrip("v").split(".")[0]
@@ -91,12 +91,7 @@ def _stored(spec: Any) -> Any:
     return spec
 
 
-def finish(
-    chart: C,
-    rows: Sequence[Mapping[str, Any]],
-    params: list[altair.Parameter],
-    columns: Sequence[str | tuple[str, str]],
-) -> C:
+def finish(chart: C, rows: list[dict], params: list, columns: list) -> C:
     """Give a chart its data, its inputs, and the columns of the page's data table.
 
     Args:
@@ -107,10 +102,8 @@ def finish(
             ("field", "heading") where the heading says more.
     """
     headings = [[each, each] if isinstance(each, str) else [*each] for each in columns]
-    chart = chart.properties(
-        data=altair.Data(values=list(rows)), usermeta={"columns": headings}
-    )
-    return chart.add_params(*params)
+    data, extra = altair.Data(values=rows), {"columns": headings}
+    return chart.properties(data=data, usermeta=extra).add_params(*params)
 
 
 def as_tensor(values: ArrayLike | Tensor) -> Tensor:
@@ -125,9 +118,7 @@ def as_tensor(values: ArrayLike | Tensor) -> Tensor:
     return values
 
 
-def require_names(
-    shape: Sequence[int], rows: Sequence[str], columns: Sequence[str]
-) -> None:  # fmt: skip
+def require_names(shape: Sequence[int], rows: Words, columns: Words) -> None:
     """Refuse names that would stand beside other rows and columns than their own.
 
     Raises:
@@ -138,21 +129,17 @@ def require_names(
         raise ValueError(f"{named} names do not fit a map of {tuple(shape)}")
 
 
-def split_field(
-    chart: altair.Chart, field: str, separator: str, part: str, index: str
-) -> altair.Chart:
+def split_field(chart: C, field: str, separator: str, part: str, index: str) -> C:
     """Make a row of each part of a text field; index counts the parts.
 
     The field itself stays as it is, because Vega computes it anew at every choice.
     """
-    return (
-        chart.transform_calculate(**{part: f"split(datum.{field}, '{separator}')"})
-        .transform_calculate(**{index: f"sequence(length(datum.{part}))"})
-        .transform_flatten([part, index])
-    )
+    chart = chart.transform_calculate(**{part: f"split(datum.{field}, '{separator}')"})
+    chart = chart.transform_calculate(**{index: f"sequence(length(datum.{part}))"})
+    return chart.transform_flatten([part, index])
 
 
-def split_numbers(chart: altair.Chart, field: str, value: str) -> altair.Chart:
+def split_numbers(chart: C, field: str, value: str) -> C:
     """Make a row of each number of a text field; k counts them."""
     chart = split_field(chart, field, " ", "number", "k")
     return chart.transform_calculate(**{value: "toNumber(datum.number)"})
@@ -171,8 +158,8 @@ def key_columns(label: str, title: str = "key", **axis: Any) -> altair.X:
         title: of the axis; the name of a role takes the role's color.
         axis: more of Altair's settings of the axis.
     """
-    axis = {"orient": "top", "labelAngle": -45, **axis}
-    return altair.X("k:O", title=title).axis(**_token_axis(label, title), **axis)
+    axis = _token_axis(label, title) | {"orient": "top", "labelAngle": -45, **axis}
+    return altair.X("k:O", title=title).axis(**axis)
 
 
 def query_rows(label: str, title: str = "query") -> altair.Y:
@@ -185,7 +172,7 @@ def _token_axis(label: str, title: str) -> dict[str, Any]:
     return {"labelExpr": label, "ticks": False, **style}
 
 
-def step_size(tokens: Sequence[str]) -> altair.Step:
+def step_size(tokens: Words) -> altair.Step:
     """Return the side of a cell; a map of as many cells fits a phone of 390 pixels."""
     return altair.Step(max(12, min(30, 230 // len(tokens))))
 
@@ -193,9 +180,8 @@ def step_size(tokens: Sequence[str]) -> altair.Step:
 def tooltip(*fields: str, **numbers: str) -> list[altair.Tooltip]:
     """Say what a mark shows: texts as they are, and numbers, each in its format."""
     texts = [altair.Tooltip(f"{field}:N") for field in fields]
-    return texts + [
-        altair.Tooltip(f"{field}:Q", format=style) for field, style in numbers.items()
-    ]
+    told = (altair.Tooltip(f"{x}:Q", format=style) for x, style in numbers.items())
+    return [*texts, *told]
 
 
 def fixed(name: str, value: Any) -> altair.Parameter:
@@ -203,15 +189,12 @@ def fixed(name: str, value: Any) -> altair.Parameter:
     return altair.param(name=name, value=value)
 
 
-def select(
-    name: str, options: Sequence[str], value: str | None = None
-) -> altair.Parameter:
+def select(name: str, options: Words, value: str = "") -> altair.Parameter:
     """A drop-down list; a fixed value where there is nothing to choose."""
-    value = options[0] if value is None else value
     if len(options) == 1:
-        return fixed(name, value)
+        return fixed(name, options[0])
     bind = altair.binding_select(options=list(options), name=name)
-    return altair.param(name=name, value=value, bind=bind)
+    return altair.param(name=name, value=value or options[0], bind=bind)
 
 
 def slider(
@@ -222,10 +205,8 @@ def slider(
     return altair.param(name=name, value=value, bind=bind)
 
 
-def token_list(name: str, tokens: Sequence[str], *first: str) -> altair.BindRadioSelect:
+def token_list(name: str, tokens: Words, *first: str) -> altair.BindRadioSelect:
     """A list of numbered tokens; before them, perhaps, a choice of none."""
-    return altair.binding_select(
-        options=[*[None] * len(first), *range(len(tokens))],
-        labels=[*first, *(f"{i}: {token}" for i, token in enumerate(tokens))],
-        name=name,
-    )
+    options = [*[None] * len(first), *range(len(tokens))]
+    labels = [*first, *(f"{i}: {token}" for i, token in enumerate(tokens))]
+    return altair.binding_select(options=options, labels=labels, name=name)

@@ -15,11 +15,11 @@ def position_explorer(table: ArrayLike) -> parts.VConcatChart:
     array = parts.as_tensor(table)
     n_positions, d_model = array.shape
     dots = array @ array.T  # (n_positions, n_positions)
+    join = parts.join_numbers
     rows = [
-        {"position": position, "values": parts.join_numbers(array[position]),
-         "dots": parts.join_numbers(dots[position])}
-        for position in range(n_positions)
-    ]  # fmt: skip
+        {"position": position, "values": join(values), "dots": join(products)}
+        for position, (values, products) in enumerate(zip(array, dots, strict=True))
+    ]
     params = [
         parts.slider("pair", "pair of dimensions", 0, d_model // 2 - 1),
         parts.slider("chosen", "position", 0, n_positions - 1, n_positions // 2),
@@ -30,38 +30,27 @@ def position_explorer(table: ArrayLike) -> parts.VConcatChart:
     at_chosen = view.transform_filter("datum.position == chosen")
 
     bound = array.abs().max().item()
-    legend = altair.Legend(
-        title=None,
-        orient="top",
-        symbolType="stroke",
-        labelExpr="'dimension ' + (2 * pair + (datum.value == 'odd' ? 1 : 0))",
+    label = "'dimension ' + (2 * pair + (datum.value == 'odd' ? 1 : 0))"
+    style = {"orient": "top", "symbolType": "stroke", "labelExpr": label}
+    legend = altair.Legend(title=None, **style)
+    curves = view.transform_calculate(
+        even="toNumber(split(datum.values, ' ')[2 * pair])",
+        odd="toNumber(split(datum.values, ' ')[2 * pair + 1])",
+    ).transform_fold(["even", "odd"], as_=["dimension", "value"])
+    curves = curves.mark_line().encode(
+        x=x,
+        y=altair.Y("value:Q").scale(domain=[-bound, bound]),
+        color=altair.Color("dimension:N", legend=legend),
+        strokeDash=altair.StrokeDash("dimension:N", legend=legend),
     )
-    curves = (
-        view.transform_calculate(
-            even="toNumber(split(datum.values, ' ')[2 * pair])",
-            odd="toNumber(split(datum.values, ' ')[2 * pair + 1])",
-        )
-        .transform_fold(["even", "odd"], as_=["dimension", "value"])
-        .mark_line()
-        .encode(
-            x=x,
-            y=altair.Y("value:Q").scale(domain=[-bound, bound]),
-            color=altair.Color("dimension:N", legend=legend),
-            strokeDash=altair.StrokeDash("dimension:N", legend=legend),
-        )
-    )
-    told = altair.Tooltip("dot:Q", title="dot product")
     marker = at_chosen.mark_rule(strokeWidth=1.5).encode(x=x)
-    bars = (
-        parts.split_numbers(at_chosen, "dots", "dot")
-        .mark_bar(width=max(1, 200 // n_positions))
-        .encode(
-            x=altair.X("k:Q", title="other position", scale=across).axis(grid=False),
-            y=altair.Y("dot:Q", title="dot product").scale(
-                domain=[min(0.0, dots.min().item()), dots.max().item()]
-            ),
-            tooltip=[altair.Tooltip("k:Q", title="position"), told],
-        )
+    told = altair.Tooltip("dot:Q", title="dot product")
+    heights = [min(0.0, dots.min().item()), dots.max().item()]
+    bars = parts.split_numbers(at_chosen, "dots", "dot")
+    bars = bars.mark_bar(width=max(1, 200 // n_positions)).encode(
+        x=altair.X("k:Q", title="other position", scale=across).axis(grid=False),
+        y=altair.Y("dot:Q", title="dot product").scale(domain=heights),
+        tooltip=[altair.Tooltip("k:Q", title="position"), told],
     )
     columns = [
         "position",

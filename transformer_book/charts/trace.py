@@ -13,34 +13,25 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from transformer_lib import (
-    GenerationConfig,
-    Transformer,
-    TransformerConfig,
-    Translator,
-    greedy_decode,
-    record_attention,
-    record_hidden_states,
-)
-from transformer_lib.generation import (
-    IncrementalDecoder,
-    LogitsProcessor,
-    RecomputingDecoder,
-    without_dropout,
-)
+from transformer_lib import GenerationConfig, Transformer, TransformerConfig, Translator
+from transformer_lib.generation import IncrementalDecoder, RecomputingDecoder
 from transformer_lib.generation.beam_search import (
     BeamHypotheses,
     BeamOptions,
     begin,
     best_candidates,
 )
+from transformer_lib.generation.constraints import LogitsProcessor, without_dropout
+from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.interpret import edit_weights, named_attentions, without_head
+from transformer_lib.interpret.recording import record_attention, record_hidden_states
 
+Plain = dict[str, Any]  # data that JSON can hold
 N_NEXT, N_ANSWERS = 5, 3  # likeliest tokens that are listed: at the end, in a layer
 
 
 @contextmanager
-def intervene(model: Transformer, edits: dict[str, Any]) -> Iterator[None]:
+def intervene(model: Transformer, edits: Plain) -> Iterator[None]:
     """Change a model inside the block, as `intervene` of the pages' engine does.
 
     Hidden tokens are not its business: the mask of the source is an argument.
@@ -71,9 +62,9 @@ def trace_translation(
     sentence: str,
     *,
     heads: dict[str, int] | None = None,
-    edits: dict[str, Any] | None = None,
+    edits: Plain | None = None,
     n_beams: int = 0,
-) -> dict[str, Any]:
+) -> Plain:
     """Translate a sentence and keep all that the machine in a page shows.
 
     Args:
@@ -117,8 +108,7 @@ def trace_translation(
         if edits:  # what the model's own translation costs the changed model
             ids = torch.tensor([tokenizer.bos_id, *own])
             logits = model(torch.tensor([src]), ids[None, :-1])[0]
-            nats = cross_entropy(logits, ids[1:], reduction="none")
-            trace["nats"] = _numbers(nats)
+            trace["nats"] = _numbers(cross_entropy(logits, ids[1:], reduction="none"))
         if n_beams:
             trace["search"] = _search(translator, src, config, n_beams)
     return trace
@@ -126,7 +116,7 @@ def trace_translation(
 
 def _look(
     translator: Translator, src: Tensor, tgt: Tensor, heads: dict | None, causal: bool
-) -> dict[str, Any]:
+) -> Plain:
     """Read the translation, and keep weights, vectors, answers, probabilities."""
     model = translator.model
     tgt_in = torch.cat([torch.tensor([translator.tokenizer.bos_id]), tgt[:-1]])
@@ -145,11 +135,9 @@ def _look(
                 maps[name][:, i, : row.size(-1)] = row
     log_probs = logits.log_softmax(dim=-1)  # (tgt_len, vocab_size)
     norm = model.decoder.norm or torch.nn.Identity()
+    answers = [model.lm_head(norm(x)).log_softmax(-1) for x in streams["decoder"]]
     return {
-        "maps": {
-            name: [_numbers(head.flatten()) for head in weights]
-            for name, weights in maps.items()
-        },
+        "maps": {name: [*map(_numbers, x.flatten(1))] for name, x in maps.items()},
         "heads": {
             name: _one_head(weights, vectors[name], (heads or {}).get(name))
             for name, weights in maps.items()
@@ -161,23 +149,16 @@ def _look(
         },
         "log_probs": _numbers(log_probs.gather(1, tgt[:, None])[:, 0]),
         "next": _likeliest(log_probs, translator, N_NEXT),
-        "layers": [
-            _likeliest(model.lm_head(norm(x)).log_softmax(-1), translator, N_ANSWERS)
-            for x in streams["decoder"]
-        ],
+        "layers": [_likeliest(each, translator, N_ANSWERS) for each in answers],
     }
 
 
-def _pass(
-    model: Transformer, src: Tensor, tgt_in: Tensor
-) -> tuple[dict[str, Tensor], dict[str, list[Tensor]], Tensor]:
+def _pass(model: Transformer, src: Tensor, tgt_in: Tensor) -> tuple[dict, dict, Tensor]:
     """Return weights, residual streams before and after each layer, and logits."""
     with record_attention(model) as maps, record_hidden_states(model) as states:
         logits = model(src[None], tgt_in[None])[0]
-    streams = {
-        "encoder": [model.src_embeddings(src[None])[0]],
-        "decoder": [model.tgt_embeddings(tgt_in[None])[0]],
-    }
+    embedded = model.src_embeddings(src[None])[0], model.tgt_embeddings(tgt_in[None])[0]
+    streams = {"encoder": [embedded[0]], "decoder": [embedded[1]]}
     for name, state in states.items():
         streams[name.split(".")[0]].append(state[0])
     return {name: weights[0] for name, weights in maps.items()}, streams, logits
@@ -195,9 +176,7 @@ def _projections(model: Transformer, kept: dict[str, list[Tensor]]) -> Iterator[
         yield
 
 
-def _one_head(
-    weights: Tensor, vectors: list[Tensor], head: int | None
-) -> dict[str, Any]:
+def _one_head(weights: Tensor, vectors: list[Tensor], head: int | None) -> Plain:
     """Return q, k and v of one head, as base64 of 32-bit numbers, row after row.
 
     Args:
@@ -208,13 +187,13 @@ def _one_head(
     if head is None:
         head = int(weights.amax(dim=-1).mean(dim=-1).argmax())
     parts = [x.unflatten(-1, (len(weights), -1))[:, head] for x in vectors]
-    text = [b64encode(x.contiguous().numpy().tobytes()).decode() for x in parts]
+    text = (b64encode(x.contiguous().numpy().tobytes()).decode() for x in parts)
     return {"head": head, **dict(zip("qkv", text, strict=True))}
 
 
 def _search(
     translator: Translator, src: list[int], config: GenerationConfig, n_beams: int
-) -> dict[str, Any]:
+) -> Plain:
     """Take the steps of `beam_search` for one sentence and keep each of them."""
     model, tokenizer = translator.model, translator.tokenizer
     source, sizes = torch.tensor([src]), model.config
@@ -237,11 +216,11 @@ def _search(
         source_bytes = sum(kept.nbytes for kept in cache.source.kept.values())
         counts = {"length": cache.length, "n_bytes": n_bytes}
         counts |= {"source_bytes": source_bytes, "copied": copied}
-        step = {"position": position, "candidates": candidates}
-        step["beams"] = [
+        beams = [
             {"parent": beam.parent, "labels": tokenizer.tokens(beam.ids[1:])}
             for beam in search.beams
         ]
+        step = {"position": position, "candidates": candidates, "beams": beams}
         step |= {"parents": parents, "cache": {**counts, "multiplications": done}}
         steps.append(step | {"recomputed": counted()})
         if not search.done:
@@ -266,7 +245,7 @@ def _search(
 
 def _advance(
     search: BeamHypotheses, log_probs: Tensor, position: int, translator: Translator
-) -> list[dict[str, Any]]:
+) -> list[Plain]:
     """Let the search take a step; return its candidates and what became of them."""
     before, tokenizer = list(search.beams), translator.tokenizer
     totals = torch.tensor([[beam.log_prob for beam in before]])
@@ -277,7 +256,7 @@ def _advance(
     beams = {(beam.parent, beam.ids[-1]) for beam in search.beams}
     ended = {tuple(found.ids) for found in search.hypotheses} - known
 
-    def tell(log_prob: float, parent: int, token: int) -> dict[str, Any]:
+    def tell(log_prob: float, parent: int, token: int) -> Plain:
         ids = [*before[parent].ids[1:], token]
         fate = "beam" if (parent, token) in beams else "dropped"
         return {
@@ -322,19 +301,15 @@ def multiplications(
     }
 
 
-def _likeliest(
-    log_probs: Tensor, translator: Translator, n: int
-) -> list[list[dict[str, Any]]]:
+def _likeliest(log_probs: Tensor, translator: Translator, n: int) -> list[list[Plain]]:
     """Return the n likeliest tokens of each row: (length, vocab_size)."""
-    best, tokens = log_probs.exp().topk(n, dim=-1)
-    label = translator.tokenizer.tokens
-    return [
-        [
-            {"id": token, "label": label([token])[0], "p": _short(p)}
-            for p, token in zip(row, ids, strict=True)
-        ]
-        for row, ids in zip(best.tolist(), tokens.tolist(), strict=True)
-    ]
+
+    def tell(p: Tensor, token: Tensor) -> Plain:
+        [label] = translator.tokenizer.tokens([int(token)])
+        return {"id": int(token), "label": label, "p": _short(float(p))}
+
+    best = zip(*log_probs.exp().topk(n, dim=-1), strict=True)
+    return [[*map(tell, *row)] for row in best]
 
 
 def _numbers(values: Tensor) -> list[float]:

@@ -1,15 +1,13 @@
 """Drawings of scaled dot-product attention: a lookup, one query, all queries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from torch import Tensor
 
-from transformer_book.diagrams.canvas import Canvas
+from transformer_book.diagrams.canvas import Canvas, Row, Words
 
 
-def lookups(
-    query: str, weights: Mapping[str, float], values: Sequence[float]
-) -> Canvas:
+def lookups(query: str, weights: Mapping[str, float], values: Row) -> Canvas:
     """Draw the same query twice: in a dictionary without it, and in attention.
 
     Args:
@@ -38,7 +36,7 @@ def lookups(
 
 
 def one_query(
-    words: Sequence[str], chosen: str, query: Tensor, keys: Tensor, values: Tensor
+    words: Words, chosen: str, query: Tensor, keys: Tensor, values: Tensor
 ) -> Canvas:
     """Draw how one query becomes an average of the values, with all its numbers.
 
@@ -59,9 +57,7 @@ def one_query(
     for x, name in ((128, "keys"), (232, "scores"), (312, "weights"), (430, "values")):
         role = {"keys": "key", "values": "value"}.get(name, "ink")
         canvas.text(x, top - 14, name, role, bold=True)
-    for x, sign in ((191, "→"), (272, "→"), (360, "×")):
-        canvas.text(x, middle, sign, size=18)
-
+    canvas.titles(middle, {191: "→", 272: "→", 360: "×"}, size=18, bold=False)
     for x, y, numbers, role, width, style in (
         (78, 40, query[None], "query", 50, {}),
         (78, top, keys, "key", 50, {"rows": words}),
@@ -74,8 +70,7 @@ def one_query(
         canvas.grid(x, y, numbers.tolist(), role, cell=(width, 30), size=14,
                     decimals=2, **style)  # fmt: skip
 
-    canvas.text(232, bottom + 14, "dot ÷ √2")
-    canvas.text(312, bottom + 14, "softmax")
+    canvas.titles(bottom + 14, {232: "dot ÷ √2", 312: "softmax"}, bold=False)
     canvas.arrow((430, bottom), (430, bottom + 30), role="value")
     canvas.text(418, bottom + 14, "sum", anchor="end")
     told = f"output of {chosen}"
@@ -83,7 +78,7 @@ def one_query(
     return canvas
 
 
-def all_queries(words: Sequence[str], chosen: str, weights: Tensor) -> Canvas:
+def all_queries(words: Words, chosen: str, weights: Tensor) -> Canvas:
     """Draw the two matrix products of attention, the row of one word framed.
 
     Args:
@@ -100,8 +95,8 @@ def all_queries(words: Sequence[str], chosen: str, weights: Tensor) -> Canvas:
         x: float, y: float, name: str, role: str, shape: tuple[int, int],
         sign: str = "", shades: float | list = 0.12,
     ) -> None:  # fmt: skip
-        width = 24 * shape[1]
-        canvas.blank(x, y, *shape, role, shades=shades)
+        width, cells = 24 * shape[1], [[""] * shape[1]] * shape[0]
+        canvas.grid(x, y, cells, role, cell=(24, 24), shades=shades)
         canvas.text(x + width / 2, y - 28, name, role, bold=True, size=15)
         canvas.text(x + width / 2, y - 11, str(shape), size=13)
         canvas.text(x + width + 24, y + 12 * shape[0], sign, size=20)
@@ -110,8 +105,7 @@ def all_queries(words: Sequence[str], chosen: str, weights: Tensor) -> Canvas:
 
     for y in (upper, lower):
         for i, word in enumerate(words):
-            bold = word == chosen
-            canvas.text(70, y + 24 * i + 12, word, anchor="end", bold=bold)
+            canvas.text(70, y + 24 * i + 12, word, anchor="end", bold=word == chosen)
     matrix(82, upper, "Q", "query", (n, 2), "×")
     matrix(176, upper + 36, "Kᵀ", "key", (2, n), "=")
     matrix(350, upper, "scores", "ink", (n, n))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from transformer_book.diagrams.canvas import Canvas
+from transformer_book.diagrams.canvas import Canvas, Table, Words
 
 PAD = "<pad>"
 STAGES = {  # of the way from text to a training step
@@ -20,17 +20,15 @@ def pipeline() -> Canvas:
         canvas.text(186, y + 12, source, "source", size=14.5, anchor="start")
         canvas.text(186, y + 34, target, "target", size=14.5, anchor="start")
         canvas.arrow((87, y + 46), (87, y + 66))
-    for y, name, where in (
-        (210, "Transformer", "chapters 1 to 8"),
-        (276, "loss", "chapter 10"),
-    ):
+    rest = (210, "Transformer", "chapters 1 to 8"), (276, "loss", "chapter 10")
+    for y, name, where in rest:
         canvas.box(12, y, 150, 38, name, fill=0.08, lit=False)
         canvas.text(186, y + 19, where, anchor="start", lit=False)
     canvas.arrow((87, 248), (87, 276), lit=False)
     return canvas
 
 
-def batch_tensors(tensors: dict[str, Sequence[Sequence[str]]]) -> Canvas:
+def batch_tensors(tensors: dict[str, Sequence[Words]]) -> Canvas:
     """Draw the tensors of a batch as rectangles of tokens; padding is empty.
 
     Args:
@@ -48,15 +46,12 @@ def batch_tensors(tensors: dict[str, Sequence[Sequence[str]]]) -> Canvas:
         words = [["pad" if word == PAD else word for word in row] for row in rows]
         roles = [["ink" if word == PAD else role for word in row] for row in rows]
         shades = [[0.03 if word == PAD else 0.22 for word in row] for row in rows]
-        cell = (width, 27)
-        canvas.grid(10, y + 26, words, roles, cell=cell, shades=shades, size=12)
+        canvas.grid(10, y + 26, words, roles, cell=(width, 27), shades=shades, size=12)
         y += 44 + 27 * len(rows)
     return canvas
 
 
-def filled(
-    plans: dict[str, Sequence[Sequence[int]]], lengths: Sequence[tuple[int, int]]
-) -> Canvas:
+def filled(plans: dict[str, Sequence[Sequence[int]]], lengths: Table) -> Canvas:
     """Draw the batches of small plans as rectangles: rows times the longest side.
 
     Args:
@@ -80,9 +75,7 @@ def filled(
     return canvas
 
 
-def component_split(
-    entries: Sequence[tuple[str, Sequence[str]]], held_out: set[str]
-) -> Canvas:
+def component_split(entries: Sequence[tuple[str, Words]], held_out: set[str]) -> Canvas:
     """Draw which part each sentence belongs to, and the components that show it.
 
     Args:

@@ -45,12 +45,8 @@ def two_caches() -> Canvas:
     for y, name, owner, role, kept, new in (
         (212, "self-attention", "cache", "target", 2, 1),
         (118, "cross-attention", "cache.source", "memory", 5, 0),
-        (34, "feed-forward", "", "", 0, 0),
     ):
         canvas.box(10, y, 160, 36, name, "target", solid=True)
-        if not owner:
-            canvas.text(196, y + 18, "no cache: each row by itself", anchor="start")
-            continue
         canvas.arrow((170, y + 10), (314, y + 10), role="key")
         canvas.arrow((314, y + 26), (170, y + 26), role="value")
         canvas.text(242, y - 4, "update", mono=True)
@@ -58,8 +54,9 @@ def two_caches() -> Canvas:
         canvas.text(322, y - 14, owner, role, anchor="start", mono=True, bold=True)
         shades = [[0.1] * kept + [0.6] * new]
         canvas.grid(322, y, [[""] * (kept + new)], role, cell=(30, 36), shades=shades)
-        text = f"{kept} kept, {new} new"
-        canvas.text(322, y + 50, text, role, anchor="start")
+        canvas.text(322, y + 50, f"{kept} kept, {new} new", role, anchor="start")
+    canvas.box(10, 34, 160, 36, "feed-forward", "target", solid=True)
+    canvas.text(196, 52, "no cache: each row by itself", anchor="start")
     return canvas
 
 

@@ -4,6 +4,7 @@ Every color is a CSS variable with the light page's color behind it, so a diagra
 follows the dark pages of the book and stays right wherever there is no style sheet.
 """
 
+import cmath
 import math
 import re
 import sys
@@ -20,6 +21,8 @@ from transformer_lib.plots.palette import LIGHT
 MIME = "application/vnd.transformer-book.diagram+html"
 
 Point = tuple[float, float]
+Words, Row = Sequence[str], Sequence[float]
+Table = Sequence[Row]
 Anchor = Literal["start", "middle", "end"]
 
 COLORS = LIGHT.named
@@ -85,8 +88,7 @@ class Canvas:
         if solid:
             self.box(x, y, width, height, role="page", fill=1)
         style = f"{_ink(role, fill)};stroke-width:{1.6 if lit else 1:g}"
-        place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
-        dash = ' stroke-dasharray="5 4"' if dashed else ""
+        place, dash = _place(x, y, width, height), ' stroke-dasharray="5 4"' * dashed
         self._add(f'<rect {place} rx="5"{dash} style="{style}"/>', lit)
         middle, center = x + width / 2, y + height / 2
         if label:
@@ -180,20 +182,17 @@ class Canvas:
         angle = math.atan2(y - before[1], x - before[0])
 
         def from_tip(distance: float, turn: float) -> Point:
-            return (
-                x + distance * math.cos(angle + turn),
-                y + distance * math.sin(angle + turn),
-            )
+            step = cmath.rect(distance, angle + turn)
+            return x + step.real, y + step.imag
 
-        end = from_tip(-6, 0) if head else (x, y)
         dash = ' stroke-dasharray="4 4"' if dashed else ""
         style = f"fill:none;stroke:{color(role)};stroke-width:{_n(width)}"
-        line = _points(*way, before, end)
+        line = _points(*way, before, from_tip(-6, 0) if head else (x, y))
         self._add(f'<polyline points="{line}"{dash} style="{style}"/>', lit)
         if head:
             corners = _points((x, y), from_tip(9, 2.7), from_tip(9, -2.7))
-            style = f"fill:{color(role)}"
-            self._add(f'<polygon points="{corners}" style="{style}"/>', lit)
+            tip = f'<polygon points="{corners}" style="fill:{color(role)}"/>'
+            self._add(tip, lit)
 
     def circle(
         self, x: float, y: float, radius: float, role: str = "ink", fill: float = 0.12
@@ -213,10 +212,10 @@ class Canvas:
         x: float,
         y: float,
         values: Sequence[Sequence[str | float]],
-        role: str | Sequence[Sequence[str]] = "ink",
+        role: str | Sequence[Words] = "ink",
         *,
         cell: tuple[float, float] = (34, 24),
-        shades: float | Sequence[Sequence[float]] = 0.12,
+        shades: float | Table = 0.12,
         rows: Iterable[str] = (),
         decimals: int | None = None,
         size: float = 13,
@@ -242,24 +241,13 @@ class Canvas:
                 left, top = x + j * width, y + i * height
                 name = role if isinstance(role, str) else role[i][j]
                 shade = shades[i][j] if isinstance(shades, Sequence) else shades
-                place = f'x="{_n(left)}" y="{_n(top)}" '
-                place += f'width="{_n(width)}" height="{_n(height)}"'
-                style = f"fill:{color(name)};fill-opacity:{_n(shade)}"
-                style += f";stroke:{color('line')}"
+                place, style = _place(left, top, *cell), _ink(name, shade, "line")
                 self._add(f'<rect {place} style="{style}"/>', lit)
                 word = value if isinstance(value, str) else written(value, decimals)
                 if word:
                     self.text(left + width / 2, top + height / 2, word, size=size)
         for i, word in enumerate(rows):
             self.text(x - 8, y + (i + 0.5) * height, word, size=size, anchor="end")
-
-    def blank(
-        self, x: float, y: float, rows: int, columns: int, role: str = "ink",
-        *, cell: float = 24, shades: float | Sequence[Sequence[float]] = 0.12,
-    ) -> None:  # fmt: skip
-        """Draw a matrix of square cells without numbers."""
-        values = [[""] * columns] * rows
-        self.grid(x, y, values, role, cell=(cell, cell), shades=shades)
 
     def svg(self, alt: str) -> str:
         """Return the drawing as an SVG element that can stand in a page."""
@@ -321,8 +309,13 @@ def still(svg: str, scale: float = 1.5) -> dict[str, str]:
     return {"image/png": small_png(vega.svg_to_png(plain, scale=scale), 64)}
 
 
-def _ink(role: str, fill: float) -> str:
-    return f"fill:{color(role)};fill-opacity:{_n(fill)};stroke:{color(role)}"
+def _place(x: float, y: float, width: float, height: float) -> str:
+    return f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
+
+
+def _ink(role: str, fill: float, line: str = "") -> str:
+    filled = f"fill:{color(role)};fill-opacity:{_n(fill)}"
+    return f"{filled};stroke:{color(line or role)}"
 
 
 def _points(*points: Point) -> str:

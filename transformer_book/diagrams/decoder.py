@@ -1,17 +1,14 @@
 """Diagrams of the decoder: cross-attention, the layer, the stack."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
-from transformer_book.diagrams.canvas import Canvas
+from transformer_book.diagrams.canvas import Canvas, Point, Words
 
-SOURCE = ["im", "schnee", "spielt", "ein", "hund"]
-# How the step that predicts "dog" weighs SOURCE, in the pencil model's head 0.
-DOG = (0.01, 0.00, 0.04, 0.09, 0.87)
+# How the step that predicts "dog" weighs the source, in the pencil model's head 0.
+DOG = {"im": 0.01, "schnee": 0.00, "spielt": 0.04, "ein": 0.09, "hund": 0.87}
 
 
-def shifted(
-    reads: Sequence[str], predicts: Sequence[str], marked: Collection[int] = ()
-) -> Canvas:
+def shifted(reads: Words, predicts: Words, marked: Collection[int] = ()) -> Canvas:
     """Draw what the decoder reads at each position, and what it predicts there.
 
     A dashed arrow leads from each prediction to the next position, which reads it.
@@ -39,9 +36,8 @@ def shifted(
         for word, y, start, fill in ((pair[0], 158, 158, 0.1), (pair[1], 28, 82, 0.3)):
             fill = 0.6 if lit else fill
             canvas.box(x, y, width, 26, word, size=size, fill=fill, **style)
-            canvas.arrow(
-                (middle, start), (middle, start - 28), width=1.2 + lit, **style
-            )
+            ends = (middle, start), (middle, start - 28)
+            canvas.arrow(*ends, width=1.2 + lit, **style)
         if i:
             canvas.arrow((before + 9, 58), (middle - 9, 153), dashed=True, width=1)
         x, before = x + width + 5, middle
@@ -60,9 +56,7 @@ def look_across() -> Canvas:
     canvas.box(20, 152, 52, 30, "q", "query")
     canvas.arrow((46, 286), (46, 184), role="query")
     canvas.arrow((72, 167), (103, 167), role="query")
-    keys_and_values(
-        canvas, (106, 152), 83, dict(zip(SOURCE, DOG, strict=True)), "memory"
-    )
+    keys_and_values(canvas, (106, 152), 83, DOG, "memory")
     return canvas
 
 
@@ -107,13 +101,12 @@ def decoder_layer() -> Canvas:
     canvas = Canvas(520, 470)
     left, middle, right, bottom = 214.0, 314.0, 414.0, 426.0
     canvas.text(middle, 452, "one vector per target token", "target", bold=True)
-    for name, motto in (
-        ("masked self-attention", "1. look back"),
-        ("cross-attention", "2. look across"),
-        ("feed-forward", "3. think"),
+    for name, motto, role in (
+        ("masked self-attention", "1. look back", "query"),
+        ("cross-attention", "2. look across", "query"),
+        ("feed-forward", "3. think", "target"),
     ):
         top, y = bottom - 84, bottom - 14
-        role = "target" if name == "feed-forward" else "query"
         canvas.arrow((middle, bottom + 12), (middle, top + 42), role=role)
         canvas.arrow((middle, bottom + 12), (middle, y), role="target", head=False)
         if role == "query":
@@ -146,14 +139,13 @@ def _mask(canvas: Canvas, name: str, top: float, right: float) -> None:
     x, y = right - 20 - n * cell, top - 5
     shades = [[0.6 if j <= (i if causal else 3) else 0.04 for j in range(n)]
               for i in range(n)]  # fmt: skip
-    canvas.blank(x, y, n, n, "highlight", cell=cell, shades=shades)
+    cells = [[""] * n] * n
+    canvas.grid(x, y, cells, "highlight", cell=(cell, cell), shades=shades)
     canvas.text(x + n * cell / 2, y - 13, name, mono=True)
     canvas.arrow((x + n * cell + 3, top + 20), (right - 1, top + 20))
 
 
-def _fork(
-    canvas: Canvas, x: float, y: float, top: float, offsets: tuple[float, float]
-) -> None:
+def _fork(canvas: Canvas, x: float, y: float, top: float, offsets: Point) -> None:
     """Draw a key and a value that lead from one line to a box above it."""
     for dx, role in zip(offsets, ("key", "value"), strict=True):
         canvas.arrow((x, y), (x + dx, y), (x + dx, top), role=role)

@@ -1,16 +1,11 @@
 """Diagrams of the chapter on embeddings: the lookup, the clocks, the sum."""
 
 import math
-from collections.abc import Sequence
 
-from transformer_book.diagrams.canvas import Canvas, written
-
-Row = Sequence[float]
+from transformer_book.diagrams.canvas import Canvas, Row, Table, Words, written
 
 
-def lookup(
-    words: Sequence[str], ids: Sequence[int], names: Sequence[str], table: Sequence[Row]
-) -> Canvas:
+def lookup(words: Words, ids: Row, names: Words, table: Table) -> Canvas:
     """Draw how the ids of a sentence pick rows of the embedding matrix.
 
     Args:
@@ -19,19 +14,18 @@ def lookup(
         names: of the rows that are shown, from row 0 on.
         table: those rows, each with four numbers.
     """
-    n, right = len(table), 196 + 52 * len(table[0])
-    canvas, bottom = Canvas(520, 88 + 26 * n), 48 + 26 * n
-    width, picked = len(table[0]), [i in ids for i in range(n)]
-    roles = [["source" if used else "ink"] * width for used in picked]
-    shades = [[0.3 * used] * width for used in picked]
+    n, width = len(table), len(table[0])
+    canvas, right = Canvas(520, 88 + 26 * n), 196 + 52 * width
+    roles = [["source" if i in ids else "ink"] * width for i in range(n)]
+    shades = [[0.3 * (i in ids)] * width for i in range(n)]
     canvas.grid(196, 48, table, roles, cell=(52, 26), shades=shades, decimals=1,
                 rows=map(str, range(n)), size=14)  # fmt: skip
     middle = (196 + right) / 2
     canvas.text(middle, 20, "the table: one row for each token", bold=True)
-    canvas.text(middle, bottom + 16, "…", size=18)
+    canvas.text(middle, 64 + 26 * n, "…", size=18)
     for i, name in enumerate(names):
-        role, place = roles[i][0], (right + 10, 61 + 26 * i)
-        canvas.text(*place, name, role, anchor="start", lit=picked[i])
+        place, style = (right + 10, 61 + 26 * i), {"anchor": "start", "lit": i in ids}
+        canvas.text(*place, name, roles[i][0], **style)
     canvas.text(52, 20, "word, id", bold=True)
     y = 68 + 13 * n - 20 * len(words)
     for word, number in zip(words, ids, strict=True):
@@ -55,16 +49,14 @@ def clocks(n_positions: int, d_model: int) -> Canvas:
     canvas = Canvas(20 + step * n_positions, 30 + block * (d_model // 2))
     canvas.titles(16, {60 + step * i: f"position {i}" for i in range(n_positions)})
     for pair in range(d_model // 2):
-        speed = 10_000 ** (-2 * pair / d_model)
-        top = 34 + block * pair
+        speed, top = 10_000 ** (-2 * pair / d_model), 34 + block * pair
         told = f"features {2 * pair} and {2 * pair + 1}: {speed:g} rad per position"
         canvas.text(14, top + 8, told, anchor="start", italic=True)
         for position in range(n_positions):
             sin, cos = math.sin(speed * position), math.cos(speed * position)
             x, y = 10 + step * (position + 0.5), top + 24 + radius
             canvas.circle(x, y, radius, fill=0.04)
-            tip = (x + radius * sin, y - radius * cos)
-            canvas.arrow((x, y), tip, width=2.6)
+            canvas.arrow((x, y), (x + radius * sin, y - radius * cos), width=2.6)
             canvas.text(x, y + radius + 14, f"sin = {written(sin, 2)}", size=14)
             canvas.text(x, y + radius + 32, f"cos = {written(cos, 2)}", size=14)
     return canvas

@@ -76,7 +76,7 @@ def shape_flow() -> Canvas:
 
 def _rise(
     canvas: Canvas, x: float, start: float, end: float, role: str, label: str,
-    *, left: bool = False,
+    left: bool = False,
 ) -> None:  # fmt: skip
     """Draw an arrow upward, with a shape on one side of it."""
     canvas.arrow((x, start), (x, end), role=role)

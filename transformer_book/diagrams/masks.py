@@ -1,8 +1,6 @@
 """Diagrams of masks: where the model uses them, and how they are made."""
 
-from collections.abc import Sequence
-
-from transformer_book.diagrams.canvas import Canvas
+from transformer_book.diagrams.canvas import Canvas, Words
 
 PAD = "<pad>"
 SOURCE = ("ein", "hund", "spielt", PAD, PAD)
@@ -37,10 +35,8 @@ def three_masks() -> Canvas:
 def broadcast() -> Canvas:
     """Draw how a padding mask covers every query and every head of its sentence."""
     canvas = Canvas(520, 366)
-    for x, name, shape in (
-        (75, "padding mask", "(2, 1, 1, 5)"),
-        (387, "fits the scores", "(2, 2, 5, 5)"),
-    ):
+    shapes = {"padding mask": "(2, 1, 1, 5)", "fits the scores": "(2, 2, 5, 5)"}
+    for x, (name, shape) in zip((75, 387), shapes.items(), strict=True):
         canvas.text(x, 20, name, bold=True)
         canvas.text(x, 40, shape, mono=True)
     for top, number, row in ((62, 1, [""] * 5), (212, 2, ["", "", "", "p", "p"])):
@@ -57,7 +53,7 @@ def broadcast() -> Canvas:
     return canvas
 
 
-def _signs(n_rows: int, keys: Sequence, causal: bool = False) -> list[list[str]]:
+def _signs(n_rows: int, keys: Words, causal: bool) -> list[list[str]]:
     """Write p for a padding key and f for the future; nothing where one may attend."""
     return [
         ["p" if key == PAD else "f" * (causal and j > i) for j, key in enumerate(keys)]
@@ -66,16 +62,11 @@ def _signs(n_rows: int, keys: Sequence, causal: bool = False) -> list[list[str]]
 
 
 def _mask(
-    canvas: Canvas,
-    x: float,
-    y: float,
-    signs: list[list[str]],
-    role: str,
-    keys: Sequence[str] = (),
+    canvas: Canvas, x: float, y: float, signs: list[Words], role: str, keys: Words = ()
 ) -> None:
     """Draw a mask, dark where one may attend, with its keys above it, slanted."""
     shades = [[0.0 if sign else 0.5 for sign in row] for row in signs]
     canvas.grid(x, y, signs, role, cell=(22, 22), shades=shades)
     for j, word in enumerate(keys):
-        place = (x + (j + 0.5) * 22, y - 6)
-        canvas.text(*place, word, role, size=13, anchor="start", turn=-55)
+        left = x + (j + 0.5) * 22
+        canvas.text(left, y - 6, word, role, size=13, anchor="start", turn=-55)

@@ -65,20 +65,16 @@ def draw_map(*lit: str, alt: str = "") -> None:
         lit: the parts to light; all of them if none is named.
         alt: the picture in words; by default made of the parts.
     """
-    if not alt:
-        what = ", ".join(lit) if lit else "every part"
-        alt = f"Map of the encoder-decoder Transformer; lit: {what}."
-    model_map(lit or PARTS).show(alt)
+    what = ", ".join(lit) or "every part"
+    told = f"Map of the encoder-decoder Transformer; lit: {what}."
+    model_map(lit or PARTS).show(alt or told)
 
 
-def _column(
-    canvas: Canvas, lit: set[str], left: float, role: str, tokens: str
-) -> float:
+def _column(canvas: Canvas, lit: set, left: float, role: str, tokens: str) -> float:
     """Draw one stack, from its tokens upward; return the height at which it ends."""
     side = "encoder" if role == "source" else "decoder"
-    steps = [f"{side} self-attention", "cross-attention", f"{side} feed-forward"]
-    if side == "encoder":
-        steps.remove("cross-attention")
+    across = ["cross-attention"] * (side == "decoder")
+    steps = [f"{side} self-attention", *across, f"{side} feed-forward"]
     middle, whole = left + 90, side in lit
     embedded, placed = whole or "embeddings" in lit, whole or "positions" in lit
     canvas.text(middle, 506, tokens, role, bold=True)
@@ -107,10 +103,11 @@ def _step(
     canvas.box(left, top, 180, 34, label, role, lit=on)
     if "attention" in step:  # a mask: causal, or the last key hidden
         masked, causal = "masks" in lit, step == "decoder self-attention"
-        canvas.grid(left + 154, top + 7, [[""] * 4] * 4,
-                    "highlight" if masked else "ink", cell=(5.5, 5.5),
-                    shades=[[0.85 * (j <= (i if causal else 2)) for j in range(4)]
-                            for i in range(4)], lit=masked or on)  # fmt: skip
+        ends = range(4) if causal else [2] * 4
+        shades = [[0.85 * (j <= end) for j in range(4)] for end in ends]
+        style = {"cell": (5.5, 5.5), "shades": shades, "lit": masked or on}
+        mask, color = [[""] * 4] * 4, "highlight" if masked else "ink"
+        canvas.grid(left + 154, top + 7, mask, color, **style)
     canvas.box(left, top - 28, 180, 22, "add & norm", fill=0.06, lit=norm, size=13)
     canvas.arrow((middle, top), (middle, top - 6), role=role, head=False, lit=norm)
     edge, out = (left + 180, 11) if step == "cross-attention" else (left, -11)

@@ -1,8 +1,8 @@
 """Diagrams of multi-head attention: the whole layer, and how heads are split."""
 
 from transformer_book.diagrams.canvas import Canvas
-from transformer_book.diagrams.decoder import SOURCE as WORDS
 
+WORDS = ("im", "schnee", "spielt", "ein", "hund")
 FIRST, SECOND = 0.5, 0.1  # how dark the numbers of the two heads are
 
 
@@ -27,8 +27,7 @@ def multi_head_layer(n_heads: int = 2, shape: str = "") -> Canvas:
         canvas.arrow((x, 320), (x, 292), role=role)
         canvas.text(x + 46, 281, role[0], role, size=16, bold=True)
         for i, head in enumerate(heads):
-            start = x - 32 + cell * (i + 0.5)
-            ends = (start, 270), (head + shift, 205)
+            ends = (x - 32 + cell * (i + 0.5), 270), (head + shift, 205)
             canvas.arrow(*ends, role=role, width=1.3, head=n_heads < 4)
     for i, head in enumerate(heads):
         width = min(160, room - 16)
@@ -50,9 +49,8 @@ def head_split() -> Canvas:
     canvas = Canvas(520, 392)
     numbers = [[f"{word}{feature}" for feature in range(4)] for word in range(5)]
     right = [[FIRST, FIRST, SECOND, SECOND]] * 5
-    canvas.titles(
-        14, {138: "q  (5, 4)", 407: "split  (2, 5, 2)"}, role="query", size=16
-    )
+    shapes = {138: "q  (5, 4)", 407: "split  (2, 5, 2)"}
+    canvas.titles(14, shapes, role="query", size=16)
     heads = {104: "head 0", 172: "head 1", 352: "head 0", 464: "head 1"}
     canvas.titles(38, heads, bold=False)
     canvas.arrow((214, 105), (252, 105), role="query")
@@ -71,8 +69,7 @@ def head_split() -> Canvas:
     ):  # fmt: skip
         canvas.text(20, y - 17, title, anchor="start")
         canvas.grid(20, y, strip, "query", cell=(24, 24), shades=[shades])
-    pair = ("head 0", "head 1")
-    for names, y, width in ((WORDS, 256, 96), (pair, 366, 240)):
+    for names, y, width in ((WORDS, 256, 96), (("head 0", "head 1"), 366, 240)):
         for index, name in enumerate(names):
             left = 20 + width * index
             canvas.arrow((left + 3, y), (left + width - 3, y), head=False, role="query")

@@ -7,8 +7,8 @@ def comparison_diagram() -> Canvas:
     """Two systems translate the same test; references score what they write."""
     canvas = Canvas(520, 270)
     canvas.box(10, 100, 84, 70, "test", "source", sub="German")
-    canvas.box(236, 104, 140, 62, "references", "target", sub="written by people",
-               fill=0.03, dashed=True)  # fmt: skip
+    style = {"fill": 0.03, "dashed": True, "sub": "written by people"}
+    canvas.box(236, 104, 140, 62, "references", "target", **style)
     canvas.text(470, 136, "A − B?", "memory", bold=True)
     # Of each system: height of its boxes, edges of what it comes from and goes to.
     for name, y, test, reference, score, ends in (

@@ -1,16 +1,13 @@
 """Diagrams of the frame around a sub-layer: add, norm, and the feed-forward network."""
 
-from collections.abc import Sequence
-
-from transformer_book.diagrams.canvas import Canvas
+from transformer_book.diagrams.canvas import Canvas, Table, Words
 
 ROAD = 7  # width of the residual stream
 
 
 def residual_stream() -> Canvas:
     """Two layers: each sub-layer reads the stream and adds its output to it."""
-    canvas = Canvas(520, 208)
-    road = 164
+    canvas, road = Canvas(520, 208), 164
     canvas.arrow((58, road), (450, road), role="source", width=ROAD, head=False)
     canvas.arrow((450, road), (466, road), role="source", width=3)
     for x in (30, 493):
@@ -29,9 +26,7 @@ def residual_stream() -> Canvas:
     return canvas
 
 
-def layer_and_batch_norm(
-    values: Sequence[Sequence[float]], words: Sequence[str]
-) -> Canvas:
+def layer_and_batch_norm(values: Table, words: Words) -> Canvas:
     """Show which numbers are normalized together: one word's, or one feature's.
 
     Args:
@@ -84,23 +79,15 @@ def _layer(canvas: Canvas, x: float, norm_first: bool) -> None:
     canvas.arrow((x, 398), (x, 74), role="source", width=ROAD, head=False)
     canvas.arrow((x, 76), (x, 62), role="source", width=3)
     canvas.text(x, 408, "x", "source", size=16, bold=True)
+    side = x + 106  # the middle of the boxes of sub-layers
     for bottom, name in ((392, "self-attention"), (236, "feed-forward")):
-        _sublayer(canvas, x, bottom, name, norm_first)
-
-
-def _sublayer(
-    canvas: Canvas, x: float, bottom: float, name: str, norm_first: bool
-) -> None:
-    """Draw one way around the stream at x, and where its norm sits."""
-    side = x + 106  # the middle of the sub-layer's box
-    box = bottom - (90 if norm_first else 62)
-    join = box - 22
-    entry = bottom - 22 if norm_first else box + 32
-    canvas.arrow((x, bottom - 12), (side, bottom - 12), (side, entry))
-    canvas.box(side - 60, box, 120, 32, name, size=14)
-    canvas.arrow((side, box), (side, join), (x + 12, join))
-    canvas.plus(x, join)
-    if norm_first:
-        canvas.arrow((side, bottom - 48), (side, box + 32))
-    middle, top = (side, bottom - 48) if norm_first else (x, join - 46)
-    canvas.box(middle - 34, top, 68, 26, "norm", "highlight", size=14, solid=True)
+        box = bottom - (90 if norm_first else 62)
+        entry, join = bottom - 22 if norm_first else box + 32, box - 22
+        canvas.arrow((x, bottom - 12), (side, bottom - 12), (side, entry))
+        canvas.box(side - 60, box, 120, 32, name, size=14)
+        canvas.arrow((side, box), (side, join), (x + 12, join))
+        canvas.plus(x, join)
+        if norm_first:
+            canvas.arrow((side, bottom - 48), (side, box + 32))
+        middle, top = (side, bottom - 48) if norm_first else (x, join - 46)
+        canvas.box(middle - 34, top, 68, 26, "norm", "highlight", size=14, solid=True)

@@ -106,9 +106,7 @@ def _largest(plans, lengths, max_tokens):
 
 
 @grader(
-    lambda: [
-        ([(3 + n % 23, 3 + n % 23 + n % 3) for n in range(0, 3500, 7)], 200)
-    ],
+    lambda: [([(3 + n % 23, 3 + n % 23 + n % 3) for n in range(0, 3500, 7)], 200)],
     lambda results: (
         "Complete, bounded, repeatable, and "
         f"{padding_share(results[0][0], check_plan.make_cases()[0][0]):.0%} padding."

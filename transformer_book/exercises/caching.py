@@ -3,31 +3,25 @@
 import torch
 
 from transformer_book.exercises.grading import grader, is_missing
-from transformer_lib import (
-    IncrementalDecoder,
-    Transformer,
-    TransformerConfig,
-    causal_mask,
-)
+from transformer_lib import IncrementalDecoder, Transformer, causal_mask
+from transformer_lib.model.config import TransformerConfig
 
 
 @grader(
     lambda: [(3, 12, 5, 7, 11, 13)],
     "Targets once a beam, sources once a sentence, two vectors each.",
     ("count keys and values, 4 bytes each number, in every layer.",
-     {"n_kinds": 1}, {"n_bytes": 1},
+     {"size": 4}, {"size": 2},
      lambda n, *sizes: check_cache_size.solve(1, *sizes)),
     ("the source was counted once a beam, but its beams share it.",
      lambda *sizes: check_cache_size.solve(*sizes[:5], sizes[3] * sizes[5])),
     ("the target was counted once a sentence, but every beam writes its own.",
      lambda *sizes: check_cache_size.solve(*sizes[:3], 1, *sizes[4:])),
 )  # fmt: skip
-def check_cache_size(
-    n_layers, d_model, n_sentences, n_beams, tgt_len, src_len, n_kinds=2, n_bytes=4
-):
+def check_cache_size(n_layers, d_model, n_sentences, n_beams, tgt_len, src_len, size=8):
     """Sizes of a model and a search -> bytes of their cache in float32."""
     n_tokens = n_sentences * (n_beams * tgt_len + src_len)
-    return n_kinds * n_bytes * n_layers * d_model * n_tokens
+    return size * n_layers * d_model * n_tokens  # 4 bytes for a key, 4 for a value
 
 
 @grader(
@@ -78,13 +72,8 @@ def _run_window(answer, window, steps):
     return torch.cat([torch.stack(tuple(each)) for each in found], dim=3)
 
 
-def _draw_window():
-    steps = [(name, torch.randn(2, 2, 5, 1, 7)) for name in ["first", "second"] * 6]
-    return [(3, steps)]
-
-
 @grader(
-    _draw_window,
+    lambda: [(3, [(name, torch.randn(2, 2, 5, 1, 7)) for name in ["a", "b"] * 6])],
     "The newest token pushes the oldest one out, in each attention.",
     ("nothing is forgotten; keep the last window tokens.", {"cut": lambda x, n: x}),
     ("this is one token too many: the new one is among those that count.",

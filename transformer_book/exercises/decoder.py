@@ -6,15 +6,9 @@ import torch
 from torch import nn
 
 from transformer_book.exercises.grading import fill, grader, is_missing
-from transformer_lib import (
-    DecoderLayer,
-    FeedForward,
-    LayerNorm,
-    MultiHeadAttention,
-    SublayerConnection,
-    causal_mask,
-    scaled_dot_product_attention,
-)
+from transformer_lib import FeedForward, LayerNorm, MultiHeadAttention, causal_mask
+from transformer_lib.model.attention import scaled_dot_product_attention
+from transformer_lib.model.layers import DecoderLayer, SublayerConnection
 
 
 @grader(
@@ -68,8 +62,7 @@ def _draw_two_sources():
 @torch.no_grad()
 def _run_two_sources(answer, blocks, norm_first, given):
     """What the layer returns, and how many norms it has."""
-    layer = answer(*blocks, 0.0, norm_first)
-    if is_missing(layer):
+    if is_missing(layer := answer(*blocks, 0.0, norm_first)):
         return None
     return layer(*given), sum(isinstance(part, LayerNorm) for part in layer.modules())
 

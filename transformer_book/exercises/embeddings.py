@@ -98,8 +98,7 @@ def _shift_error(tables, *sizes):
     ("position 1 has another vector in another table; it must not depend on the "
      "length or on chance.",
      Seen(lambda t, n, width: (t[0][: n // 2] - t[1]).abs().max() > 1e-4),
-     lambda n, width: check_positions.solve(n, width) / n,
-     torch.rand),
+     lambda n, width: check_positions.solve(n, width) / n, torch.rand),
     ("all numbers must lie between -1 and 1.",
      Seen(lambda tables, *sizes: tables[0].abs().max() > 1 + 1e-6),
      lambda n, width: torch.arange(1.0 * n * width).view(n, width)),

@@ -4,19 +4,13 @@ import torch
 from torch import nn
 
 from transformer_book.exercises.grading import fill, grader, run_module
-from transformer_lib import (
-    Encoder,
-    EncoderLayer,
-    FeedForward,
-    LayerNorm,
-    MultiHeadAttention,
-)
+from transformer_lib import Encoder, MultiHeadAttention
+from transformer_lib.model.layers import EncoderLayer, FeedForward, LayerNorm
 
 
 def _draw_layer():
-    attention, *others = map(
-        fill, (MultiHeadAttention(3, 1), FeedForward(3, 7), LayerNorm(3), LayerNorm(3))
-    )
+    parts = MultiHeadAttention(3, 1), FeedForward(3, 7), LayerNorm(3), LayerNorm(3)
+    attention, *others = map(fill, parts)
     return [(torch.randn(2, 5, 3), lambda x: attention(x, x, x), *others)]
 
 
@@ -46,10 +40,8 @@ def _real():
 
 
 def _draw_encoder():
-    layers = [
-        EncoderLayer(MultiHeadAttention(4, 2), FeedForward(4, 7), norm_first=True)
-        for _ in range(3)
-    ]
+    parts = [(MultiHeadAttention(4, 2), FeedForward(4, 7)) for _ in range(3)]
+    layers = [EncoderLayer(*pair, norm_first=True) for pair in parts]
     encoder = fill(Encoder(layers, LayerNorm(4))).eval()
     return [(encoder, torch.randn(2, 5, 4), _real())]
 
@@ -120,8 +112,6 @@ def _run_network(weights, pairs):
 
 
 _W_1, _W_2 = torch.tensor([[1.0], [-1.0]]), torch.tensor([[-1.0, 1.0]])
-
-
 _PAIR = torch.cat([torch.eye(2), -torch.eye(2)], dim=1)
 
 

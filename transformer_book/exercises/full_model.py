@@ -6,13 +6,8 @@ import torch
 from torch import nn
 
 from transformer_book.exercises.grading import Seen, grader, is_missing, run_module
-from transformer_lib import (
-    PRESETS,
-    Transformer,
-    causal_mask,
-    count_parameters,
-    padding_mask,
-)
+from transformer_lib import PRESETS, Transformer, count_parameters
+from transformer_lib.model import causal_mask, padding_mask
 
 BUDGET = 10_000_000  # parameters
 VOCABULARY = 8_000

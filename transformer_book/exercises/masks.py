@@ -129,8 +129,7 @@ check_diagnosis = grader(
     "You got all five by testing what each function does with its mask.",
     ("a diagnosis must be one of: " + ", ".join(MISTAKES) + ".",
      Seen(lambda given: not {*given.values()} <= {*MISTAKES}),
-     _FLAWS | {"A": "?"},
-     _FLAWS | {"A": "broken"}),
+     _FLAWS | {"A": "?"}, _FLAWS | {"A": "broken"}),
     ("look again at {}: which keys change which outputs? A memory of ones shows "
      "whether the weights sum to 1.",
      Seen(_missed), _FLAWS | {"B": "no mask", "D": "after softmax"}),

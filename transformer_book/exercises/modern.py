@@ -11,27 +11,23 @@ from transformer_lib.model.modern import rotate
     lambda: [(2, 8, 2, 16, 50, None), (32, 32, 8, 128, 4096, None),
              (4, 8, 1, 32, 900, 256), (4, 8, 2, 32, 100, 256)],
     "Two vectors for each kv head, layer and token that is still kept.",
-    ("only kv heads are stored, not a head for each query.", {"shared": False}),
-    ("a key and a value are stored: two vectors.", {"n_vectors": 1}),
-    ("a number takes 2 bytes here, not 4.", {"n_bytes": 4}),
+    ("only kv heads are stored, not a head for each query.",
+     lambda n, heads, kv, *sizes: check_kv_bytes.solve(n, heads, heads, *sizes)),
+    ("a key and a value are stored: two vectors.", {"n_bytes": 2}),
+    ("a number takes 2 bytes here, not 4.", {"n_bytes": 8}),
     ("with a window, no more than that many tokens have to be kept.",
      lambda *sizes: check_kv_bytes.solve(*sizes[:5], None)),
 )  # fmt: skip
-def check_kv_bytes(
-    n_layers, n_heads, n_kv_heads, d_head, length, window,
-    shared=True, n_vectors=2, n_bytes=2,
-):  # fmt: skip
+def check_kv_bytes(n_layers, n_heads, n_kv_heads, d_head, length, window, n_bytes=4):
     """Sizes, the length of a text, and a window or None -> bytes of its cache."""
-    heads = n_kv_heads if shared else n_heads
     kept = length if window is None else min(length, window)
-    return n_vectors * n_layers * heads * d_head * kept * n_bytes
+    return n_bytes * n_layers * n_kv_heads * d_head * kept  # 2 for a key, 2 for a value
 
 
 @grader(
     lambda: [((6, 0.1), (torch.randn(2, 3, 6),), {"weight": torch.randn(6)})],
     "The gain is 1 + weight, so a weight of zeros changes nothing.",
-    ("the gain is 1 + weight: weights of 0 must not erase the features.",
-     {"start": 0}),
+    ("the gain is 1 + weight: weights of 0 must not erase the features.", {"start": 0}),
     ("eps belongs under the root, with the mean square.", {"inside": False}),
     ("no mean is subtracted, before or in the mean square.", {"centered": True}),
     run=run_module,
@@ -58,20 +54,18 @@ class check_offset_norm(nn.Module):
     lambda: [(torch.randn(2, 3, 5, 8), torch.arange(5) + 3, 4),
              (torch.randn(1, 2, 4, 12), torch.arange(4), 6)],
     "The first features are turned, as a narrow head of their own; the rest stay.",
-    ("only the first n_rotated features are turned.", {"first": 0}),
-    ("the first n_rotated features are turned, not the last.", {"last": True}),
+    ("only the first n_rotated features are turned.",
+     lambda x, positions, n: rotate(x, positions)),
+    ("the first n_rotated features are turned, not the last.",
+     lambda x, *given: check_partial.solve(x.flip(-1), *given).flip(-1)),
     ("the angles are those of a head that is n_rotated wide: turn these features "
      "after cutting them out.", {"wide": True}),
 )  # fmt: skip
-def check_partial(x, positions, n_rotated, first=1, last=False, wide=False):
+def check_partial(x, positions, n_rotated, wide=False):
     """Turn the first n_rotated features only.
 
     x (batch, n_heads, length, d_head), positions (length,) and n_rotated -> as x.
     """
-    if not first:
-        return rotate(x, positions)
-    if last:
-        return check_partial.solve(x.flip(-1), positions, n_rotated).flip(-1)
     turned, rest = x[..., :n_rotated], x[..., n_rotated:]
     base = 10_000.0 ** (n_rotated / x.size(-1)) if wide else 10_000.0
     return torch.cat([rotate(turned, positions, base), rest], dim=-1)

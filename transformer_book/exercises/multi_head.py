@@ -1,14 +1,13 @@
 """Graders of the chapter on multi-head attention."""
 
+from functools import partial
+
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from transformer_book.exercises.grading import grader, is_missing, run_module
 from transformer_lib import MultiHeadAttention, sinusoid_table
-
-
-def _split(x, n_heads):
-    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
 
 
 def _split_by_view(x, n_heads):
@@ -37,7 +36,10 @@ def _join_by_view(z):
 )  # fmt: skip
 def check_split_heads(x, n_heads):
     """(batch, length, d_model), n_heads -> (batch, n_heads, length, d_head)."""
-    return _split(x, n_heads)
+    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+
+
+_split = check_split_heads.solve
 
 
 @grader(
@@ -48,8 +50,7 @@ def check_split_heads(x, n_heads):
      "d_model for the output projection.",
      lambda d, h, bias: check_parameters.solve(d, h, False) - d,
      lambda d, h, bias: check_parameters.solve(d, h, False),
-     lambda d, h, bias: check_parameters.solve(d, h, True),
-     {"output_bias": 0}),
+     lambda d, h, bias: check_parameters.solve(d, h, True), {"output_bias": 0}),
     ("the heads together have the width d_model: each is d_model / n_heads wide.",
      lambda d, h, bias: check_parameters.solve(d, h, bias, matrices=3 * h + 1)),
 )  # fmt: skip
@@ -94,15 +95,12 @@ def check_multi_head(
     return join((q @ k.mT / divisor).softmax(dim) @ v) @ w_o
 
 
-_PARTS = ("q_proj", "k_proj", "v_proj", "out_proj")
-
-
 def _draw_grouped():
     """Draw sharp weights, which show mistakes, for several numbers of groups."""
     cases = []
     for n_heads, n_groups in ((6, 2), (6, 1), (3, 3)):
-        layer = check_grouped_query.solve(12, n_heads, n_groups)
-        weights = {f"{name}.weight": 3 * getattr(layer, name).weight for name in _PARTS}
+        parameters = check_grouped_query.solve(12, n_heads, n_groups).named_parameters()
+        weights = {name: 3 * each for name, each in parameters if each.dim() == 2}
         given = torch.randn(2, 5, 12), *torch.randn(2, 2, 7, 12)
         cases.append(((12, n_heads, n_groups), given, weights))
     return cases
@@ -113,9 +111,9 @@ def _draw_grouped():
     "Neighboring heads share keys and values, and each asks its own question.",
     ("heads and groups are matched in turn (0, 1, 0, 1, ...), but neighboring heads "
      "share a group (0, 0, ..., 1, 1, ...). Use repeat_interleave.",
-     {"share": lambda x, n, size: _split(x, n).repeat(1, size, 1, 1)}),
-    (_ROOT, {"divisor": 1}, {"divisor": 12**0.5}),
-    (_MIXED, {"join": _join_by_view}),
+     {"share": lambda heads, size: heads.repeat(1, size, 1, 1)}),
+    (_ROOT, {"scale": 1.0}, {"scale": 12**-0.5}),
+    (_MIXED, {"join_heads": _join_by_view}),
     run=run_module,
 )  # fmt: skip
 class check_grouped_query(MultiHeadAttention):
@@ -125,22 +123,19 @@ class check_grouped_query(MultiHeadAttention):
     d_model) plus key and value (batch, k_len, d_model) -> (batch, q_len, d_model).
     """
 
-    share = staticmethod(lambda x, n, size: _split(x, n).repeat_interleave(size, 1))
-    divisor, join = None, staticmethod(_join)
+    share = staticmethod(lambda heads, size: heads.repeat_interleave(size, 1))
+    scale = None  # 1 / d_head ** 0.5
 
     def __init__(self, d_model, n_heads, n_groups):
         super().__init__(d_model, n_heads, bias=False)
-        self.n_groups, width = n_groups, n_groups * self.d_head
+        width = n_groups * self.d_head
         self.k_proj, self.v_proj = (nn.Linear(d_model, width) for _ in range(2))
+        self.kernel = partial(F.scaled_dot_product_attention, scale=self.scale)
 
-    def forward(self, query, key, value):
-        """(batch, q_len, d_model), (batch, k_len, d_model) twice -> as query."""
-        size = self.n_heads // self.n_groups
-        q = _split(self.q_proj(query), self.n_heads)
-        k = self.share(self.k_proj(key), self.n_groups, size)
-        v = self.share(self.v_proj(value), self.n_groups, size)
-        scores = q @ k.mT / (self.divisor or q.size(-1) ** 0.5)
-        return self.out_proj(self.join(scores.softmax(-1) @ v))
+    def split_heads(self, x):
+        """(batch, length, width) -> (batch, n_heads, length, d_head)."""
+        heads = _split(x, x.size(-1) // self.d_head)
+        return self.share(heads, self.n_heads // heads.size(1))
 
 
 def _most_attended(answer, d_model, length):

@@ -70,7 +70,7 @@ def _masked_softmax(scores, mask):
     ("hide keys before the softmax; now the weights don't add up to 1.",
      {"weigh": lambda x, mask: x.softmax(-1) * mask}),
     ("values pass through v_proj, and the result through out_proj.",
-     {"project": lambda head, x: x}, {"make_values": lambda head, x: x}),
+     {"out_proj": lambda x: x}, {"v_proj": lambda x: x}),
     run=lambda answer, given, weights: run_module(answer, (6,), given, weights),
 )  # fmt: skip
 class check_one_head(MultiHeadAttention):
@@ -80,8 +80,6 @@ class check_one_head(MultiHeadAttention):
     """
 
     divisor, weigh = 6**0.5, staticmethod(_masked_softmax)
-    make_values = staticmethod(lambda head, x: head.v_proj(x))
-    project = staticmethod(lambda head, x: head.out_proj(x))
 
     def __init__(self, d_model):
         super().__init__(d_model, n_heads=1)
@@ -90,4 +88,4 @@ class check_one_head(MultiHeadAttention):
         """(batch, length, d_model) each -> the same shape."""
         scores = self.q_proj(query) @ self.k_proj(key).mT / self.divisor
         weights = self.weigh(scores, torch.tensor(True) if mask is None else mask)
-        return self.project(self, weights @ self.make_values(self, value))
+        return self.out_proj(weights @ self.v_proj(value))

@@ -11,10 +11,7 @@ from transformer_book.grammar import explain
 from transformer_lib import MultiHeadAttention, load, record_attention, split_words
 from transformer_lib.data.batches import make_batch
 from transformer_lib.data.corpora import load_grammar
-from transformer_lib.evaluation.alignment import (
-    alignment_error_rate,
-    links_from_weights,
-)
+from transformer_lib.evaluation import alignment
 
 GOAL = 0.11  # error rate that exercise 4 asks for
 
@@ -37,7 +34,7 @@ _POSSIBLE = [{(0, 0), (1, 1), (2, 2), (2, 3)}, {(1, 0), (0, 1), (2, 2), (2, 0)}]
 )  # fmt: skip
 def check_error_rate(found, sure, possible):
     """Lists of sets of links, one set a sentence: found, sure, possible -> AER."""
-    return alignment_error_rate(found, sure, possible).error_rate
+    return alignment.alignment_error_rate(found, sure, possible).error_rate
 
 
 def _draw_weights():
@@ -65,10 +62,6 @@ def check_previous_weight(weights, lengths, offset=-1):
     return wanted[queries < lengths[:, None]].mean(dim=0)
 
 
-def _draw_attention():
-    return [(fill(MultiHeadAttention(6, 3)), 1, torch.randn(2, 4, 6))]
-
-
 def _output(answer, attention, head, x):
     """What the attention returns afterwards; None if that is the same as before."""
     before = attention(x, x, x)
@@ -78,7 +71,7 @@ def _output(answer, attention, head, x):
 
 
 @grader(
-    _draw_attention,
+    lambda: [(fill(MultiHeadAttention(6, 3)), 1, torch.randn(2, 4, 6))],
     "The head is gone, and nothing else has moved.",
     ("rows of out_proj.weight are outputs of the block; a head's numbers come in by "
      "its columns.",
@@ -122,22 +115,20 @@ def _sentences():
 
 
 def _score(found):
-    return alignment_error_rate(found, _sentences()[1])
+    return alignment.alignment_error_rate(found, _sentences()[1])
 
 
 def _best_head():
     """The error rate of the best single head."""
     heads = [each.flatten(0, 1) for each in _sentences()[0]]  # (all heads, ...)
-    each_head = zip(*heads, strict=True)
-    return min(
-        _score([*map(links_from_weights, head)]).error_rate for head in each_head
-    )
+    links = alignment.links_from_weights
+    return min(_score([*map(links, h)]).error_rate for h in zip(*heads, strict=True))
 
 
 def _impossible(found, weights):
     """A link of a word that a pair doesn't have."""
     for links, each in zip(found, weights, strict=True):
-        tgt_len, src_len = each.shape[2:]
+        *_, tgt_len, src_len = each.shape
         if wrong := {*links} - {*product(range(src_len), range(tgt_len))}:
             return *min(wrong), src_len, tgt_len
     return None
@@ -154,7 +145,7 @@ def _impossible(found, weights):
      Seen(lambda found, weights: (
               (score := _score(found)).error_rate >= GOAL
               and (score, _best_head()))),
-     lambda w: links_from_weights(w[1, 1])),
+     lambda w: alignment.links_from_weights(w[1, 1])),
     run=lambda answer, weights: [answer(w) for w in weights],
     any_answer=True,
 )  # fmt: skip
@@ -169,4 +160,4 @@ def check_aligner(weights):
     largest, target = joint.max(dim=0)
     # A German word chooses as well, where it is clear.
     clear = {(i, int(j)) for i, j in enumerate(target) if largest[i] > 0.3}
-    return links_from_weights(joint) | clear
+    return alignment.links_from_weights(joint) | clear

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer_book.exercises.grading import Seen, grader, run_module
+from transformer_book.exercises.grading import Seen, fill, grader, run_module
 from transformer_lib import EncoderLayer, FeedForward, MultiHeadAttention
 
 
@@ -106,9 +106,7 @@ _LAST = ("self_attn.out_proj", "feed_forward.contract")
 def _draw_layer():
     """A pre-norm layer whose parameters are all far from 0, biases too."""
     parts = MultiHeadAttention(8, 2), FeedForward(8, 16)
-    layer = EncoderLayer(*parts, dropout=0.0, norm_first=True)
-    for parameter in layer.parameters():
-        nn.init.normal_(parameter, 0.1, 0.5)
+    layer = fill(EncoderLayer(*parts, dropout=0.0, norm_first=True)).requires_grad_()
     return [(layer, torch.randn(2, 5, 8))]
 
 

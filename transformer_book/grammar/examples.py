@@ -1,19 +1,13 @@
 """Random sentences with their exact translation and word alignment."""
 
 import random
+from itertools import product
 from typing import NamedTuple
 
-from transformer_book.grammar import dictionary
+from transformer_book.grammar import dictionary, speech
 from transformer_book.grammar.dictionary import Noun, Pronoun
 from transformer_book.grammar.reader import read
-from transformer_book.grammar.speech import (
-    Clause,
-    NounPhrase,
-    Sentence,
-    english,
-    german,
-    text_of,
-)
+from transformer_book.grammar.speech import Clause, NounPhrase, Sentence
 
 _TENSES = ["present"] * 3 + ["past"] * 3 + list(dictionary.MODALS)
 _REASONS = ["present"] * 3 + ["can", "must", "want"]
@@ -60,14 +54,10 @@ def generate(n: int, seed: int) -> tuple[Example, ...]:
 
 
 def _example(tree: Sentence) -> Example:
-    source, target = english(tree), german(tree)
-    links = tuple(
-        (i, j)
-        for i, word in enumerate(source)
-        for j, other in enumerate(target)
-        if word.piece == other.piece
-    )
-    return Example(text_of(source), text_of(target), links)
+    words = speech.english(tree), speech.german(tree)
+    pairs = product(*map(enumerate, words))
+    links = tuple((i, j) for (i, one), (j, two) in pairs if one.piece == two.piece)
+    return Example(*map(speech.text_of, words), links)
 
 
 def _sentence(rng: random.Random) -> Sentence:

@@ -41,21 +41,14 @@ def read(sentence: str) -> Sentence:
     Raises:
         ValueError: the grammar does not make this sentence; where reading stopped.
     """
-    reader = _Reader(split_words(sentence))
-    try:
-        return reader.sentence()
-    except KeyError as error:
-        raise ValueError(
-            f"{sentence!r} is not of this grammar: expected {error.args[0]} before "
-            f"{' '.join(reader.rest)!r}"
-        ) from None
+    return _Reader(sentence).sentence()
 
 
 class _Reader:
     """Takes words from the left, each by the rule that expects it."""
 
-    def __init__(self, words: list[str]) -> None:
-        self.rest = words
+    def __init__(self, text: str) -> None:
+        self.text, self.rest = text, split_words(text)
 
     def sentence(self) -> Sentence:
         if self.take("if"):
@@ -74,10 +67,8 @@ class _Reader:
         receiver = self.noun_phrase() if verb.receiver else None
         thing = self.noun_phrase() if verb.objects else None
         place = self.entry(_PLACES) or ()
-        time = first or self.entry(_TIMES) or ()
-        return Clause(
-            subject, verb, modal or tense, thing, receiver, place, time, bool(first)
-        )
+        time = first or self.entry(_TIMES) or (), bool(first)
+        return Clause(subject, verb, modal or tense, thing, receiver, place, *time)
 
     def noun_phrase(self) -> NounPhrase:
         article = self.entry(_ARTICLES) or ""
@@ -99,6 +90,7 @@ class _Reader:
         return None
 
     def expect(self, what: str, table: Mapping[str, Any]) -> Any:
-        if not (entry := self.entry(table)):
-            raise KeyError(what)
-        return entry
+        if entry := self.entry(table):
+            return entry
+        told = f"expected {what} before {' '.join(self.rest)!r}"
+        raise ValueError(f"{self.text!r} is not of this grammar: {told}")

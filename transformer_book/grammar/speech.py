@@ -97,8 +97,8 @@ def german(sentence: Sentence) -> list[Word]:
 
 def _english_clause(clause: Clause, name: str) -> list[Word]:
     said = _said(clause, name, 0)
-    words = [word for part, words in said.items() if part != "time" for word in words]
-    return said["time"] + words if clause.time_first else words + said["time"]
+    time, words = said.pop("time"), sum(said.values(), [])
+    return time + words if clause.time_first else words + time
 
 
 def _german_clause(clause: Clause, name: str, verb: str) -> list[Word]:
@@ -186,24 +186,16 @@ def _noun_phrase(phrase: NounPhrase | Pronoun | None, case: str) -> Chunks:
 
 
 _GENDERS = "m", "f", "n", "plural"
-_THE = {
-    "nominative": ("der", "die", "das", "die"),
-    "accusative": ("den", "die", "das", "die"),
-    "dative": ("dem", "der", "dem", "den"),
-}
-_A_ENDING = {
-    "nominative": ("", "e", "", "e"),
-    "accusative": ("en", "e", "", "e"),
-    "dative": ("em", "er", "em", "en"),
+_ARTICLES = {  # "the", and the ending of "a" and "my"
+    "nominative": (("der", "die", "das", "die"), ("", "e", "", "e")),
+    "accusative": (("den", "die", "das", "die"), ("en", "e", "", "e")),
+    "dative": (("dem", "der", "dem", "den"), ("em", "er", "em", "en")),
 }
 
 
 def _article(article: str, gender: str, case: str) -> str:
-    column = _GENDERS.index(gender)
-    if article == "the":
-        return _THE[case][column]
-    stem = {"a": "ein", "my": "mein", "": ""}[article]
-    return stem and stem + _A_ENDING[case][column]
+    the, ending = (forms[_GENDERS.index(gender)] for forms in _ARTICLES[case])
+    return {"the": the, "a": "ein" + ending, "my": "mein" + ending, "": ""}[article]
 
 
 def _adjective_ending(article: str, gender: str, case: str) -> str:

@@ -15,17 +15,21 @@ from typing import Any
 from torch import nn
 from torch.overrides import get_testing_overrides
 
+from transformer_lib import Transformer, TransformerConfig
 from transformer_lib.convert import WEIGHT_NAMES
 from transformer_lib.convert.weights import spread
 from transformer_lib.interpret import recording
-from transformer_lib.model import attention, config, masks
-from transformer_lib.model.transformer import Transformer
+from transformer_lib.model import attention, causal_mask, padding_mask
 
 DIALECTS = (
     "paper", "transformer_lib", "torch.nn", "fairseq", "Hugging Face",
     "lecture", "post", "dummies", "revisited",
 )  # fmt: skip
 WEIGHTS = "Weights"
+Things = Mapping[str, Any]
+
+_FILE = resources.files(__package__) / "names.toml"
+_NAMES = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,16 @@ class Row:
     term: str
     names: Mapping[str, list[str]]
 
+    def bare_names(self, *dialects: str) -> list[str]:
+        """The names in some dialects, or in all, without facts about them."""
+        cells = [self.names.get(dialect, []) for dialect in dialects or self.names]
+        return [name.partition(" | ")[0] for names in cells for name in names]
+
 
 def read_rows() -> list[Row]:
     """Return all rows, topic by topic; weights come last."""
     rows = []
-    for topic, terms in _read_names().items():
+    for topic, terms in _NAMES.items():
         for term, cells in terms.items() if topic != WEIGHTS else ():
             names = {d: [n] if isinstance(n, str) else n for d, n in cells.items()}
             rows.append(Row(topic, term, names))
@@ -59,26 +68,19 @@ def read_rows() -> list[Row]:
 
 def weight_names() -> list[dict[str, str]]:
     """Return the library's table of weights with columns for the texts."""
-    texts = _read_names()[WEIGHTS]
+    texts = _NAMES[WEIGHTS]
     return [{**row, **texts.get(row["term"], {})} for row in WEIGHT_NAMES]
-
-
-def _read_names() -> dict[str, Any]:
-    file = resources.files(__package__) / "names.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def find_rows(word: str) -> list[Row]:
     """Return the rows in which a dialect uses this word, whole, upper or lower case."""
     pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
-    rows = []
-    for row in read_rows():
-        names = [
-            name.partition(" | ")[0] for names in row.names.values() for name in names
-        ]
-        if any(pattern.search(text) for name in names for text in spread(name)):
-            rows.append(row)
-    return rows
+
+    def is_used(row: Row) -> bool:
+        texts = (text for name in row.bare_names() for text in spread(name))
+        return any(map(pattern.search, texts))
+
+    return [*filter(is_used, read_rows())]
 
 
 def to_markdown(rows: list[Row]) -> str:
@@ -88,9 +90,8 @@ def to_markdown(rows: list[Row]) -> str:
         of_topic = [row for row in rows if row.topic == topic]
         used = [d for d in DIALECTS if any(d in row.names for row in of_topic)]
         lines = [["", *used], ["---"] * (len(used) + 1)]
-        lines += [
-            [row.term, *(_cell(row.names.get(d, [])) for d in used)] for row in of_topic
-        ]
+        for row in of_topic:
+            lines.append([row.term, *(_cell(row.names.get(d, [])) for d in used)])
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         tables.append(f"**{topic}**\n\n{table}")
     return "\n\n".join(tables)
@@ -105,9 +106,7 @@ def _cell(names: list[str]) -> str:
     return "; ".join(parts) or "–"
 
 
-def look_up(
-    known: Mapping[str, Mapping[str, Any]],
-) -> dict[str, tuple[list[str], list[str]]]:
+def look_up(known: Mapping[str, Things]) -> dict[str, tuple[list[str], list[str]]]:
     """Look every name of these dialects up, weights apart.
 
     Args:
@@ -123,15 +122,13 @@ def look_up(
     result = {}
     rows = [row for row in read_rows() if row.topic != WEIGHTS]
     for dialect, things in known.items():
-        names = [
-            n.partition(" | ")[0] for row in rows for n in row.names.get(dialect, [])
-        ]
+        names = [name for row in rows for name in row.bare_names(dialect)]
         found = [name for name in names if is_found(name, things)]
         result[dialect] = (found, [name for name in names if name not in found])
     return result
 
 
-def is_found(name: str, things: Mapping[str, Any]) -> bool:
+def is_found(name: str, things: Things) -> bool:
     """Look a name up in real objects.
 
     Args:
@@ -199,13 +196,7 @@ def find_parts(*things: Any, prefix: str = "") -> dict[str, Any]:
 def own_things() -> dict[str, Any]:
     """Return what names of this library may begin with."""
     sizes = {"d_model": 4, "n_heads": 2, "d_ff": 4, "norm_first": True}
-    small = config.TransformerConfig(src_vocab_size=5, tgt_vocab_size=5, **sizes)
-    return find_parts(
-        Transformer(small),
-        attention.scaled_dot_product_attention,
-        config.TransformerConfig,
-        masks.causal_mask,
-        masks.padding_mask,
-        recording.record_attention,
-        recording.record_hidden_states,
-    )
+    small = TransformerConfig(src_vocab_size=5, tgt_vocab_size=5, **sizes)
+    recorders = recording.record_attention, recording.record_hidden_states
+    functions = attention.scaled_dot_product_attention, causal_mask, padding_mask
+    return find_parts(Transformer(small), TransformerConfig, *functions, *recorders)
