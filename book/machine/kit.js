@@ -53,7 +53,6 @@ export function view_of_search(app, name, draw, ...inside) {
       : "The search comes with the model: load it with a sentence.";
     says.textContent = none.hidden ? draw(app.row) : "";
   };
-  app.on("search", refresh);
   app.on("place", refresh); // and now, since a panel is made on the way to its place
   return h("div", { class: `machine-${name}` }, body, none);
 }

@@ -55,13 +55,13 @@ function heads_together(view, name) {
   return means[name] ||= heads[0].map((_, i) => mean_of(heads.map((each) => each[i])));
 }
 
-/** The same in the middle of the decoder, for the source */
-export const middle_of = (view) =>
-  heads_together(view, `decoder.layers.${middle_layer(view)}.cross_attn`);
-
 /** The places that a query looks at most, best first: [[share, key], ...] */
 export const most = (weights, row, n_keys, n = 3) => range(n_keys)
   .map((key) => [weights[row * n_keys + key], key]).sort((a, b) => b[0] - a[0]).slice(0, n);
+
+/** The same of a step of the translation, in the source, by the middle of the decoder */
+export const looked_at = (view, step, n) => most(heads_together(view,
+  `decoder.layers.${middle_layer(view)}.cross_attn`), step, view.src_labels.length, n);
 
 const differ = (p, was) => was !== undefined && percent(was) !== percent(p);
 
@@ -219,7 +219,7 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
       looks(view, `decoder.layers.${l}.cross_attn`, i, source.length, 0.05, look));
   });
   if (tall) { // among few labels, that of the word that is looked at most
-    const [[, key]] = most(middle_of(view), i, source.length, 1);
+    const [[, key]] = looked_at(view, i, 1);
     const u = plan.encoder[0] - 10, v = source[key], hides_others = key % plan.every.source > 0;
     return [strands, hides_others && box(v - 4, u - 20, 82, 34, "page", 1,
       { transform: `rotate(-58 ${v + 4} ${u + 2})` }),
@@ -288,7 +288,7 @@ export function layer(view, { row, tall }, place) {
   const feed = [station(u, plan.feed, "feed-forward: alone"),
     tall ? network(x, y + 48, color, view.sizes) : network(x + 16, y + 120, color, view.sizes)];
   const stop = u + plan.feed + plan.gap + (tall ? 4 : 24);
-  const lengths = [view.norms[stack][l][row], view.norms[stack][l + 1][row]];
+  const lengths = [l, l + 1].map((each) => view.norms[stack][each][row]);
   const [first, last] = lengths.map((length) => 2 + length / 22); // widths of the stream
   const word = query_of(place, view, row);
   return picture(tall ? 400 : stop + 150, tall ? stop + 76 : 380,
@@ -545,7 +545,7 @@ function table_of_steps(view) {
       `${middle_layer(view)} looked, all heads together`,
   head: ["step", "written", "likeliest", "looked at"],
   rows: view.tgt_labels.map((label, i) => [i + 1, shown(label), likeliest(i),
-    listed(most(middle_of(view), i, view.src_labels.length, 2), view.src_labels)]) };
+    listed(looked_at(view, i, 2), view.src_labels)]) };
 }
 
 function table_of_heads(view, place, row) {

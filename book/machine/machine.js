@@ -164,9 +164,8 @@ export function show(root, app) {
 
   /** The whole sentence, and the word that looks most at one word of the source. */
   function finish() {
-    const { view } = app, weights = levels.middle_of(view);
-    const peaks = view.tgt.slice(0, -1).map((_, i) =>
-      levels.most(weights, i, view.src.length, 1)[0][0]);
+    const { view } = app;
+    const peaks = view.tgt.slice(0, -1).map((_, i) => levels.looked_at(view, i, 1)[0][0]);
     pause();
     app.show({ step: Math.max(0, peaks.indexOf(Math.max(...peaks))) });
   }
@@ -339,8 +338,7 @@ export function show(root, app) {
     for (const choice of stage.querySelectorAll(".choice")) make_choice(choice);
   }
 
-  // One zoom: the old picture grows away from the place that was chosen, the new one out
-  // of it; and the other way around on the way up.
+  // One zoom: the picture grows out of the place that was chosen, or shrinks into it.
   let origin = "50% 50%";
   stage.addEventListener("pointerdown", ({ clientX, clientY }) => {
     const { left, top, width, height } = stage.getBoundingClientRect();
@@ -349,19 +347,12 @@ export function show(root, app) {
   });
 
   function exchange(picture, level) {
-    const old = stage.querySelector("svg"), moved = (drawn.level ?? level) !== level;
     stage.replaceChildren(picture);
     picture.classList.toggle("tall", tall);
-    if (!old || !moved || is_still() || !stage.isConnected) return;
-    const ghost = h("div", { class: "machine-ghost", "aria-hidden": "true" }, old);
-    const [far, near] = level > drawn.level ? [2.6, 0.5] : [0.5, 1.8];
-    const how = { duration: 320, easing: "ease-in-out" };
-    for (const each of [ghost, picture]) each.style.transformOrigin = origin;
-    stage.append(ghost);
-    const away = [{ opacity: 1 }, { opacity: 0, transform: `scale(${far})` }];
-    ghost.animate(away, how).onfinish = () => ghost.remove();
-    picture.animate([{ opacity: 0, transform: `scale(${near})` },
-      { opacity: 1, transform: "none" }], how);
+    if ((drawn.level ?? level) === level || is_still()) return;
+    picture.style.transformOrigin = origin;
+    picture.animate([{ opacity: 0, transform: `scale(${level > drawn.level ? 0.5 : 1.8})` },
+      { opacity: 1, transform: "none" }], { duration: 320, easing: "ease-in-out" });
   }
 
   function make_choice(choice) { // a likely token that can be forced
@@ -395,11 +386,8 @@ export function show(root, app) {
   }
 
   /** What a step looked at most, if it could */
-  function looked_at(step) {
-    const { view } = app, { src_labels } = view;
-    return levels.most(levels.middle_of(view), step, src_labels.length, 2)
-      .map(([p, key]) => p > 0 && quoted({ label: src_labels[key], p }));
-  }
+  const looked_at = (step) => levels.looked_at(app.view, step, 2)
+    .map(([p, key]) => p > 0 && quoted({ label: app.view.src_labels[key], p }));
 
   /** What the step shows, in a sentence. */
   function what_it_shows() {
@@ -515,13 +503,11 @@ export function show(root, app) {
     if (document.activeElement !== field) field.value = app.state.text;
     steadily(draw_changes);
   });
-  const follow = () => {
+  app.on("place", () => {
     if (app.row !== told.row) answered = null;
     drawing = draw();
     queueMicrotask(announce); // when all is drawn
-  };
-  app.on("place", follow);
-  app.on("search", follow);
+  });
   app.on("view", () => {
     const { source, read, log_probs, text } = app.view, is_new = source !== told.source;
     told.source = source;

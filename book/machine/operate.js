@@ -2,7 +2,7 @@
 // Reach into the model: switch off, hide, cut, sample; and what a given translation costs
 // the model as it was trained, and as it is now.
 
-import { failed, SWITCHES } from "./app.js";
+import { failed, SWITCHES, toggled } from "./app.js";
 import { decimal, e, h, mean_of, shown, table_of } from "./draw.js";
 import { ATTENTIONS } from "./levels.js";
 import { button, labeled, load_button, refill, scroller } from "./kit.js";
@@ -56,10 +56,9 @@ export function operate(app, say) {
   function fill_tokens() {
     const hide = app.is_current ? app.state.edits.hide || [] : []; // else of another sentence
     refill(tokens, app.view.src_labels.map((label, k) => {
-      const is_hidden = hide.includes(k);
-      const next = is_hidden ? hide.filter((x) => x !== k) : [...hide, k].sort((a, b) => a - b);
+      const next = toggled(hide, k);
       return [shown(label), () => app.edit({ hide: next.length ? next : undefined }),
-        { "aria-pressed": String(is_hidden) }];
+        { "aria-pressed": String(hide.includes(k)) }];
     }));
   }
 
