@@ -93,7 +93,6 @@ const TALL = { encoder: [66, 120, 174, 228], memory: 250, decoder: [320, 374, 42
 const SELF = { encoder: 0.7, decoder: 0.38 }, CROSS = 0.62, FFN = 0.86;
 
 // The classes by which a row of the target is shown: written, being written, to come
-export const row_id = (i, tall) => `machine-row-${i}-${tall ? "tall" : "wide"}`;
 export function row_class(i, step) {
   if (i === step) return "now";
   return i < step ? "past" : "to-come";
@@ -118,12 +117,12 @@ function plan_of(view, tall) {
     layers: { encoder: layers("encoder"), decoder: layers("decoder") } };
 }
 
-export function whole(view, { row, tall, before, ids = false }) {
+export function whole(view, { row, tall, before }) {
   const plan = plan_of(view, tall), { at, memory, source, target, end, layers } = plan;
   const size = tall ? [400, plan.out + 96] : [1200, end + 62];
   const band = [...at(memory - 9, source[0] - 13), ...at(18, source.at(-1) - source[0] + 26)];
   const rows = target.map((_, i) => e("g",
-    { class: `row ${row_class(i, row)}`, "data-row": i, id: ids && row_id(i, tall) },
+    { class: `row ${row_class(i, row)}`, "data-row": i },
     trunk(view, plan, i),
     e("g", { class: "asks" }, asks(view, plan, i), answer(view, plan, i, before)),
     label(plan, plan.decoder[0] - 9, target[i], query_of({ stack: "decoder" }, view, i), "target",

@@ -50,7 +50,8 @@ export function show(root, app) {
     clearTimeout(saying);
     saying = setTimeout(() => { live.textContent = words; }, 150);
   };
-  const focus = (place) => place.focus({ preventScroll: true });
+  const focus = (...places) => // on the first that is to be seen
+    places.find((place) => place.checkVisibility()).focus({ preventScroll: true });
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 600,
     spellcheck: "false", autocomplete: "off", list: "machine-examples", value: app.state.text,
     onfocus: () => app.load(), oninput: draw_changes });
@@ -65,7 +66,7 @@ export function show(root, app) {
   const changed = h("p", { class: "machine-changes", hidden: true });
   const undo = button("Undo all", () => {
     app.undo_all();
-    focus(stage);
+    focus(stage, forward);
   });
   const offer = h("p", { class: "machine-offer", hidden: !app.offer }, app.offer
     && ["You came with a sentence of your own: ", button(`“${app.offer.text}”`, take_offer)]);
@@ -99,9 +100,10 @@ export function show(root, app) {
   const tools = h("div", { class: "machine-row" }, predict, guide_button, more);
   const player = h("div", { class: "machine-row machine-controls" },
     play_button, back, forward, slider);
-  root.append(h("div", { class: "machine-live" }, form, bar, status, warning,
+  const alive = h("div", { class: "machine-live" }, form, bar, status, warning,
     h("div", { class: "machine-head" }, words, player, views),
-    offer, changed, crumbs, source_words, stage, beneath, caption, tools, numbers, live));
+    offer, changed, crumbs, source_words, stage, beneath, tools, numbers, caption, live);
+  root.append(alive);
 
   // ---- Sentences
 
@@ -441,8 +443,8 @@ export function show(root, app) {
   async function lead(to) {
     guide = to;
     caption.hidden = guide < 0;
-    root.querySelector(".machine-lit")?.classList.remove("machine-lit");
-    if (guide < 0) return focus(guide_button);
+    alive.querySelector(".machine-lit")?.classList.remove("machine-lit");
+    if (guide < 0) return focus(guide_button, forward);
     pause();
     const { level, path, words: text, control, chapter, href } = GUIDE[guide];
     const is_last = guide === GUIDE.length - 1;
@@ -453,11 +455,13 @@ export function show(root, app) {
       h("div", { class: "machine-row" },
         button("Back", () => lead(guide - 1), { disabled: guide === 0 }),
         button(is_last ? "Done" : "Next", () => lead(is_last ? -1 : guide + 1))));
-    root.querySelector(control)?.classList.add("machine-lit");
     focus(caption.querySelector(".machine-row").children[1]);
     queueMicrotask(() => say(text)); // instead of where we are
     await drawing;
-    caption.scrollIntoView({ block: "nearest" });
+    const lit = alive.querySelector(control), seen = lit?.closest(".machine-stage") || lit;
+    lit?.classList.add("machine-lit");
+    if (seen) seen.style.scrollMarginBottom = `${caption.offsetHeight + 8}px`; // which covers it
+    seen?.scrollIntoView({ block: "nearest" });
   }
 
   // ---- Keys: left and right are steps, Home and End the ends of a row, Escape goes up

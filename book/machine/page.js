@@ -26,9 +26,10 @@ document.addEventListener("DOMContentLoaded", async () => {
   root.classList.add("machine-alive");
   if (linked) root.scrollIntoView({ block: "nearest" });
   // A link asks for what it holds; and a model that was here a page ago is here again.
-  if (loaded || (linked && !app.is_current)) app.load();
+  if (loaded || (linked && !app.is_current)) await app.load();
   else if (app.options.play && !linked && !is_still() && !kept("machine-played")) {
     kept("machine-played", "yes"); // once in this tab
     play();
   }
+  document.documentElement.classList.remove("machine-linked"); // now it's what the link means
 });

@@ -7,17 +7,19 @@ import { COLOR, e, element, h, SVG } from "./draw.js";
 export async function save(picture, address, kind) {
   if (!picture) return;
   const { width, height: end } = picture.viewBox.baseVal;
-  const height = end + 24, copy = /** @type {SVGSVGElement} */ (picture.cloneNode(true));
+  // As many letters a line as fit, of a font that may be a wide one
+  const lines = decodeURIComponent(address).match(new RegExp(`.{1,${width / 6.5 | 0}}`, "gsu"));
+  const height = end + 10 + 14 * lines.length, copy = /** @type {SVGSVGElement} */ (picture.cloneNode(true));
   const unseen = ".to-come, .past .asks, .past .sparse, .now .written";
   for (const each of copy.querySelectorAll(unseen)) each.remove();
   for (const each of copy.querySelectorAll(".past")) each.setAttribute("opacity", "0.4");
   const size = { viewBox: `0 0 ${width} ${height}`, width, height };
   for (const [name, value] of Object.entries(size)) copy.setAttribute(name, String(value));
   const ground = e("rect", { width: "100%", height: "100%", fill: COLOR.page });
-  const below = e("text", { x: 8, y: end + 16, "font-size": 10, fill: "#8a8a8a" },
-    decodeURIComponent(address).slice(0, 200));
+  const below = lines.map((words, i) =>
+    e("text", { x: 8, y: end + 16 + 14 * i, "font-size": 10, fill: "#8a8a8a" }, words));
   copy.prepend(element(ground, SVG));
-  copy.append(element(below, SVG));
+  copy.append(...below.map((each) => element(each, SVG)));
   const color_of = (variable) => { // as it is now, light or dark
     picture.style.color = variable;
     return getComputedStyle(picture).color;
