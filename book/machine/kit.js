@@ -15,20 +15,15 @@ export const show_end = (region) => requestAnimationFrame(() => {
 export const button = (words, onclick, more = {}) =>
   h("button", { type: "button", onclick, ...more }, words);
 
-export const toolbar = (label, more = "") => h("div",
-  { class: `machine-words${more}`, role: "toolbar", "aria-label": label });
-
 /** Buttons in a row, made anew: [words, act, attributes] for each. A focus that was in the row
- *  goes to the current one, else it keeps its place; false if there is no place for it. */
+ *  goes to the current one, else it keeps its place. */
 export function refill(row, items, current = -1) {
   const at = [...row.children].indexOf(document.activeElement);
   row.replaceChildren(...items.map(([words, act, more], i) => button(words, act,
     { ...(current >= 0 && { "aria-pressed": String(i === current),
       tabindex: i === current ? 0 : -1 }), ...more })));
-  if (at < 0) return true;
-  const heir = row.children[current < 0 ? Math.min(at, items.length - 1) : current];
-  heir?.focus({ preventScroll: true });
-  return Boolean(heir);
+  const heir = at >= 0 && row.children[current < 0 ? Math.min(at, items.length - 1) : current];
+  if (heir) heir.focus({ preventScroll: true });
 }
 
 export const labeled = (words, ...inside) =>

@@ -7,7 +7,7 @@ import { VIEWS } from "./app.js";
 import { cache } from "./cache.js";
 import { e, h, markup, mean_of, percent, shown, table_of } from "./draw.js";
 import { clearest, GUIDE } from "./guide.js";
-import { button, is_still, load_button, refill, scroller, toolbar } from "./kit.js";
+import { button, is_still, load_button, refill, scroller } from "./kit.js";
 import * as levels from "./levels.js";
 import { operate } from "./operate.js";
 import { save } from "./save.js";
@@ -23,6 +23,8 @@ const EXAMPLES = [
   "Eine Frau mit einem roten Hut liest in der Sonne ein Buch.",
   "Drei Männer mit Helmen stehen vor einem Gebäude.",
 ];
+const SLIDER = { step: "Step of the translation", word: "Word of the sentence",
+  beam_step: "Step of the search" };
 const HINTS = {
   encoder: "Each head looks at the whole sentence, and what it found is added to the word’s own " +
     "strand. Open a head.",
@@ -70,11 +72,10 @@ export function show(root, app) {
   });
   const offer = h("p", { class: "machine-offer", hidden: !app.offer }, app.offer
     && ["You came with a sentence of your own: ", button(`“${app.offer.text}”`, take_offer)]);
-  const words = toolbar("The translation, word by word");
-  const source_words = toolbar("The words of the sentence", " source");
+  const words = h("div", { class: "machine-words", role: "toolbar" });
   const play_button = button("Play", () => (playing ? step_to(app.state.step) : play()));
   const slider = h("input", { type: "range", min: 1, max: 1,
-    "aria-label": "Step of the translation", oninput: () => step_to(slider.valueAsNumber - 1) });
+    oninput: () => step_to(slider.valueAsNumber - 1) });
   const back = button("Back", () => step_by(-1)), forward = button("Forward", () => step_by(1));
   const predict = button("Predict first", start_predicting, { "aria-pressed": "false" });
   const views = h("nav", { class: "machine-views", "aria-label": "Views of the machine" },
@@ -102,7 +103,7 @@ export function show(root, app) {
     play_button, back, forward, slider);
   const alive = h("div", { class: "machine-live" }, form, bar, status, warning,
     h("div", { class: "machine-head" }, words, player, views),
-    offer, changed, crumbs, source_words, stage, beneath, tools, numbers, caption, live);
+    offer, changed, crumbs, stage, beneath, tools, numbers, caption, live);
   root.append(alive);
 
   // ---- Sentences
@@ -179,24 +180,30 @@ export function show(root, app) {
     root.classList.remove("machine-from-start");
   }
 
-  function step_to(step, axis = app.axis === "word" ? "step" : app.axis) {
+  function step_to(step, axis = app.axis) {
     pause();
     app.show({ [axis]: step });
   }
 
   function step_by(by) {
-    if (app.labels[app.row + by]) step_to(app.row + by, app.axis);
+    if (app.labels[app.row + by]) step_to(app.row + by);
   }
 
   // ---- Drawing
 
+  // The words of the translation; inside the encoder, those of the sentence
   function draw_words() {
-    const { source, text, tgt_labels, log_probs } = app.view;
+    const { axis, labels, row } = app, { source, text, tgt_labels, log_probs } = app.view;
     const at = Math.min(app.state.step, tgt_labels.length - 1);
     const n_forced = app.engine ? app.state.forced.length : 0;
     const hides_now = predicting && !answered;
     root.classList.toggle("machine-hides", hides_now);
-    refill(words, tgt_labels.map((label, i) => {
+    words.classList.toggle("source", axis === "word");
+    words.ariaLabel = axis === "word" ? "The words of the sentence"
+      : "The translation, word by word";
+    if (axis === "word") refill(words, labels.map((label, i) => [shown(label), () => step_to(i),
+      { class: `machine-word ${i === row ? "now" : ""}` }]), row);
+    else refill(words, tgt_labels.map((label, i) => {
       const hidden = (playing || predicting) && (i > at || (hides_now && i === at));
       const kinds = ["machine-word", levels.row_class(i, at), !/^[▁<]/.test(label) && "joined",
         i < n_forced && "forced"];
@@ -205,23 +212,13 @@ export function show(root, app) {
         class: kinds.filter(Boolean).join(" "), title: !hidden && share,
         "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` }];
     }), at);
-    const searches = app.axis === "beam_step", labels = searches ? app.labels : tgt_labels;
-    const row = searches ? app.row : at, where = `${row + 1} of ${labels.length}`;
-    const [looks] = searches ? [] : looked_at(at);
+    const where = `${row + 1} of ${labels.length}`, [looks] = axis === "step" ? looked_at(at) : [];
     slider.max = labels.length;
     slider.value = row + 1;
-    slider.ariaLabel = `Step of the ${searches ? "search" : "translation"}`;
+    slider.ariaLabel = SLIDER[axis];
     slider.ariaValueText = hides_now || !labels[row] ? where
       : `${shown(labels[row])}, ${where}${looks ? `; looked most at ${looks}` : ""}`;
     root.ariaLabel = `The machine translates “${source}”${predicting ? "" : ` into “${text}”`}.`;
-  }
-
-  function draw_source_words() {
-    const { axis, row, view } = app;
-    source_words.hidden = axis !== "word";
-    if (source_words.hidden) return;
-    refill(source_words, view.src_labels.map((label, i) => [shown(label),
-      () => app.show({ word: i }), { class: `machine-word${i === row ? " now" : ""}` }]), row);
   }
 
   function draw_changes() {
@@ -277,7 +274,6 @@ export function show(root, app) {
     const { place, panel } = app, level = levels.level_of(place);
     const had_focus = root.contains(document.activeElement);
     draw_words();
-    draw_source_words();
     draw_changes();
     draw_crumbs(level);
     if (panel && !panels[panel]) {
