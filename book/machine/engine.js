@@ -431,10 +431,7 @@ export function transformer_engine() {
     return decode(model, src, config, (log_probs) => {
       const p = probabilities(log_probs, sampling);
       let left = draw();
-      const token = p.findIndex((share) => {
-        left -= share;
-        return left < 0;
-      });
+      const token = p.findIndex((share) => (left -= share) < 0);
       return token < 0 ? top_tokens(p, 1)[0][1] : token; // shares are rounded
     }, tell);
   }

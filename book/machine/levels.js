@@ -6,10 +6,7 @@
 import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, shown, strip,
   sum_of, text } from "./draw.js";
 
-/** @typedef {{ stack: "encoder"|"decoder"|"", layer: number, kind: string, head: number,
- *  key: number }} Place  stack "" is the whole machine, kind "" a layer, head -1 and
- *  key -1 are "none" */
-
+// A place: stack "" is the whole machine, kind "" a layer; head -1 and key -1 are "none"
 export const WHOLE = { stack: "", layer: 0, kind: "", head: -1, key: -1 };
 export const ATTENTIONS = { self_attn: "self-attention", cross_attn: "cross-attention" };
 const KINDS = { encoder: ["self_attn"], decoder: ["self_attn", "cross_attn"] };
@@ -294,8 +291,8 @@ export function layer(view, { row, tall }, place) {
     `${stack} layer ${l}, for “${word}”`,
     line([at(start - (tall ? 22 : 40), 0), at(start + 4, 0)], color, first, 0.7),
     line([at(start, 0), at(stop, 0)], color, (first + last) / 2, 0.5),
-    attentions, feed, ends(tall, start, stop, word, color, lengths),
-    stack === "decoder" && guesses(view, l, row, tall, start, stop));
+    attentions, feed, ends(tall, start, stop, word, color, lengths,
+      stack === "decoder" && view.layers.slice(l, l + 2).map((each) => each[row])));
 }
 
 function heads(view, place, row, left, top) { // four beside one another, in two rows
@@ -334,27 +331,25 @@ function network(left, middle, color, { d_model, d_ff }) { // narrow, wide, narr
     { size: 12.5, fill: "soft" })];
 }
 
-function ends(tall, start, stop, word, color, lengths) { // of the stream
+/** Of the stream: its word, how long its vector is, and what each end would answer */
+function ends(tall, start, stop, word, color, lengths, answers) {
   const [before, after] = lengths.map((length) => `length ${decimal(length, 1)}`);
   const small = { size: 12, fill: "soft" }, large = { weight: 600, fill: color };
-  const x = start - 50, y = LAYER.wide.stream, anchor = "end";
-  if (tall) {
-    return [text(14, 22, word, large), text(14, stop + 22, after, small),
-      text(96, 22, before, small)];
-  }
-  return [text(x, y + 5, word, { size: 17, anchor, ...large }),
-    text(x, y + 24, before, { anchor, ...small }), text(stop + 8, y + 24, after, small)];
-}
-
-function guesses(view, l, row, tall, start, stop) { // before the layer, and after it
-  const [{ label, p }] = view.layers[l][row], { stream } = LAYER.wide;
-  const [x, y] = tall ? [14, 40] : [start - 50, stream - 14];
-  const [right, top] = tall ? [130, stop + 22] : [stop + 8, stream - 50];
-  return [text(x, y, `would answer ${shown(label)} ${percent(p)}`,
-    { size: 12.5, fill: "target", anchor: tall ? "start" : "end" }),
-  view.layers[l + 1][row].map((each, k) => text(right, top + 18 * k,
-    `${shown(each.label)} ${percent(each.p)}`,
-    { fill: "target", ...(k ? { size: 12.5 } : { size: 15, weight: 600 }) }))];
+  const { stream } = LAYER.wide, x = start - 50, anchor = "end";
+  const [guess, guesses] = answers ? answers.map((each) =>
+    each.map(({ label, p }) => `${shown(label)} ${percent(p)}`)) : [[], []];
+  const [left, right, top] = tall ? [14, 130, stop + 22] : [x, stop + 8, stream - 50];
+  return [
+    tall ? [text(14, 22, word, large), text(14, stop + 22, after, small),
+      text(96, 22, before, small)]
+      : [text(x, stream + 5, word, { size: 17, anchor, ...large }),
+        text(x, stream + 24, before, { anchor, ...small }),
+        text(right, stream + 24, after, small)],
+    answers && text(left, tall ? 40 : stream - 14, `would answer ${guess[0]}`,
+      { size: 12.5, fill: "target", anchor: tall ? "start" : "end" }),
+    guesses.map((words, k) => text(right, top + 18 * k, words,
+      { fill: "target", ...(k ? { size: 12.5 } : { size: 15, weight: 600 }) })),
+  ];
 }
 
 // ---- Level 2: a head

@@ -328,9 +328,10 @@ export function show(root, app) {
         each.setAttribute("class", `row ${levels.row_class(Number(each.dataset.row), row)}`);
       }
     } else {
-      const holder = h("div"), how = { row, tall, before, found_before };
-      holder.innerHTML = markup(levels.draw(view, place, found, how)); // faster than by node
-      exchange(holder.firstElementChild, level);
+      const how = { row, tall, before, found_before };
+      stage.innerHTML = markup(levels.draw(view, place, found, how)); // faster than by node
+      stage.firstElementChild.classList.toggle("tall", tall);
+      if ((drawn.level ?? level) !== level && !is_still()) zoom(level > drawn.level ? 0.5 : 1.8);
       drawn = { view, tall, before, level };
     }
     for (const choice of stage.querySelectorAll(".choice")) make_choice(choice);
@@ -344,13 +345,10 @@ export function show(root, app) {
     origin = `${(100 * x).toFixed(0)}% ${(100 * y).toFixed(0)}%`;
   });
 
-  function exchange(picture, level) {
-    stage.replaceChildren(picture);
-    picture.classList.toggle("tall", tall);
-    if ((drawn.level ?? level) === level || is_still()) return;
-    picture.style.transformOrigin = origin;
-    picture.animate([{ opacity: 0, transform: `scale(${level > drawn.level ? 0.5 : 1.8})` },
-      { opacity: 1, transform: "none" }], { duration: 320, easing: "ease-in-out" });
+  function zoom(scale) {
+    const begin = { opacity: 0, transform: `scale(${scale})` };
+    stage.firstElementChild.style.transformOrigin = origin;
+    stage.firstElementChild.animate([begin, {}], { duration: 320, easing: "ease-in-out" });
   }
 
   function make_choice(choice) { // a likely token that can be forced
