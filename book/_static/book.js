@@ -137,7 +137,7 @@ document.addEventListener("DOMContentLoaded", () => {
   window.addEventListener("resize", () => update(parts));
   document.addEventListener("toggle", ({ target }) =>
     update(parts.filter((part) => target.contains(part))), true);
-  later(() => document.fonts.ready.then(() => update(parts))); // asking lays out the page
+  setTimeout(() => document.fonts.ready.then(() => update(parts))); // asking lays out the page
 });
 
 /* The part of the address that names a place; "%" alone is no escape, but a name too. */

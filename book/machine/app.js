@@ -18,13 +18,9 @@ function start_engine() {
   return (task, question, on_event) => new Promise((resolve, reject) => {
     const { port1: answers, port2: asks } = new MessageChannel();
     answers.onmessage = ({ data: { event, answer, error } }) => {
-      if (event) {
-        on_event(event);
-        return;
-      }
+      if (event) return on_event(event);
       answers.close();
-      if (error === undefined) resolve(answer);
-      else reject(new Error(error));
+      return error === undefined ? resolve(answer) : reject(new Error(error));
     };
     worker.onerror = (event) => {
       event.preventDefault();

@@ -2,10 +2,7 @@
 // Trees of elements that become a document or a text: the page, a picture for readers
 // without a script, and a file for a slide are drawn by the same functions.
 
-/** @typedef {{ tag: string, attributes: Record<string, any>, children: (Node|string)[] }} Node */
-
-/** @param {string} tag @param {Record<string, any>} [attributes] @param {...any} children
- *  @returns {Node} */
+/** A node of a tree: its children can stand in lists, and what is nothing falls out. */
 export function e(tag, attributes = {}, ...children) {
   return { tag, attributes, children: children.flat(4).filter(
     (child) => child !== null && child !== undefined && child !== false && child !== "") };
@@ -15,7 +12,7 @@ const escaped = (text) => String(text).replace(/[&<>"]/g, (sign) => `&#${sign.ch
 const given = (attributes) => Object.entries(attributes).filter(([, value]) =>
   value !== null && value !== undefined && value !== false);
 
-/** The tree as HTML. @param {Node|string} node @returns {string} */
+/** The tree as HTML. @returns {string} */
 export function markup(node) {
   if (typeof node !== "object") return escaped(node);
   const { tag, attributes, children } = node;

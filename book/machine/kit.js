@@ -3,7 +3,7 @@
 
 import { element, h, table_of } from "./draw.js";
 
-/** A region that may be too small for what is in it. @param {string} label */
+/** A region that may be too small for what is in it. */
 export const scroller = (label, ...inside) => h("div", { class: "machine-scroll", tabindex: 0,
   role: "region", "aria-label": label }, ...inside);
 
@@ -34,9 +34,8 @@ export const is_still = () => matchMedia("(prefers-reduced-motion: reduce)").mat
 export const load_button = (app, words = "Load the model") =>
   button(`${words} (${app.size})`, () => app.load());
 
-/** A view of the search, at the step where the page is.
- *  @param {any} app @param {string} name of the panel
- *  @param {(at: number) => string} draw draws a step and returns its sentence */
+/** A view of the search, at the step where the page is: draw(at) draws a step and returns
+ *  its sentence. */
 export function view_of_search(app, name, draw, ...inside) {
   const says = h("p", { class: "machine-says" }), body = h("div", {}, says, inside);
   const none = h("p", { class: "machine-note" });
@@ -52,8 +51,7 @@ export function view_of_search(app, name, draw, ...inside) {
   return h("div", { class: `machine-${name}` }, body, none);
 }
 
-/** New contents for a table that stays; each row can have a class.
- *  @param {any} table @param {any} found @param {(string|false)[]} classes */
+/** New contents for a table that stays; each row can have a class. */
 export function fill(table, found, classes) {
   table.replaceChildren(...element(table_of(found)).children);
   [...table.tBodies[0].rows].forEach((row, i) => { row.className = classes[i] || ""; });

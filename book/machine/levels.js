@@ -253,7 +253,7 @@ function answer(view, { at, tall, target, end, out, layers }, i, before) {
 // Across the stream, along it: its place, its start, how long stations are, what is between
 const LAYER = {
   wide: { stream: 330, start: 176, attention: 312, feed: 190, gap: 10, head: 14, norm: [7, -12] },
-  tall: { stream: 34, start: 60, attention: 268, feed: 118, gap: 14, head: 10, norm: [8, 15] },
+  tall: { stream: 34, start: 60, attention: 268, feed: 118, gap: 14, head: 10, norm: [2, 14] },
 };
 const MINI = { width: 70, height: 92 }; // the picture of a head
 

@@ -95,8 +95,7 @@ export function show(root, app) {
   const more = h("details", { class: "machine-more" }, e("summary", {}, "Keep, share"),
     h("div", { class: "machine-row" },
       button("Save as SVG", () => save_as("svg")), button("Save as PNG", () => save_as("png")),
-      button("Copy link", copy_link), document.fullscreenEnabled
-        && button("Full screen", full_screen), note));
+      button("Copy link", copy_link), note));
   const guide_button = button("Guide", () => lead(guide < 0 ? 0 : -1));
   const tools = h("div", { class: "machine-row" }, predict, guide_button, more);
   const player = h("div", { class: "machine-row machine-controls" },
@@ -140,11 +139,6 @@ export function show(root, app) {
         "aria-label": "Address of this view", onfocus: ({ target }) => target.select() }));
     }
     say(note.textContent);
-  }
-
-  function full_screen() { // or no longer
-    if (document.fullscreenElement) document.exitFullscreen();
-    else root.requestFullscreen();
   }
 
   // ---- Playing: one step after the other
@@ -340,9 +334,8 @@ export function show(root, app) {
   // One zoom: the picture grows out of the place that was chosen, or shrinks into it.
   let origin = "50% 50%";
   stage.addEventListener("pointerdown", ({ clientX, clientY }) => {
-    const { left, top, width, height } = stage.getBoundingClientRect();
-    const [x, y] = [(clientX - left) / width, (clientY - top) / height];
-    origin = `${(100 * x).toFixed(0)}% ${(100 * y).toFixed(0)}%`;
+    const { left, top } = stage.getBoundingClientRect();
+    origin = `${clientX - left}px ${clientY - top}px`;
   });
 
   function zoom(scale) {
@@ -355,11 +348,10 @@ export function show(root, app) {
     const row = Number(choice.closest(".row").dataset.row), id = Number(choice.dataset.id);
     if (!app.engine || id === app.view.tgt[row]) return;
     const words = choice.querySelector("tspan").textContent;
-    choice.setAttribute("role", "button");
-    choice.setAttribute("tabindex", "0");
-    choice.setAttribute("aria-label", `Go on with “${words}” instead`);
-    choice.onclick = () => app.set({ forced: [...app.view.tgt.slice(0, row), id], step: row });
-    choice.onkeydown = ({ key }) => { if (key === "Enter") choice.onclick(); };
+    const force = () => app.set({ forced: [...app.view.tgt.slice(0, row), id], step: row });
+    Object.assign(choice, { role: "button", tabIndex: 0, onclick: force,
+      ariaLabel: `Go on with “${words}” instead`,
+      onkeydown: ({ key }) => key === "Enter" && force() });
   }
 
   function draw_beneath(level) {
@@ -470,7 +462,7 @@ export function show(root, app) {
     if (by !== undefined) {
       event.preventDefault();
       step_by(by);
-    } else if (event.key === "Escape" && level > 0 && !document.fullscreenElement) {
+    } else if (event.key === "Escape" && level > 0) {
       event.preventDefault();
       crumbs.querySelector(".machine-up").click();
       focus(stage);

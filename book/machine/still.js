@@ -5,9 +5,7 @@
 import { e, markup, shown, table_of } from "./draw.js";
 import * as levels from "./levels.js";
 
-/** @param {string} stored as in the page @param {string} config of the model
- *  @param {{ at: string, step: number, word: number, tall: boolean }} how
- *  @returns {string} JSON of { svg, words, table } */
+/** JSON of { svg, words, table }, of what is stored as in the page and JSON of the sizes */
 export function machine_still(stored, config, { at, step, word, tall }) {
   const { trace, edited } = JSON.parse(stored), view = edited || trace;
   const place = levels.place_of(at, JSON.parse(config)), level = levels.level_of(place);
