@@ -156,10 +156,7 @@ def write_files(app: Sphinx) -> None:
 # --- the machine ----------------------------------------------------------------------
 
 
-WITHOUT = (
-    "Without JavaScript, this is one stored sentence, to look at word by word. The "
-    "buttons and sliders of which the text speaks need JavaScript."
-)
+WITHOUT = "Without JavaScript, you see one stored sentence, and no buttons or sliders."
 
 
 def machine(env: BuildEnvironment, stored: dict[str, Any]) -> str:

@@ -19,8 +19,8 @@ export function translator_tasks(E) {
   // Multiplications of one pass without a cache: the encoder, and n_rows targets of
   // n_tgt tokens, whose last position alone is scored.
   function multiplications(n_src, n_tgt, n_rows) {
-    const { d_model: d, d_ff, n_encoder_layers: n_enc, n_decoder_layers: n_dec } = model.config;
-    const feed = 2 * d * d_ff;
+    const { d_model: d, n_encoder_layers: n_enc, n_decoder_layers: n_dec } = model.config;
+    const feed = 2 * d * model.encoder.layers[0].feed_forward.expand.n_out;
     const encoder = n_enc * n_src * (4 * d * d + feed + 2 * n_src * d);
     const own = n_tgt * (4 * d * d + 2 * n_tgt * d);
     const cross = n_tgt * (2 * d * d + 2 * n_src * d);
