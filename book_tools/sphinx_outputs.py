@@ -152,7 +152,7 @@ def write_files(app: Sphinx) -> None:
 # --- the machine ----------------------------------------------------------------------
 
 
-WITHOUT = "Without JavaScript, this is one stored sentence, to look at word by word."
+WITHOUT = "Without JavaScript, you see one stored sentence, and no buttons or sliders."
 
 
 def machine(env: BuildEnvironment, stored: dict[str, Any]) -> str:
@@ -186,9 +186,12 @@ def pictures(stored: dict[str, Any]) -> str:
     ]
     if not at:
         known = json.loads(text)
-        for step, path in clearest(known["edited"] or known["trace"], options).items():
+        trace = known["edited"] or known["trace"]
+        word = escape(trace["tgt_labels"][options.get("step", 0)].strip("▁"))
+        for level, path in clearest(trace, options).items():
             below = draw(text, path, options)
-            found.append(folded({"table": below["svg"] + below["table"]}, step))
+            title = f"{level}, at “{word}”"
+            found.append(folded({"table": below["svg"] + below["table"]}, title))
     return "\n".join(found)
 
 

@@ -142,6 +142,7 @@ def test_a_stored_change_is_shown_before_the_model_is_there(page) -> None:
     )
 
 
+@pytest.mark.browser_context_args(viewport=PHONE)
 def test_the_guide_goes_to_eight_places_and_predicting_hides_the_answer(
     page, address
 ) -> None:
@@ -154,6 +155,9 @@ def test_the_guide_goes_to_eight_places_and_predicting_hides_the_answer(
         on = caption.get_by_role("button", name="Next" if number < 8 else "Done")
         expect(on).to_be_focused()
         expect(on).to_be_in_viewport(ratio=1)
+        lit = page.locator(".machine-live .machine-lit")  # what is spoken of
+        expect(lit).to_be_in_viewport()
+        assert lit.bounding_box()["y"] < caption.bounding_box()["y"]
         on.press("Enter")
     assert len(seen) == 5
     expect(caption).to_be_hidden()
@@ -242,6 +246,9 @@ def test_a_search_is_told_when_there_is_one_and_a_change_moves_no_control(
     page.wait_for_timeout(300)
     expect(cut.nth(1)).to_be_focused()
     assert cut.nth(1).bounding_box()["y"] == pytest.approx(top, abs=2)
+    go(page, "/search")
+    page.get_by_role("button", name="Undo all").press("Enter")
+    expect(page.get_by_role("button", name="Forward")).to_be_focused()
 
 
 def test_the_address_holds_the_state_and_the_place(page, address) -> None:
@@ -256,7 +263,11 @@ def test_the_address_holds_the_state_and_the_place(page, address) -> None:
     )
     page.evaluate("sessionStorage.clear()")
     page.goto("about:blank")
-    page.goto(shared)
+    page.route(f"**/{MODEL}*", lambda route: None)  # it waits
+    page.goto(shared, wait_until="commit")
+    wait(page, "window.machine?.loading")
+    expect(page.locator(".machine-stage")).to_be_hidden()  # it shows another sentence
+    page.unroute(f"**/{MODEL}*")
     assert page.evaluate("machine.path") == "/decoder/2/cross_attn/1"
     edits = {"hide": [1], "tgt_positions": False}
     assert page.evaluate("machine.state.edits") == edits
@@ -267,6 +278,7 @@ def test_the_address_holds_the_state_and_the_place(page, address) -> None:
     load_model(page)
     assert page.evaluate("machine.view.text") == text
     expect(changes).to_contain_text(f"Changed: {told}. Now: “{text}”")
+    expect(page.locator(".machine-stage")).to_be_visible()
     page.evaluate("location.hash = '#machine?%7B%7D'")  # another link
     expect(changes).to_be_hidden()
 
@@ -357,7 +369,7 @@ def test_a_part_of_the_model_that_is_missing_is_named(page, address, trouble) ->
 
 @pytest.mark.parametrize("kind", ["SVG", "PNG"])
 def test_a_view_can_be_saved(page, address, kind) -> None:
-    page.goto(address)
+    page.goto(f"{address}#machine?{quote(json.dumps({'text': 'x' * 600}))}")
     page.locator(".machine-more summary").click()
     with page.expect_download() as download:
         page.get_by_role("button", name=f"Save as {kind}").click()
@@ -366,6 +378,7 @@ def test_a_view_can_be_saved(page, address, kind) -> None:
         assert content.startswith(b"\x89PNG") and len(content) > 20_000
     else:
         assert b"var(" not in content and b"translator.html#machine" in content
+        assert content.count(b"x") > 600 and b">" + b"x" * 150 in content  # by lines
 
 
 # --- without a script, on paper, small -----------------------------------------
@@ -379,9 +392,12 @@ def test_without_scripts_and_on_paper_the_pictures_stand(
     plain.goto(address)
     still = plain.locator(".machine-still")
     expect(still.locator("svg").first).to_be_visible()
-    still.get_by_role("link", name="playing").first.click()  # without a script
-    asks = still.locator(".wide .row:target .asks")
-    expect(asks).to_be_visible()
+    assert still.locator(".wide label").count() <= 16  # as the style sheet knows
+    top = plain.evaluate("scrollY")
+    still.locator(".wide label", has_text="playing").click()
+    expect(still.locator(".wide .row").nth(3).locator(".asks")).to_be_visible()
+    assert still.locator(".wide .asks >> visible=true").count() == 1
+    assert plain.evaluate("scrollY") == top
     assert still.locator("details").count() == 4
     context.close()
     page.goto(address)

@@ -9,6 +9,11 @@ const showTheme = () => {
 showTheme();
 dark.addEventListener("change", showTheme);
 
+/* Where a link means a state of the machine, the stored one is not shown meanwhile. */
+if (location.hash.startsWith("#machine")) {
+  document.documentElement.classList.add("machine-linked");
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   const button = document.querySelector(".theme-switch");
   const themes = [null, ...(dark.matches ? ["light", "dark"] : ["dark", "light"])];
@@ -132,7 +137,7 @@ document.addEventListener("DOMContentLoaded", () => {
   window.addEventListener("resize", () => update(parts));
   document.addEventListener("toggle", ({ target }) =>
     update(parts.filter((part) => target.contains(part))), true);
-  document.fonts.ready.then(() => update(parts));
+  setTimeout(() => document.fonts.ready.then(() => update(parts))); // asking lays out the page
 });
 
 /* The part of the address that names a place; "%" alone is no escape, but a name too. */

@@ -15,27 +15,18 @@ function start_engine() {
   const text = `"use strict";const E=(${transformer_engine})();` +
     `(${translator_worker})((${translator_tasks})(E).tasks);`;
   const worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
-  const waiting = new Map(); // id -> {resolve, reject, on_event}
-  let n = 0;
-  worker.onmessage = ({ data: { id, event, answer, error } }) => {
-    const { resolve, reject, on_event } = waiting.get(id);
-    if (event) {
-      on_event(event);
-      return;
-    }
-    waiting.delete(id);
-    if (error === undefined) resolve(answer);
-    else reject(new Error(error));
-  };
-  worker.onerror = (event) => {
-    const error = new Error("this browser can’t run the model");
-    event.preventDefault();
-    for (const { reject } of waiting.values()) reject(error);
-    waiting.clear();
-  };
   return (task, question, on_event) => new Promise((resolve, reject) => {
-    waiting.set(++n, { resolve, reject, on_event });
-    worker.postMessage({ id: n, task, question });
+    const { port1: answers, port2: asks } = new MessageChannel();
+    answers.onmessage = ({ data: { event, answer, error } }) => {
+      if (event) return on_event(event);
+      answers.close();
+      return error === undefined ? resolve(answer) : reject(new Error(error));
+    };
+    worker.onerror = (event) => {
+      event.preventDefault();
+      reject(new Error("this browser can’t run the model"));
+    };
+    worker.postMessage({ task, question }, [asks]);
   });
 }
 
@@ -64,21 +55,30 @@ export const START = {
   ...FIRST, text: "", edits: {}, method: "greedy", n_beams: 4, length_penalty: 1, temperature: 1,
   top_p: 1, seed: 1, forced: [], reference: "",
 };
-const LIMITS = { // smallest and largest, or the choices
-  step: [0, 200], word: [0, 200], beam_step: [0, 200], method: ["greedy", "sample"],
-  n_beams: [1, 8], length_penalty: [-1, 2], temperature: [0.1, 3], top_p: [0.05, 1],
-  seed: [0, 2 ** 31],
-};
 export const VIEWS = { search: "Search", cache: "Cache", operate: "Operate" };
 export const SWITCHES = {
   src_positions: "source positions", tgt_positions: "target positions", causal: "the causal mask",
 };
-const MEMORY = "machine"; // what the tab remembers from page to page
+
+/** What the tab keeps from page to page; a browser that keeps nothing says null. */
+export function kept(name, value) {
+  try {
+    if (value) sessionStorage.setItem(name, value);
+    return sessionStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}
+
+/** A list with an item that it has not, or without one that it has */
+export const toggled = (list, item) => (list.includes(item) ? list.filter((x) => x !== item)
+  : [...list, item].sort((a, b) => a - b));
 
 const ids = (list, end) => Array.isArray(list)
   && list.every((id) => Number.isInteger(id) && id >= 0 && id < end);
 
 function is_edits(edits, { config, attentions }) {
+  if (!(edits instanceof Object) || Array.isArray(edits)) return false;
   return Object.entries(edits).every(([name, value]) => {
     if (name === "hide") return ids(value, config.max_len);
     if (name !== "without") return typeof value === "boolean" && Object.hasOwn(SWITCHES, name);
@@ -87,15 +87,16 @@ function is_edits(edits, { config, attentions }) {
   });
 }
 
-// Whether a value out of an address is one that the state may have
-function is_like(known, value, limits, app) {
-  if (Array.isArray(known)) return ids(value, app.config.tgt_vocab_size);
-  if (typeof known !== typeof value || value === null) return false;
-  if (typeof value === "number") return limits[0] <= value && value <= limits[1];
-  if (limits) return limits.includes(value);
-  if (typeof value === "object") return !Array.isArray(value) && is_edits(value, app);
-  return typeof value !== "string" || value.length <= 600;
-}
+// What values out of an address the state may have
+const between = (least, most) => (x) => typeof x === "number" && least <= x && x <= most;
+const is_text = (x) => typeof x === "string" && x.length <= 600;
+const ALLOWED = {
+  step: between(0, 200), word: between(0, 200), beam_step: between(0, 200), text: is_text,
+  reference: is_text, edits: is_edits, forced: (x, { config }) => ids(x, config.tgt_vocab_size),
+  method: (x) => ["greedy", "sample"].includes(x), n_beams: between(1, 8),
+  length_penalty: between(-1, 2), temperature: between(0.1, 3), top_p: between(0.05, 1),
+  seed: between(0, 2 ** 31),
+};
 
 export class App {
   config; addresses; size; options; told; offer; found; found_before; // given, and found
@@ -115,7 +116,7 @@ export class App {
     this.go(at);
   }
 
-  on(name, handler) { // "view", "search", "state", "place", "status", "progress"
+  on(name, handler) { // "view", "state", "place", "status", "progress"
     (this.handlers[name] ||= []).push(handler); // told even of what is being told
   }
 
@@ -251,8 +252,7 @@ export class App {
   }
 
   remove_head(name, head) { // or put it back
-    const some = this.without(name), others = some.filter((each) => each !== head);
-    return this.remove({ [name]: others.length < some.length ? others : [...some, head].sort() });
+    return this.remove({ [name]: toggled(this.without(name), head) });
   }
 
   undo_all() {
@@ -358,7 +358,7 @@ export class App {
     const search = await this.engine("search", { src: view.src, edits, n_beams, length_penalty });
     if (view !== this.view) return;
     view.search = search;
-    this.tell("search");
+    this.tell("place"); // there is more to see of it
   }
 
   // ---- The address, and what the tab remembers
@@ -408,7 +408,7 @@ export class App {
 
   check(found) {
     for (const [name, value] of Object.entries(found)) {
-      if (!Object.hasOwn(START, name) || !is_like(START[name], value, LIMITS[name], this)) {
+      if (!Object.hasOwn(ALLOWED, name) || !ALLOWED[name](value, this)) {
         throw new Error(`${name} can’t be ${JSON.stringify(value)}`);
       }
     }
@@ -418,17 +418,14 @@ export class App {
     const { text, edits, forced } = this.offer || this.state, loaded = Boolean(this.loading);
     const { home } = this, is_stored = text === home.text && (!this.options.shares
       || JSON.stringify([edits, forced]) === JSON.stringify([home.edits, home.forced]));
-    try {
-      sessionStorage.setItem(MEMORY, JSON.stringify(
-        is_stored ? { loaded } : { loaded, text, edits, forced }));
-    } catch { /* a browser that keeps nothing: the next page starts afresh */ }
+    kept("machine", JSON.stringify(is_stored ? { loaded } : { loaded, text, edits, forced }));
   }
 
   /** The sentence and the changes of the page before, taken over by a page that shares its
    *  state, else kept as an offer; whether a model was loaded there. */
   recall() {
     try {
-      const { loaded, ...found } = JSON.parse(sessionStorage.getItem(MEMORY) || "{}");
+      const { loaded, ...found } = JSON.parse(kept("machine") || "{}");
       if (!loaded) return false;
       this.check(found);
       if (this.options.shares) Object.assign(this.state, found, FIRST);

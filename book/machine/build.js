@@ -3,12 +3,9 @@
 
 import { build } from "esbuild";
 
-const to = process.argv[2] || "../..";
-const outfiles = {
-  "page.js": `${to}/book/_static/machine/machine.js`,
-  "still.js": `${to}/transformer_book/charts/machine_still.js`,
-};
-for (const [entry, outfile] of Object.entries(outfiles)) {
-  await build({ entryPoints: [entry], outfile, bundle: true, minify: true, target: "es2022",
-    format: "iife", charset: "utf8", legalComments: "none", logLevel: "warning" });
-}
+await build({
+  entryPoints: { "book/_static/machine/machine": "page.js",
+    "transformer_book/charts/machine_still": "still.js" },
+  outdir: process.argv[2] || "../..", bundle: true, minify: true, target: "es2022",
+  format: "iife", charset: "utf8", legalComments: "none", logLevel: "warning",
+});

@@ -2,10 +2,7 @@
 // Trees of elements that become a document or a text: the page, a picture for readers
 // without a script, and a file for a slide are drawn by the same functions.
 
-/** @typedef {{ tag: string, attributes: Record<string, any>, children: (Node|string)[] }} Node */
-
-/** @param {string} tag @param {Record<string, any>} [attributes] @param {...any} children
- *  @returns {Node} */
+/** A node of a tree: its children can stand in lists, and what is nothing falls out. */
 export function e(tag, attributes = {}, ...children) {
   return { tag, attributes, children: children.flat(4).filter(
     (child) => child !== null && child !== undefined && child !== false && child !== "") };
@@ -15,7 +12,7 @@ const escaped = (text) => String(text).replace(/[&<>"]/g, (sign) => `&#${sign.ch
 const given = (attributes) => Object.entries(attributes).filter(([, value]) =>
   value !== null && value !== undefined && value !== false);
 
-/** The tree as HTML. @param {Node|string} node @returns {string} */
+/** The tree as HTML. @returns {string} */
 export function markup(node) {
   if (typeof node !== "object") return escaped(node);
   const { tag, attributes, children } = node;
@@ -64,8 +61,6 @@ export const COLOR = {
 
 const n = (x) => Math.round(10 * x) / 10;
 
-/** @typedef {number[]} Point  x and y */
-
 /** A text with a rim in the color of the page, so that it can stand on lines.
  *  @param {number} x @param {number} y @param {any} words @param {Record<string, any>} [how] */
 export function text(x, y, words, { size = 15, fill = "ink", anchor = "start", weight = 400,
@@ -76,23 +71,24 @@ export function text(x, y, words, { size = 15, fill = "ink", anchor = "start", w
     transform: turn ? `rotate(${turn} ${n(x)} ${n(y)})` : null, ...more }, words);
 }
 
-export const line = (points, color, width, opacity = 1, more = {}) => e("path", {
-  d: points.map(([x, y], i) => `${i ? "L" : "M"}${n(x)} ${n(y)}`).join(""), fill: "none",
-  stroke: COLOR[color], "stroke-width": n(width), opacity: opacity < 1 ? n(opacity) : null,
+const faded = (opacity) => (opacity < 1 ? Math.round(100 * opacity) / 100 : null);
+const at = ([x, y]) => `${n(x)} ${n(y)}`;
+const path = (d, color, width, opacity, more) => e("path", { d, fill: "none",
+  stroke: COLOR[color], "stroke-width": n(width), opacity: faded(opacity),
   "stroke-linecap": "round", "stroke-linejoin": "round", ...more });
 
-/** @param {Point[]} points two ends, two between @param {string} color @param {number} width
- *  @param {number} opacity */
-export const curve = ([[a, b], [c, d], [i, j], [k, l]], color, width, opacity, more = {}) =>
-  e("path", { d: `M${n(a)} ${n(b)}C${n(c)} ${n(d)} ${n(i)} ${n(j)} ${n(k)} ${n(l)}`,
-    fill: "none", stroke: COLOR[color], "stroke-width": n(width),
-    opacity: Math.round(100 * opacity) / 100, "stroke-linecap": "round", ...more });
+export const line = (points, color, width, opacity = 1, more = {}) =>
+  path(`M${points.map(at).join("L")}`, color, width, opacity, more);
+
+/** A curve: its start, two points that it is drawn to, and its end */
+export const curve = ([start, ...others], color, width, opacity, more = {}) =>
+  path(`M${at(start)}C${others.map(at).join(" ")}`, color, width, opacity, more);
 
 export const dot = (x, y, color, r) => e("circle", { cx: n(x), cy: n(y), r, fill: COLOR[color] });
 
 export const box = (x, y, width, height, color, opacity = 1, more = {}) => e("rect", {
   x: n(x), y: n(y), width: n(width), height: n(height), fill: COLOR[color],
-  opacity: opacity < 1 ? Math.round(100 * opacity) / 100 : null, ...more });
+  opacity: faded(opacity), ...more });
 
 /** A way down: a link to another level, whose name is read aloud. */
 export const door = (to, label, ...inside) => e("a", { href: `#machine${to}`,

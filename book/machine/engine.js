@@ -25,54 +25,35 @@ export function transformer_engine() {
 
   const work = { multiplications: 0 }; // counted wherever numbers are multiplied
 
-  // A matrix in 8 bits with one scale for each row
-  class Linear {
-    constructor({ data, shape, scale }, bias = null) {
-      Object.assign(this, { data, scale, bias });
+  class Linear { // weight: (n_out, n_in), row after row
+    constructor({ data, shape }, bias = null) {
+      Object.assign(this, { weight: data, bias });
       [this.n_out, this.n_in] = shape;
     }
 
-    forward(x) {
-      const { n_in, n_out, data: w, scale, bias } = this;
-      const out = new Tensor(x.batch, x.length, n_out);
-      const n_rows = x.batch * x.length, from = x.data, to = out.data;
+    forward({ batch, length, data: from }) {
+      const { n_in, n_out, weight } = this, n_rows = batch * length;
+      const out = new Tensor(batch, length, n_out);
       work.multiplications += n_rows * n_in * n_out;
-      for (let o = 0; o < n_out; o++) {
-        const start = o * n_in, factor = scale[o], shift = bias ? bias[o] : 0;
-        let row = 0;
-        for (; row + 4 <= n_rows; row += 4) { // four rows for each weight that is read
-          const a = row * n_in, b = a + n_in, c = b + n_in, d = c + n_in;
-          let s = 0, t = 0, u = 0, v = 0;
-          for (let i = 0; i < n_in; i += 2) {
-            const weight = w[start + i], other = w[start + i + 1];
-            s += weight * from[a + i] + other * from[a + i + 1];
-            t += weight * from[b + i] + other * from[b + i + 1];
-            u += weight * from[c + i] + other * from[c + i + 1];
-            v += weight * from[d + i] + other * from[d + i + 1];
-          }
-          to[row * n_out + o] = s * factor + shift;
-          to[(row + 1) * n_out + o] = t * factor + shift;
-          to[(row + 2) * n_out + o] = u * factor + shift;
-          to[(row + 3) * n_out + o] = v * factor + shift;
-        }
-        for (; row < n_rows; row++) {
-          const a = row * n_in;
-          let s = 0, t = 0, u = 0, v = 0;
+      for (let o = 0; o < n_out; o++) { // each row of the weight is read once
+        const w = o * n_in, shift = this.bias ? this.bias[o] : 0;
+        for (let row = 0; row < n_rows; row++) {
+          const x = row * n_in;
+          let s = 0, t = 0, u = 0, v = 0; // four sums at a time: none waits for another
           for (let i = 0; i < n_in; i += 4) {
-            s += w[start + i] * from[a + i];
-            t += w[start + i + 1] * from[a + i + 1];
-            u += w[start + i + 2] * from[a + i + 2];
-            v += w[start + i + 3] * from[a + i + 3];
+            s += weight[w + i] * from[x + i];
+            t += weight[w + i + 1] * from[x + i + 1];
+            u += weight[w + i + 2] * from[x + i + 2];
+            v += weight[w + i + 3] * from[x + i + 3];
           }
-          to[row * n_out + o] = (s + t + u + v) * factor + shift;
+          out.data[row * n_out + o] = s + t + u + v + shift;
         }
       }
       return out;
     }
 
-    row(o) { // one row as numbers: the vector of a token
-      const numbers = this.data.subarray(o * this.n_in, (o + 1) * this.n_in);
-      return Float32Array.from(numbers, (w) => w * this.scale[o]);
+    row(o) { // the vector of a token
+      return this.weight.subarray(o * this.n_in, (o + 1) * this.n_in);
     }
   }
 
@@ -450,10 +431,7 @@ export function transformer_engine() {
     return decode(model, src, config, (log_probs) => {
       const p = probabilities(log_probs, sampling);
       let left = draw();
-      const token = p.findIndex((share) => {
-        left -= share;
-        return left < 0;
-      });
+      const token = p.findIndex((share) => (left -= share) < 0);
       return token < 0 ? top_tokens(p, 1)[0][1] : token; // shares are rounded
     }, tell);
   }
@@ -625,9 +603,11 @@ export function transformer_engine() {
     const floats = (at, count) => new Float32Array(bytes.buffer, at, count);
     const weights = new Map(tensors.map(({ name, shape, offset, scale }) => {
       const n = shape.reduce((product, size) => product * size, 1);
-      return [name, scale === undefined ? floats(offset, n) : {
-        shape, data: new Int8Array(bytes.buffer, offset, n), scale: floats(scale, shape[0]),
-      }];
+      if (scale === undefined) return [name, floats(offset, n)];
+      // A matrix in 8 bits, with one scale for each row
+      const eights = new Int8Array(bytes.buffer, offset, n), scales = floats(scale, shape[0]);
+      const data = new Float32Array(eights).map((w, i) => w * scales[Math.floor(i / shape[1])]);
+      return [name, { shape, data }];
     }));
     return { model: new Transformer(config, weights), tokenizer: new Tokenizer(tokens, merges) };
   }

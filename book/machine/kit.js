@@ -3,7 +3,7 @@
 
 import { element, h, table_of } from "./draw.js";
 
-/** A region that may be too small for what is in it. @param {string} label */
+/** A region that may be too small for what is in it. */
 export const scroller = (label, ...inside) => h("div", { class: "machine-scroll", tabindex: 0,
   role: "region", "aria-label": label }, ...inside);
 
@@ -15,20 +15,15 @@ export const show_end = (region) => requestAnimationFrame(() => {
 export const button = (words, onclick, more = {}) =>
   h("button", { type: "button", onclick, ...more }, words);
 
-export const toolbar = (label, more = "") => h("div",
-  { class: `machine-words${more}`, role: "toolbar", "aria-label": label });
-
 /** Buttons in a row, made anew: [words, act, attributes] for each. A focus that was in the row
- *  goes to the current one, else it keeps its place; false if there is no place for it. */
+ *  goes to the current one, else it keeps its place. */
 export function refill(row, items, current = -1) {
   const at = [...row.children].indexOf(document.activeElement);
   row.replaceChildren(...items.map(([words, act, more], i) => button(words, act,
     { ...(current >= 0 && { "aria-pressed": String(i === current),
       tabindex: i === current ? 0 : -1 }), ...more })));
-  if (at < 0) return true;
-  const heir = row.children[current < 0 ? Math.min(at, items.length - 1) : current];
-  heir?.focus({ preventScroll: true });
-  return Boolean(heir);
+  const heir = at >= 0 && row.children[current < 0 ? Math.min(at, items.length - 1) : current];
+  if (heir) heir.focus({ preventScroll: true });
 }
 
 export const labeled = (words, ...inside) =>
@@ -39,9 +34,8 @@ export const is_still = () => matchMedia("(prefers-reduced-motion: reduce)").mat
 export const load_button = (app, words = "Load the model") =>
   button(`${words} (${app.size})`, () => app.load());
 
-/** A view of the search, at the step where the page is.
- *  @param {any} app @param {string} name of the panel
- *  @param {(at: number) => string} draw draws a step and returns its sentence */
+/** A view of the search, at the step where the page is: draw(at) draws a step and returns
+ *  its sentence. */
 export function view_of_search(app, name, draw, ...inside) {
   const says = h("p", { class: "machine-says" }), body = h("div", {}, says, inside);
   const none = h("p", { class: "machine-note" });
@@ -53,13 +47,11 @@ export function view_of_search(app, name, draw, ...inside) {
       : "The search comes with the model: load it with a sentence.";
     says.textContent = none.hidden ? draw(app.row) : "";
   };
-  app.on("search", refresh);
   app.on("place", refresh); // and now, since a panel is made on the way to its place
   return h("div", { class: `machine-${name}` }, body, none);
 }
 
-/** New contents for a table that stays; each row can have a class.
- *  @param {any} table @param {any} found @param {(string|false)[]} classes */
+/** New contents for a table that stays; each row can have a class. */
 export function fill(table, found, classes) {
   table.replaceChildren(...element(table_of(found)).children);
   [...table.tBodies[0].rows].forEach((row, i) => { row.className = classes[i] || ""; });

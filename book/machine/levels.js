@@ -6,10 +6,7 @@
 import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, shown, strip,
   sum_of, text } from "./draw.js";
 
-/** @typedef {{ stack: "encoder"|"decoder"|"", layer: number, kind: string, head: number,
- *  key: number }} Place  stack "" is the whole machine, kind "" a layer, head -1 and
- *  key -1 are "none" */
-
+// A place: stack "" is the whole machine, kind "" a layer; head -1 and key -1 are "none"
 export const WHOLE = { stack: "", layer: 0, kind: "", head: -1, key: -1 };
 export const ATTENTIONS = { self_attn: "self-attention", cross_attn: "cross-attention" };
 const KINDS = { encoder: ["self_attn"], decoder: ["self_attn", "cross_attn"] };
@@ -55,13 +52,13 @@ function heads_together(view, name) {
   return means[name] ||= heads[0].map((_, i) => mean_of(heads.map((each) => each[i])));
 }
 
-/** The same in the middle of the decoder, for the source */
-export const middle_of = (view) =>
-  heads_together(view, `decoder.layers.${middle_layer(view)}.cross_attn`);
-
 /** The places that a query looks at most, best first: [[share, key], ...] */
 export const most = (weights, row, n_keys, n = 3) => range(n_keys)
   .map((key) => [weights[row * n_keys + key], key]).sort((a, b) => b[0] - a[0]).slice(0, n);
+
+/** The same of a step of the translation, in the source, by the middle of the decoder */
+export const looked_at = (view, step, n) => most(heads_together(view,
+  `decoder.layers.${middle_layer(view)}.cross_attn`), step, view.src_labels.length, n);
 
 const differ = (p, was) => was !== undefined && percent(was) !== percent(p);
 
@@ -93,7 +90,6 @@ const TALL = { encoder: [66, 120, 174, 228], memory: 250, decoder: [320, 374, 42
 const SELF = { encoder: 0.7, decoder: 0.38 }, CROSS = 0.62, FFN = 0.86;
 
 // The classes by which a row of the target is shown: written, being written, to come
-export const row_id = (i, tall) => `machine-row-${i}-${tall ? "tall" : "wide"}`;
 export function row_class(i, step) {
   if (i === step) return "now";
   return i < step ? "past" : "to-come";
@@ -118,12 +114,12 @@ function plan_of(view, tall) {
     layers: { encoder: layers("encoder"), decoder: layers("decoder") } };
 }
 
-export function whole(view, { row, tall, before, ids = false }) {
+export function whole(view, { row, tall, before }) {
   const plan = plan_of(view, tall), { at, memory, source, target, end, layers } = plan;
   const size = tall ? [400, plan.out + 96] : [1200, end + 62];
   const band = [...at(memory - 9, source[0] - 13), ...at(18, source.at(-1) - source[0] + 26)];
   const rows = target.map((_, i) => e("g",
-    { class: `row ${row_class(i, row)}`, "data-row": i, id: ids && row_id(i, tall) },
+    { class: `row ${row_class(i, row)}`, "data-row": i },
     trunk(view, plan, i),
     e("g", { class: "asks" }, asks(view, plan, i), answer(view, plan, i, before)),
     label(plan, plan.decoder[0] - 9, target[i], query_of({ stack: "decoder" }, view, i), "target",
@@ -219,7 +215,7 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
       looks(view, `decoder.layers.${l}.cross_attn`, i, source.length, 0.05, look));
   });
   if (tall) { // among few labels, that of the word that is looked at most
-    const [[, key]] = most(middle_of(view), i, source.length, 1);
+    const [[, key]] = looked_at(view, i, 1);
     const u = plan.encoder[0] - 10, v = source[key], hides_others = key % plan.every.source > 0;
     return [strands, hides_others && box(v - 4, u - 20, 82, 34, "page", 1,
       { transform: `rotate(-58 ${v + 4} ${u + 2})` }),
@@ -257,7 +253,7 @@ function answer(view, { at, tall, target, end, out, layers }, i, before) {
 // Across the stream, along it: its place, its start, how long stations are, what is between
 const LAYER = {
   wide: { stream: 330, start: 176, attention: 312, feed: 190, gap: 10, head: 14, norm: [7, -12] },
-  tall: { stream: 34, start: 60, attention: 268, feed: 118, gap: 14, head: 10, norm: [8, 15] },
+  tall: { stream: 34, start: 60, attention: 268, feed: 118, gap: 14, head: 10, norm: [2, 14] },
 };
 const MINI = { width: 70, height: 92 }; // the picture of a head
 
@@ -288,15 +284,15 @@ export function layer(view, { row, tall }, place) {
   const feed = [station(u, plan.feed, "feed-forward: alone"),
     tall ? network(x, y + 48, color, view.sizes) : network(x + 16, y + 120, color, view.sizes)];
   const stop = u + plan.feed + plan.gap + (tall ? 4 : 24);
-  const lengths = [view.norms[stack][l][row], view.norms[stack][l + 1][row]];
+  const lengths = [l, l + 1].map((each) => view.norms[stack][each][row]);
   const [first, last] = lengths.map((length) => 2 + length / 22); // widths of the stream
   const word = query_of(place, view, row);
   return picture(tall ? 400 : stop + 150, tall ? stop + 76 : 380,
     `${stack} layer ${l}, for “${word}”`,
     line([at(start - (tall ? 22 : 40), 0), at(start + 4, 0)], color, first, 0.7),
     line([at(start, 0), at(stop, 0)], color, (first + last) / 2, 0.5),
-    attentions, feed, ends(tall, start, stop, word, color, lengths),
-    stack === "decoder" && guesses(view, l, row, tall, start, stop));
+    attentions, feed, ends(tall, start, stop, word, color, lengths,
+      stack === "decoder" && view.layers.slice(l, l + 2).map((each) => each[row])));
 }
 
 function heads(view, place, row, left, top) { // four beside one another, in two rows
@@ -335,27 +331,25 @@ function network(left, middle, color, { d_model, d_ff }) { // narrow, wide, narr
     { size: 12.5, fill: "soft" })];
 }
 
-function ends(tall, start, stop, word, color, lengths) { // of the stream
+/** Of the stream: its word, how long its vector is, and what each end would answer */
+function ends(tall, start, stop, word, color, lengths, answers) {
   const [before, after] = lengths.map((length) => `length ${decimal(length, 1)}`);
   const small = { size: 12, fill: "soft" }, large = { weight: 600, fill: color };
-  const x = start - 50, y = LAYER.wide.stream, anchor = "end";
-  if (tall) {
-    return [text(14, 22, word, large), text(14, stop + 22, after, small),
-      text(96, 22, before, small)];
-  }
-  return [text(x, y + 5, word, { size: 17, anchor, ...large }),
-    text(x, y + 24, before, { anchor, ...small }), text(stop + 8, y + 24, after, small)];
-}
-
-function guesses(view, l, row, tall, start, stop) { // before the layer, and after it
-  const [{ label, p }] = view.layers[l][row], { stream } = LAYER.wide;
-  const [x, y] = tall ? [14, 40] : [start - 50, stream - 14];
-  const [right, top] = tall ? [130, stop + 22] : [stop + 8, stream - 50];
-  return [text(x, y, `would answer ${shown(label)} ${percent(p)}`,
-    { size: 12.5, fill: "target", anchor: tall ? "start" : "end" }),
-  view.layers[l + 1][row].map((each, k) => text(right, top + 18 * k,
-    `${shown(each.label)} ${percent(each.p)}`,
-    { fill: "target", ...(k ? { size: 12.5 } : { size: 15, weight: 600 }) }))];
+  const { stream } = LAYER.wide, x = start - 50, anchor = "end";
+  const [guess, guesses] = answers ? answers.map((each) =>
+    each.map(({ label, p }) => `${shown(label)} ${percent(p)}`)) : [[], []];
+  const [left, right, top] = tall ? [14, 130, stop + 22] : [x, stop + 8, stream - 50];
+  return [
+    tall ? [text(14, 22, word, large), text(14, stop + 22, after, small),
+      text(96, 22, before, small)]
+      : [text(x, stream + 5, word, { size: 17, anchor, ...large }),
+        text(x, stream + 24, before, { anchor, ...small }),
+        text(right, stream + 24, after, small)],
+    answers && text(left, tall ? 40 : stream - 14, `would answer ${guess[0]}`,
+      { size: 12.5, fill: "target", anchor: tall ? "start" : "end" }),
+    guesses.map((words, k) => text(right, top + 18 * k, words,
+      { fill: "target", ...(k ? { size: 12.5 } : { size: 15, weight: 600 }) })),
+  ];
 }
 
 // ---- Level 2: a head
@@ -545,7 +539,7 @@ function table_of_steps(view) {
       `${middle_layer(view)} looked, all heads together`,
   head: ["step", "written", "likeliest", "looked at"],
   rows: view.tgt_labels.map((label, i) => [i + 1, shown(label), likeliest(i),
-    listed(most(middle_of(view), i, view.src_labels.length, 2), view.src_labels)]) };
+    listed(looked_at(view, i, 2), view.src_labels)]) };
 }
 
 function table_of_heads(view, place, row) {

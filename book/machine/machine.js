@@ -7,7 +7,7 @@ import { VIEWS } from "./app.js";
 import { cache } from "./cache.js";
 import { e, h, markup, mean_of, percent, shown, table_of } from "./draw.js";
 import { clearest, GUIDE } from "./guide.js";
-import { button, is_still, load_button, refill, scroller, toolbar } from "./kit.js";
+import { button, is_still, load_button, refill, scroller } from "./kit.js";
 import * as levels from "./levels.js";
 import { operate } from "./operate.js";
 import { save } from "./save.js";
@@ -23,6 +23,8 @@ const EXAMPLES = [
   "Eine Frau mit einem roten Hut liest in der Sonne ein Buch.",
   "Drei Männer mit Helmen stehen vor einem Gebäude.",
 ];
+const SLIDER = { step: "Step of the translation", word: "Word of the sentence",
+  beam_step: "Step of the search" };
 const HINTS = {
   encoder: "Each head looks at the whole sentence, and what it found is added to the word’s own " +
     "strand. Open a head.",
@@ -50,7 +52,8 @@ export function show(root, app) {
     clearTimeout(saying);
     saying = setTimeout(() => { live.textContent = words; }, 150);
   };
-  const focus = (place) => place.focus({ preventScroll: true });
+  const focus = (...places) => // on the first that is to be seen
+    places.find((place) => place.checkVisibility()).focus({ preventScroll: true });
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 600,
     spellcheck: "false", autocomplete: "off", list: "machine-examples", value: app.state.text,
     onfocus: () => app.load(), oninput: draw_changes });
@@ -65,15 +68,14 @@ export function show(root, app) {
   const changed = h("p", { class: "machine-changes", hidden: true });
   const undo = button("Undo all", () => {
     app.undo_all();
-    focus(stage);
+    focus(stage, forward);
   });
   const offer = h("p", { class: "machine-offer", hidden: !app.offer }, app.offer
     && ["You came with a sentence of your own: ", button(`“${app.offer.text}”`, take_offer)]);
-  const words = toolbar("The translation, word by word");
-  const source_words = toolbar("The words of the sentence", " source");
+  const words = h("div", { class: "machine-words", role: "toolbar" });
   const play_button = button("Play", () => (playing ? step_to(app.state.step) : play()));
   const slider = h("input", { type: "range", min: 1, max: 1,
-    "aria-label": "Step of the translation", oninput: () => step_to(slider.valueAsNumber - 1) });
+    oninput: () => step_to(slider.valueAsNumber - 1) });
   const back = button("Back", () => step_by(-1)), forward = button("Forward", () => step_by(1));
   const predict = button("Predict first", start_predicting, { "aria-pressed": "false" });
   const views = h("nav", { class: "machine-views", "aria-label": "Views of the machine" },
@@ -93,15 +95,15 @@ export function show(root, app) {
   const more = h("details", { class: "machine-more" }, e("summary", {}, "Keep, share"),
     h("div", { class: "machine-row" },
       button("Save as SVG", () => save_as("svg")), button("Save as PNG", () => save_as("png")),
-      button("Copy link", copy_link), document.fullscreenEnabled
-        && button("Full screen", full_screen), note));
+      button("Copy link", copy_link), note));
   const guide_button = button("Guide", () => lead(guide < 0 ? 0 : -1));
   const tools = h("div", { class: "machine-row" }, predict, guide_button, more);
   const player = h("div", { class: "machine-row machine-controls" },
     play_button, back, forward, slider);
-  root.append(h("div", { class: "machine-live" }, form, bar, status, warning,
+  const alive = h("div", { class: "machine-live" }, form, bar, status, warning,
     h("div", { class: "machine-head" }, words, player, views),
-    offer, changed, crumbs, source_words, stage, beneath, caption, tools, numbers, live));
+    offer, changed, crumbs, stage, beneath, tools, numbers, caption, live);
+  root.append(alive);
 
   // ---- Sentences
 
@@ -139,11 +141,6 @@ export function show(root, app) {
     say(note.textContent);
   }
 
-  function full_screen() { // or no longer
-    if (document.fullscreenElement) document.exitFullscreen();
-    else root.requestFullscreen();
-  }
-
   // ---- Playing: one step after the other
 
   function play(pace = PACE.step) {
@@ -164,9 +161,8 @@ export function show(root, app) {
 
   /** The whole sentence, and the word that looks most at one word of the source. */
   function finish() {
-    const { view } = app, weights = levels.middle_of(view);
-    const peaks = view.tgt.slice(0, -1).map((_, i) =>
-      levels.most(weights, i, view.src.length, 1)[0][0]);
+    const { view } = app;
+    const peaks = view.tgt.slice(0, -1).map((_, i) => levels.looked_at(view, i, 1)[0][0]);
     pause();
     app.show({ step: Math.max(0, peaks.indexOf(Math.max(...peaks))) });
   }
@@ -178,24 +174,30 @@ export function show(root, app) {
     root.classList.remove("machine-from-start");
   }
 
-  function step_to(step, axis = app.axis === "word" ? "step" : app.axis) {
+  function step_to(step, axis = app.axis) {
     pause();
     app.show({ [axis]: step });
   }
 
   function step_by(by) {
-    if (app.labels[app.row + by]) step_to(app.row + by, app.axis);
+    if (app.labels[app.row + by]) step_to(app.row + by);
   }
 
   // ---- Drawing
 
+  // The words of the translation; inside the encoder, those of the sentence
   function draw_words() {
-    const { source, text, tgt_labels, log_probs } = app.view;
+    const { axis, labels, row } = app, { source, text, tgt_labels, log_probs } = app.view;
     const at = Math.min(app.state.step, tgt_labels.length - 1);
     const n_forced = app.engine ? app.state.forced.length : 0;
     const hides_now = predicting && !answered;
     root.classList.toggle("machine-hides", hides_now);
-    refill(words, tgt_labels.map((label, i) => {
+    words.classList.toggle("source", axis === "word");
+    words.ariaLabel = axis === "word" ? "The words of the sentence"
+      : "The translation, word by word";
+    if (axis === "word") refill(words, labels.map((label, i) => [shown(label), () => step_to(i),
+      { class: `machine-word ${i === row ? "now" : ""}` }]), row);
+    else refill(words, tgt_labels.map((label, i) => {
       const hidden = (playing || predicting) && (i > at || (hides_now && i === at));
       const kinds = ["machine-word", levels.row_class(i, at), !/^[▁<]/.test(label) && "joined",
         i < n_forced && "forced"];
@@ -204,23 +206,13 @@ export function show(root, app) {
         class: kinds.filter(Boolean).join(" "), title: !hidden && share,
         "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` }];
     }), at);
-    const searches = app.axis === "beam_step", labels = searches ? app.labels : tgt_labels;
-    const row = searches ? app.row : at, where = `${row + 1} of ${labels.length}`;
-    const [looks] = searches ? [] : looked_at(at);
+    const where = `${row + 1} of ${labels.length}`, [looks] = axis === "step" ? looked_at(at) : [];
     slider.max = labels.length;
     slider.value = row + 1;
-    slider.ariaLabel = `Step of the ${searches ? "search" : "translation"}`;
+    slider.ariaLabel = SLIDER[axis];
     slider.ariaValueText = hides_now || !labels[row] ? where
       : `${shown(labels[row])}, ${where}${looks ? `; looked most at ${looks}` : ""}`;
     root.ariaLabel = `The machine translates “${source}”${predicting ? "" : ` into “${text}”`}.`;
-  }
-
-  function draw_source_words() {
-    const { axis, row, view } = app;
-    source_words.hidden = axis !== "word";
-    if (source_words.hidden) return;
-    refill(source_words, view.src_labels.map((label, i) => [shown(label),
-      () => app.show({ word: i }), { class: `machine-word${i === row ? " now" : ""}` }]), row);
   }
 
   function draw_changes() {
@@ -276,7 +268,6 @@ export function show(root, app) {
     const { place, panel } = app, level = levels.level_of(place);
     const had_focus = root.contains(document.activeElement);
     draw_words();
-    draw_source_words();
     draw_changes();
     draw_crumbs(level);
     if (panel && !panels[panel]) {
@@ -331,48 +322,36 @@ export function show(root, app) {
         each.setAttribute("class", `row ${levels.row_class(Number(each.dataset.row), row)}`);
       }
     } else {
-      const holder = h("div"), how = { row, tall, before, found_before };
-      holder.innerHTML = markup(levels.draw(view, place, found, how)); // faster than by node
-      exchange(holder.firstElementChild, level);
+      const how = { row, tall, before, found_before };
+      stage.innerHTML = markup(levels.draw(view, place, found, how)); // faster than by node
+      stage.firstElementChild.classList.toggle("tall", tall);
+      if ((drawn.level ?? level) !== level && !is_still()) zoom(level > drawn.level ? 0.5 : 1.8);
       drawn = { view, tall, before, level };
     }
     for (const choice of stage.querySelectorAll(".choice")) make_choice(choice);
   }
 
-  // One zoom: the old picture grows away from the place that was chosen, the new one out
-  // of it; and the other way around on the way up.
+  // One zoom: the picture grows out of the place that was chosen, or shrinks into it.
   let origin = "50% 50%";
   stage.addEventListener("pointerdown", ({ clientX, clientY }) => {
-    const { left, top, width, height } = stage.getBoundingClientRect();
-    const [x, y] = [(clientX - left) / width, (clientY - top) / height];
-    origin = `${(100 * x).toFixed(0)}% ${(100 * y).toFixed(0)}%`;
+    const { left, top } = stage.getBoundingClientRect();
+    origin = `${clientX - left}px ${clientY - top}px`;
   });
 
-  function exchange(picture, level) {
-    const old = stage.querySelector("svg"), moved = (drawn.level ?? level) !== level;
-    stage.replaceChildren(picture);
-    picture.classList.toggle("tall", tall);
-    if (!old || !moved || is_still() || !stage.isConnected) return;
-    const ghost = h("div", { class: "machine-ghost", "aria-hidden": "true" }, old);
-    const [far, near] = level > drawn.level ? [2.6, 0.5] : [0.5, 1.8];
-    const how = { duration: 320, easing: "ease-in-out" };
-    for (const each of [ghost, picture]) each.style.transformOrigin = origin;
-    stage.append(ghost);
-    const away = [{ opacity: 1 }, { opacity: 0, transform: `scale(${far})` }];
-    ghost.animate(away, how).onfinish = () => ghost.remove();
-    picture.animate([{ opacity: 0, transform: `scale(${near})` },
-      { opacity: 1, transform: "none" }], how);
+  function zoom(scale) {
+    const begin = { opacity: 0, transform: `scale(${scale})` };
+    stage.firstElementChild.style.transformOrigin = origin;
+    stage.firstElementChild.animate([begin, {}], { duration: 320, easing: "ease-in-out" });
   }
 
   function make_choice(choice) { // a likely token that can be forced
     const row = Number(choice.closest(".row").dataset.row), id = Number(choice.dataset.id);
     if (!app.engine || id === app.view.tgt[row]) return;
     const words = choice.querySelector("tspan").textContent;
-    choice.setAttribute("role", "button");
-    choice.setAttribute("tabindex", "0");
-    choice.setAttribute("aria-label", `Go on with “${words}” instead`);
-    choice.onclick = () => app.set({ forced: [...app.view.tgt.slice(0, row), id], step: row });
-    choice.onkeydown = ({ key }) => { if (key === "Enter") choice.onclick(); };
+    const force = () => app.set({ forced: [...app.view.tgt.slice(0, row), id], step: row });
+    Object.assign(choice, { role: "button", tabIndex: 0, onclick: force,
+      ariaLabel: `Go on with “${words}” instead`,
+      onkeydown: ({ key }) => key === "Enter" && force() });
   }
 
   function draw_beneath(level) {
@@ -395,11 +374,8 @@ export function show(root, app) {
   }
 
   /** What a step looked at most, if it could */
-  function looked_at(step) {
-    const { view } = app, { src_labels } = view;
-    return levels.most(levels.middle_of(view), step, src_labels.length, 2)
-      .map(([p, key]) => p > 0 && quoted({ label: src_labels[key], p }));
-  }
+  const looked_at = (step) => levels.looked_at(app.view, step, 2)
+    .map(([p, key]) => p > 0 && quoted({ label: app.view.src_labels[key], p }));
 
   /** What the step shows, in a sentence. */
   function what_it_shows() {
@@ -453,8 +429,8 @@ export function show(root, app) {
   async function lead(to) {
     guide = to;
     caption.hidden = guide < 0;
-    root.querySelector(".machine-lit")?.classList.remove("machine-lit");
-    if (guide < 0) return focus(guide_button);
+    alive.querySelector(".machine-lit")?.classList.remove("machine-lit");
+    if (guide < 0) return focus(guide_button, forward);
     pause();
     const { level, path, words: text, control, chapter, href } = GUIDE[guide];
     const is_last = guide === GUIDE.length - 1;
@@ -465,11 +441,13 @@ export function show(root, app) {
       h("div", { class: "machine-row" },
         button("Back", () => lead(guide - 1), { disabled: guide === 0 }),
         button(is_last ? "Done" : "Next", () => lead(is_last ? -1 : guide + 1))));
-    root.querySelector(control)?.classList.add("machine-lit");
     focus(caption.querySelector(".machine-row").children[1]);
     queueMicrotask(() => say(text)); // instead of where we are
     await drawing;
-    caption.scrollIntoView({ block: "nearest" });
+    const lit = alive.querySelector(control), seen = lit?.closest(".machine-stage") || lit;
+    lit?.classList.add("machine-lit");
+    if (seen) seen.style.scrollMarginBottom = `${caption.offsetHeight + 8}px`; // which covers it
+    seen?.scrollIntoView({ block: "nearest" });
   }
 
   // ---- Keys: left and right are steps, Home and End the ends of a row, Escape goes up
@@ -484,7 +462,7 @@ export function show(root, app) {
     if (by !== undefined) {
       event.preventDefault();
       step_by(by);
-    } else if (event.key === "Escape" && level > 0 && !document.fullscreenElement) {
+    } else if (event.key === "Escape" && level > 0) {
       event.preventDefault();
       crumbs.querySelector(".machine-up").click();
       focus(stage);
@@ -515,13 +493,11 @@ export function show(root, app) {
     if (document.activeElement !== field) field.value = app.state.text;
     steadily(draw_changes);
   });
-  const follow = () => {
+  app.on("place", () => {
     if (app.row !== told.row) answered = null;
     drawing = draw();
     queueMicrotask(announce); // when all is drawn
-  };
-  app.on("place", follow);
-  app.on("search", follow);
+  });
   app.on("view", () => {
     const { source, read, log_probs, text } = app.view, is_new = source !== told.source;
     told.source = source;

@@ -2,9 +2,8 @@
 // Reach into the model: switch off, hide, cut, sample; and what a given translation costs
 // the model as it was trained, and as it is now.
 
-import { failed, SWITCHES } from "./app.js";
+import { failed, SWITCHES, toggled } from "./app.js";
 import { decimal, e, h, mean_of, shown, table_of } from "./draw.js";
-import { ATTENTIONS } from "./levels.js";
 import { button, labeled, load_button, refill, scroller } from "./kit.js";
 
 const UNMASKED = "The causal mask is off. A scored translation is there from the start, so each " +
@@ -24,7 +23,6 @@ export function operate(app, say) {
     onchange: ({ target }) => app.edit({ [name]: target.checked ? undefined : false }) }));
   const chips = (label) => h("div", { class: "machine-chips", role: "group", "aria-label": label });
   const tokens = chips("Hide source tokens"), cuts = chips("Cut cross-attention");
-  const removed = chips("Put removed heads back");
   const slider = (name, min, max) => h("input", { type: "range", name, min, max, step: 0.05,
     value: 1, oninput: ({ target }) => show_value(target) });
   const temperature = slider("temperature", 0.1, 2), top_p = slider("top_p", 0.05, 1);
@@ -37,12 +35,11 @@ export function operate(app, say) {
     onchange: () => app.set({ reference: field.value.trim() }) });
   const group = (title, ...inside) => h("div", {}, h("h3", {}, title), inside);
   const row = (...inside) => h("div", { class: "machine-row" }, inside);
-  const single = group("Removed heads", removed);
   const controls = h("fieldset", { class: "machine-controls-of-model" },
     h("legend", { class: "machine-spoken" }, "Change the model"),
     group("Switch on or off", row(switches.map((box) => labeled(box, SWITCHES[box.name])))),
     group("Hide source tokens: no head can look at them", tokens),
-    group("Cut cross-attention: the decoder’s view of the source", cuts), single,
+    group("Cut cross-attention: the decoder’s view of the source", cuts),
     group("Draw words instead of taking the likeliest", row(
       labeled("Temperature", temperature, h("output")), labeled("Top-p", top_p, h("output")),
       draw, greedy)),
@@ -56,10 +53,9 @@ export function operate(app, say) {
   function fill_tokens() {
     const hide = app.is_current ? app.state.edits.hide || [] : []; // else of another sentence
     refill(tokens, app.view.src_labels.map((label, k) => {
-      const is_hidden = hide.includes(k);
-      const next = is_hidden ? hide.filter((x) => x !== k) : [...hide, k].sort((a, b) => a - b);
+      const next = toggled(hide, k);
       return [shown(label), () => app.edit({ hide: next.length ? next : undefined }),
-        { "aria-pressed": String(is_hidden) }];
+        { "aria-pressed": String(hide.includes(k)) }];
     }));
   }
 
@@ -72,17 +68,6 @@ export function operate(app, say) {
     }));
   }
 
-  function fill_removed() {
-    const names = app.attentions.filter((name) => !app.is_cut(name));
-    const has_focus = refill(removed, names.flatMap((name) => app.without(name).map((head) => {
-      const [stack, , layer, kind] = name.split(".");
-      return [`${stack}, layer ${layer}, ${ATTENTIONS[kind]}, head ${head}`,
-        () => app.remove_head(name, head)];
-    })));
-    if (!has_focus) draw.focus({ preventScroll: true });
-    single.hidden = !removed.children.length;
-  }
-
   function draw_controls() {
     const { edits, method, reference } = app.state;
     controls.disabled = !app.engine;
@@ -90,7 +75,6 @@ export function operate(app, say) {
     for (const box of switches) box.checked = edits[box.name] !== false;
     fill_tokens();
     fill_cuts();
-    fill_removed();
     for (const slider of [temperature, top_p]) {
       if (method === "sample") slider.value = app.state[slider.name];
       show_value(slider);

@@ -1,19 +1,9 @@
 // @ts-check
 // A page with a machine in it: the entry of the script that pages load.
 
-import { App } from "./app.js";
+import { App, kept } from "./app.js";
 import { is_still } from "./kit.js";
 import { show } from "./machine.js";
-
-const ONCE = "machine-played";
-
-function first_time() { // in this tab
-  try {
-    if (sessionStorage.getItem(ONCE)) return false;
-    sessionStorage.setItem(ONCE, "yes");
-  } catch { /* a browser that keeps nothing: it plays again */ }
-  return true;
-}
 
 const turn = () => new Promise((resolve) => { setTimeout(resolve); });
 
@@ -36,6 +26,10 @@ document.addEventListener("DOMContentLoaded", async () => {
   root.classList.add("machine-alive");
   if (linked) root.scrollIntoView({ block: "nearest" });
   // A link asks for what it holds; and a model that was here a page ago is here again.
-  if (loaded || (linked && !app.is_current)) app.load();
-  else if (app.options.play && !linked && !is_still() && first_time()) play();
+  if (loaded || (linked && !app.is_current)) await app.load();
+  else if (app.options.play && !linked && !is_still() && !kept("machine-played")) {
+    kept("machine-played", "yes"); // once in this tab
+    play();
+  }
+  document.documentElement.classList.remove("machine-linked"); // now it's what the link means
 });

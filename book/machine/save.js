@@ -1,30 +1,30 @@
 // @ts-check
 // A view as a file for a slide: the picture in the page's colors, with its address below.
 
-import { COLOR, e, element, h, SVG } from "./draw.js";
+import { COLOR, e, element, h, picture } from "./draw.js";
 
-/** @param {SVGSVGElement|null} picture @param {string} address @param {"svg"|"png"} kind */
-export async function save(picture, address, kind) {
-  if (!picture) return;
-  const { width, height: end } = picture.viewBox.baseVal;
-  const height = end + 24, copy = /** @type {SVGSVGElement} */ (picture.cloneNode(true));
+/** @param {SVGSVGElement|null} drawn @param {string} address @param {"svg"|"png"} kind */
+export async function save(drawn, address, kind) {
+  if (!drawn) return;
+  const { width, height: end } = drawn.viewBox.baseVal;
+  const n_letters = Math.floor(width / 6.5); // of a wide font
+  const lines = decodeURIComponent(address).match(new RegExp(`.{1,${n_letters}}`, "gsu"));
+  const height = end + 10 + 14 * lines.length;
+  const sheet = element(picture(width, height, drawn.ariaLabel,
+    e("rect", { width: "100%", height: "100%", fill: COLOR.page }),
+    lines.map((words, i) =>
+      e("text", { x: 8, y: end + 16 + 14 * i, "font-size": 10, fill: "#8a8a8a" }, words))));
+  sheet.firstChild.after(...drawn.cloneNode(true).childNodes);
   const unseen = ".to-come, .past .asks, .past .sparse, .now .written";
-  for (const each of copy.querySelectorAll(unseen)) each.remove();
-  for (const each of copy.querySelectorAll(".past")) each.setAttribute("opacity", "0.4");
-  const size = { viewBox: `0 0 ${width} ${height}`, width, height };
-  for (const [name, value] of Object.entries(size)) copy.setAttribute(name, String(value));
-  const ground = e("rect", { width: "100%", height: "100%", fill: COLOR.page });
-  const below = e("text", { x: 8, y: end + 16, "font-size": 10, fill: "#8a8a8a" },
-    decodeURIComponent(address).slice(0, 200));
-  copy.prepend(element(ground, SVG));
-  copy.append(element(below, SVG));
+  for (const each of sheet.querySelectorAll(unseen)) each.remove();
+  for (const each of sheet.querySelectorAll(".past")) each.setAttribute("opacity", "0.4");
   const color_of = (variable) => { // as it is now, light or dark
-    picture.style.color = variable;
-    return getComputedStyle(picture).color;
+    drawn.style.color = variable;
+    return getComputedStyle(drawn).color;
   };
-  const svg = new XMLSerializer().serializeToString(copy).replace(
+  const svg = new XMLSerializer().serializeToString(sheet).replace(
     /var\(--[\w-]+,[^)]*\)/g, color_of);
-  picture.style.color = "";
+  drawn.style.color = "";
   const data = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
   const href = kind === "svg" ? data : await as_png(data, width, height);
   h("a", { href, download: `machine.${kind}` }).click();

@@ -5,23 +5,22 @@
 import { e, markup, shown, table_of } from "./draw.js";
 import * as levels from "./levels.js";
 
-/** @param {string} stored as in the page @param {string} config of the model
- *  @param {{ at: string, step: number, word: number, tall: boolean }} how
- *  @returns {string} JSON of { svg, words, table } */
+/** JSON of { svg, words, table }, of what is stored as in the page and JSON of the sizes */
 export function machine_still(stored, config, { at, step, word, tall }) {
   const { trace, edited } = JSON.parse(stored), view = edited || trace;
   const place = levels.place_of(at, JSON.parse(config)), level = levels.level_of(place);
-  const how = { row: place.stack === "encoder" ? word : step, tall, ids: true,
-    before: edited ? trace : null };
+  const row = place.stack === "encoder" ? word : step;
+  const how = { row, tall, before: edited ? trace : null };
   const found = level < 2 ? null : view.heads[levels.name_of(place)];
   if (found ? found.head !== place.head : level === 3) {
     throw new Error(`head ${place.head} is not stored at ${at}`);
   }
-  const word_of = (label, i) => e("a", { href: `#${levels.row_id(i, tall)}`,
-    class: i === step ? "now" : null }, shown(label));
+  const word_of = (label, i) => e("label", {}, e("input", { type: "radio", class: "machine-spoken",
+    name: tall ? "machine-tall" : "machine-wide", checked: i === step }), shown(label));
   return JSON.stringify({
     svg: markup(levels.draw(view, place, found, how)),
-    words: level ? "" : markup(e("p", { class: "machine-words" }, view.tgt_labels.map(word_of))),
+    words: level ? "" : markup(e("p", { class: "machine-words", role: "radiogroup",
+      "aria-label": "The translation, word by word" }, view.tgt_labels.map(word_of))),
     table: markup(table_of(levels.table(view, place, found, how))),
   });
 }

@@ -9,10 +9,10 @@ export function translator_tasks(E) {
     bos_id: tokenizer.bos_id, eos_id: tokenizer.eos_id,
     max_len: Math.min(src.length + 50, model.config.max_len), prefix,
   });
-  const lengths = ({ data, width }) => Array.from({ length: data.length / width },
-    (_, row) => Math.hypot(...data.subarray(row * width, (row + 1) * width)));
-  const log_probs_of = ({ data, width }, row) =>
-    E.log_softmax(data.subarray(row * width, (row + 1) * width));
+  const rows_of = ({ data, width }) => Array.from({ length: data.length / width },
+    (_, row) => data.subarray(row * width, (row + 1) * width));
+  const lengths = (x) => rows_of(x).map((row) => Math.hypot(...row));
+  const log_probs_of = (x, row) => E.log_softmax(rows_of(x)[row]);
   const likeliest = (p, n) => E.top_tokens(p, n).map(([share, id]) =>
     ({ id, label: tokenizer.label(id), p: share }));
 
@@ -20,8 +20,7 @@ export function translator_tasks(E) {
   // n_tgt tokens, whose last position alone is scored.
   function multiplications(n_src, n_tgt, n_rows) {
     const { d_model: d, n_encoder_layers: n_enc, n_decoder_layers: n_dec } = model.config;
-    const d_ff = model.encoder.layers[0].feed_forward.expand.n_out;
-    const feed = 2 * d * d_ff;
+    const feed = 2 * d * model.encoder.layers[0].feed_forward.expand.n_out;
     const encoder = n_enc * n_src * (4 * d * d + feed + 2 * n_src * d);
     const own = n_tgt * (4 * d * d + 2 * n_tgt * d);
     const cross = n_tgt * (2 * d * d + 2 * n_src * d);
@@ -96,17 +95,10 @@ export function translator_tasks(E) {
     head({ src, tgt, edits, name, head }) {
       E.intervene(model, edits);
       model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
-      const { seen } = new Map(model.named_attentions()).get(name), found = { head };
-      const d_head = model.config.d_model / model.config.n_heads;
-      for (const which of ["q", "k", "v"]) {
-        const { data, length, width } = seen[which], own = new Float32Array(length * d_head);
-        for (let row = 0; row < length; row++) {
-          const start = row * width + head * d_head;
-          own.set(data.subarray(start, start + d_head), row * d_head);
-        }
-        found[which] = own;
-      }
-      return found;
+      const { seen } = new Map(model.named_attentions()).get(name);
+      const d_head = model.config.d_model / model.config.n_heads, first = head * d_head;
+      const own = (x) => rows_of(x).flatMap((row) => [...row.subarray(first, first + d_head)]);
+      return { head, q: own(seen.q), k: own(seen.k), v: own(seen.v) };
     },
 
     // Beam search, step by step, with what its cache holds after each
@@ -140,14 +132,14 @@ export function translator_tasks(E) {
   return { tasks, multiplications };
 }
 
-// The inside of the worker: {id, task, question} in, {id, event | answer | error} out.
+// The inside of the worker: {task, question} in; {event} and {answer} or {error} out, by the
+// port that comes with the question.
 export function translator_worker(tasks) {
-  self.onmessage = ({ data: { id, task, question } }) => {
+  self.onmessage = ({ data: { task, question }, ports: [port] }) => {
     try {
-      const tell = (event) => self.postMessage({ id, event });
-      self.postMessage({ id, answer: tasks[task](question, tell) });
+      port.postMessage({ answer: tasks[task](question, (event) => port.postMessage({ event })) });
     } catch (error) {
-      self.postMessage({ id, error: String(error.message || error) });
+      port.postMessage({ error: String(error.message || error) });
     }
   };
 }

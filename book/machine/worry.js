@@ -9,8 +9,7 @@ const MANY = 1.9; // pieces a word: more than nearly every caption has
 const SURE = 0.55;
 const ENGLISH = /\b(the|is|are|and|of|with|this)\b/i; // no German words
 
-/** What to tell about a sentence, or "". @param {string} text @param {number} pieces a word
- *  @param {number} sure mean probability of a token that was written */
+/** What to tell about a sentence of so many pieces a word, and of how sure it was; or "" */
 export function worry(text, pieces, sure) {
   if (ENGLISH.test(text)) {
     return "This looks like English. The model reads German; it mistakes English words for " +
