@@ -13,8 +13,7 @@ export function cache(app) {
   const own = h("table", { class: "machine-cells" });
   const counters = h("table", { class: "machine-figures" });
   const own_region = scroller("Self-attention cache", own);
-  const contents = h("div", {},
-    h("h3", {}, "The cache of one decoder layer"),
+  const contents = h("div", {}, h("h3", {}, "The cache of one decoder layer"),
     h("p", { class: "machine-note" }, "Each cell is a key and a value, labeled with the token " +
       "that they were computed from. The tokens themselves aren’t stored."),
     scroller("Cross-attention cache", source), own_region, scroller("Counters", counters),

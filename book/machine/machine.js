@@ -95,7 +95,8 @@ export function show(root, app) {
   const more = h("details", { class: "machine-more" }, e("summary", {}, "Keep, share"),
     h("div", { class: "machine-row" },
       button("Save as SVG", () => save_as("svg")), button("Save as PNG", () => save_as("png")),
-      button("Copy link", copy_link), note));
+      button("Copy link", copy_link), document.fullscreenEnabled && button("Full screen", () =>
+        (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen())), note));
   const guide_button = button("Guide", () => lead(guide < 0 ? 0 : -1));
   const tools = h("div", { class: "machine-row" }, predict, guide_button, more);
   const player = h("div", { class: "machine-row machine-controls" },
@@ -462,7 +463,7 @@ export function show(root, app) {
     if (by !== undefined) {
       event.preventDefault();
       step_by(by);
-    } else if (event.key === "Escape" && level > 0) {
+    } else if (event.key === "Escape" && level > 0 && !document.fullscreenElement) {
       event.preventDefault();
       crumbs.querySelector(".machine-up").click();
       focus(stage);
