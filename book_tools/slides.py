@@ -157,7 +157,8 @@ def of_chapter(article: Tag) -> Iterator[Slide]:
         yield from of_section(parts[name])
         for each in parts[name].find_all("p", string=re.compile("^By the end")):
             yield Slide(1, each.get_text(), points(each.find_next("ul")("li")))
-    yield Slide(1, DONE, points(parts[DONE]("li") or parts[DONE]("p")))
+    done = parts[DONE]("li")
+    yield Slide(1, DONE, points(done) if done else shorten(parts[DONE].p, 60))
     yield Slide(
         3, "Common bugs", points(parts["Common bugs"].select("p > strong:first-child"))
     )
@@ -172,7 +173,8 @@ def make(name: str) -> Path:
     slides = [*of_chapter(page.article)]
     while len(slides) > MOST:
         least = max(each.rank for each in slides)
-        slides.remove([each for each in slides if each.rank == least][-1])
+        last = max(n for n, each in enumerate(slides) if each.rank == least)
+        del slides[last - slides[last].looks.startswith("tell") : last + 1]
     frame = Template((HERE / "slides.html").read_text(encoding="utf-8"))
     html = frame.render(title=page.title.string, slides=slides)
     path = FOLDER / f"{Path(name).name}.html"
