@@ -15,16 +15,11 @@ from book_tools.toc import chapters
 from transformer_book.exercises.masks import check_window_mask
 from transformer_book.grade import ROOT
 
-START = """
-from transformer_book.exercises.masks import check_window_mask
-from transformer_book.exercises.attention import check_softmax
-from transformer_lib import causal_mask
-import ctypes, os, sys, torch
-"""
+START = "from transformer_book.exercises.masks import *\nimport ctypes, os, sys\n"
 ASK = "def window_mask(length, window):\n    %s\n\n\ncheck_window_mask(window_mask)"
 RIGHT = "return causal_mask(length).triu(1 - window)"
-OPTIONS = ["--chapter", "4", "--seconds", "12"]
-DELETE = "for name in os.listdir(): os.remove(name)"
+COMMAND = ["-m", "transformer_book", "grade", ".", "--chapter", "4", "--seconds", "12"]
+CHAPTER = for_students(nbformat.read(ROOT / "book" / "04_masks.ipynb", 4))
 LATE, AHEAD = (sentence for sentence, *_ in check_window_mask.mistakes)
 
 
@@ -42,6 +37,7 @@ def refused(reason: str) -> tuple[str, ...]:
 
 
 OK = ("4.2", "yes", "yes", "", "ok")
+TWICE = ("4.2", "yes", "yes", "", "ok: several cells, the last attempt counts")
 OPEN = ("4.2", "no", "no", "", "ok")
 # Answers to exercise 4.2, and what their rows say.
 ANSWERS = {
@@ -58,19 +54,15 @@ ANSWERS = {
     "exit": ("os._exit(0)", wrong("", "stopped: crash")),
     "segfault": ("ctypes.string_at(0)", wrong("", "stopped: crash")),
     "tensor": ("torch.zeros(10**12)", wrong("", "stopped: memory")),
-    "list": ("[0] * 10**11", wrong("", "stopped: memory")),
     "writes": ("open('large', 'wb').write(bytes(10**8))", wrong("", "stopped: output")),
     "prints": (f"print('x' * 10**7)\n    {RIGHT}", OK),
-    "deletes": (f"{DELETE}\n    {RIGHT}", OK),
+    "deletes": (f"[os.remove(name) for name in os.listdir()]\n    {RIGHT}", OK),
 }
 SUBMISSIONS = {
     f"{name}.ipynb": (notebook(ASK % text), row)
     for name, (text, row) in ANSWERS.items()
 } | {
-    "twice.ipynb": (
-        notebook(ASK % "1 / 0", ASK % RIGHT, ASK % "..."),
-        ("4.2", "yes", "yes", "", "ok: several cells, the last attempt counts"),
-    ),
+    "twice.ipynb": (notebook(ASK % "1 / 0", ASK % RIGHT, ASK % "..."), TWICE),
     "other.ipynb": (notebook("check_softmax(...)"), refused("it belongs to chapter 2")),
     "empty.ipynb": (notebook(), refused("no cell calls a grader of the book")),
     "essay.ipynb": ("No notebook.", refused("it can't be read as a notebook")),
@@ -81,14 +73,11 @@ SUBMISSIONS = {
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("graded") / "homework"
-    (folder / "group").mkdir(parents=True)
-    chapter = for_students(nbformat.read(ROOT / "book" / "04_masks.ipynb", 4))
-    nbformat.write(chapter, folder / "group" / "whole.ipynb")
+    (folder := tmp_path_factory.mktemp("homework")).joinpath("group").mkdir()
+    nbformat.write(CHAPTER, folder / "group" / "whole.ipynb")
     for name, (text, _) in SUBMISSIONS.items():
         (folder / name).write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "transformer_book", "grade", "."]
-    told = subprocess.check_output([*command, *OPTIONS], cwd=folder, text=True)
+    told = subprocess.check_output([sys.executable, *COMMAND], cwd=folder, text=True)
     assert "They are no sandbox" in " ".join(told.split())
     assert len([*folder.rglob("*.*")]) == 1 + len(SUBMISSIONS), "a file is gone"
     return [*csv.reader(Path(f"{folder}.csv").read_text("utf-8").splitlines())]
@@ -105,11 +94,10 @@ def test_a_submission_gets_its_row_whatever_is_wrong_with_it(rows, name):
 
 
 def test_a_students_notebook_is_open_and_has_neither_solutions_nor_outputs(rows):
-    whole = [tuple(row[2:]) for row in rows if row[0] == "group/whole.ipynb"]
-    assert whole == [OPEN[1:]] * 4
-    chapter = for_students(nbformat.read(ROOT / "book" / "04_masks.ipynb", 4))
-    assert not any(cell.get("outputs") for cell in chapter.cells)
-    assert "# @title Solution" not in nbformat.writes(chapter)
+    whole = [row[2:] for row in rows if row[0] == "group/whole.ipynb"]
+    assert whole == [[*OPEN[1:]]] * 4
+    assert not any(cell.get("outputs") for cell in CHAPTER.cells)
+    assert "# @title Solution" not in nbformat.writes(CHAPTER)
 
 
 def test_the_page_for_teachers_has_the_chapters_own_minutes():
