@@ -11,7 +11,7 @@ document.addEventListener("keydown", (event) => {
   if (!step || event.altKey || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
   const slides = [...document.querySelectorAll("main > section")];
-  const here = Math.round(window.scrollY / window.innerHeight);
+  const here = slides.findLastIndex((slide) => slide.offsetTop <= window.scrollY + 2);
   const next = Math.min(Math.max(here + step, 0), slides.length - 1);
   slides[next].scrollIntoView();
 });
