@@ -26,12 +26,10 @@ from book_tools.pdf import SITE, print_files
 from book_tools.toc import ROOT, chapters
 
 FOLDER, HERE = ROOT / "_build" / "slides", Path(__file__).parent
-OWN = HERE / "slides.css", HERE / "slides.js"
 STATIC = ["book.css", "figures.css", "fonts", "katex", "../_images"]
 MOST = 20  # slides of a chapter
 SENTENCE = re.compile(r"(?<=[.!?:”])\s+(?=[A-Z“<(])")
 FIGURE = ".drawing svg, .vega-picture img"
-HIDDEN = {"tag_hide-cell", "tag_hide-input"}
 OPENING = {"wide": 0, "beside": 0, "equation": 1, "worked": 2}  # what opens a section
 
 
@@ -129,7 +127,7 @@ def of_section(part: Tag) -> Iterator[Slide]:
             found.append(Slide(3, title, before, drawn, after, looks))
         elif "math" in kinds and cell.select_one(".eqno"):
             found.append(Slide(3, title, before, str(cell), after, "equation"))
-        elif not HIDDEN & {*kinds} and (printed or title in CLASS and cell.pre):
+        elif "tag_hide" not in str(kinds) and (printed or title in CLASS and cell.pre):
             code, n_code = block(cell, "input", 12 - n_printed)
             if n_printed > 3 and "…" in code:  # the numbers say more
                 code, n_code = "", 0
@@ -159,9 +157,8 @@ def of_chapter(article: Tag) -> Iterator[Slide]:
             yield Slide(1, each.get_text(), points(each.find_next("ul")("li")))
     done = parts[DONE]("li")
     yield Slide(1, DONE, points(done) if done else shorten(parts[DONE].p, 60))
-    yield Slide(
-        3, "Common bugs", points(parts["Common bugs"].select("p > strong:first-child"))
-    )
+    symptoms = parts["Common bugs"].select("p > strong:first-child")
+    yield Slide(3, "Common bugs", points(symptoms))
     tasks = parts["Exercises"]("section")
     rows = (f"<tr><td>{each.h3.string}<td>{each.p.string}" for each in tasks)
     yield Slide(1, "Exercises", f"<table>{''.join(rows)}</table>")
@@ -184,7 +181,7 @@ def make(name: str) -> Path:
 
 if __name__ == "__main__":
     names = sys.argv[1:] or [f"book/{path.stem}" for path in chapters()]
-    for source in [*(SITE / "_static" / n for n in STATIC), *OWN]:
+    for source in [*(SITE / "_static" / n for n in STATIC), *HERE.glob("slides.*s")]:
         copy_asset(source, FOLDER / source.name if source.is_dir() else FOLDER)
     files = {path: path.with_suffix(".pdf") for path in map(make, names)}
     print_files(files, prefer_css_page_size=True, print_background=True)

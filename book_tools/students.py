@@ -20,9 +20,8 @@ FOLDER = ROOT / "_build" / "student"
 
 def for_students(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Take out of a notebook what a student is to find out."""
-    notebook.cells = [
-        cell for cell in notebook.cells if "# @title Solution" not in cell.source
-    ]
+    cells = notebook.cells
+    notebook.cells = [cell for cell in cells if "# @title Solution" not in cell.source]
     for _, cell in code_cells(notebook):
         cell.outputs, cell.execution_count = [], None
     notebook.cells[0].source = notebook.cells[0].source.split(" · [Open")[0]

@@ -32,7 +32,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-WARNING = __doc__.split("\n\n")[2]
 COLUMNS = ["submission", "exercise", "attempted", "right", "mistake", "status"]
 CELLS = ["no cell calls its grader", "ok", "ok: several cells, the last attempt counts"]
 MEMORY, FILE = 4 * 2**30, 10**7  # the most bytes of memory, and of a file written
@@ -78,17 +77,14 @@ def names(table: symtable.SymbolTable) -> set[str]:
 
 def plan(cells: list[str], known: set[str], grader: str) -> list[str]:
     """The cells, and statements of the book's, that run before a grader is called."""
-    steps, needed = [], set()
+    steps, needed, unknown = [], set(), symtable.symtable("", "cell", "exec")
     for cell in reversed(cells):
-        calls, parts = CALL.findall(cell), [cell]
+        calls, parts, tables = CALL.findall(cell), [cell], [unknown]
         whole = grader in calls or not (calls or cell.strip() in known)
-        try:
+        with suppress(SyntaxError, ValueError):  # is told when it runs
             if not whole:
                 parts = [ast.unparse(part) for part in ast.parse(cell).body]
             tables = [symtable.symtable(part, "cell", "exec") for part in parts]
-        except (SyntaxError, ValueError):  # is told when it runs
-            steps[:0] = [cell] * whole
-            continue
         for part, table in zip(reversed(parts), reversed(tables), strict=True):
             bound = {each.get_name() for each in table.get_symbols() if each.is_local()}
             if whole or bound & needed:
@@ -113,15 +109,14 @@ def grade(path: Path, chapters: dict[str, Any], options: Any) -> Iterator[list[s
     for grader, exercise in exercises.items():
         told, status, message = CELLS[min(calls.count(grader), 2)], "open", ""
         if grader in calls:
-            steps = plan(cells, known, grader)
-            status, message = watch(path, steps, grader, options.seconds)
+            status, message = watch(path, plan(cells, known, grader), grader, options)
         if status in ("raised", "stopped"):
             told = f"{status}: {message}"
         answers = ["yes" if x else "no" for x in (status != "open", status == "right")]
         yield [exercise, *answers, message if status == "wrong" else "", told]
 
 
-def watch(path: Path, steps: list[str], grader: str, seconds: float) -> list[str]:
+def watch(path: Path, steps: list[str], grader: str, options: Any) -> list[str]:
     """Run cells in a process of its own; return a status and its message."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as home:
         Path(home, path.name).write_bytes(path.read_bytes())
@@ -130,7 +125,7 @@ def watch(path: Path, steps: list[str], grader: str, seconds: float) -> list[str
         process.start()
         theirs.close()
         try:
-            found = ours.poll(seconds)
+            found = ours.poll(options.seconds)
             return json.loads(ours.recv_bytes(10_000)) if found else ["stopped", "time"]
         except (EOFError, OSError, ValueError):
             return ["stopped", "crash"]
@@ -183,7 +178,8 @@ def work(pipe: Any, home: str, steps: list[str], name: str) -> None:
 def main() -> None:
     """Grade the notebooks of a folder, as the command line says."""
     chapters = read_chapters()
-    parser = argparse.ArgumentParser("python -m transformer_book", epilog=WARNING)
+    warning = __doc__.split("\n\n")[2]
+    parser = argparse.ArgumentParser("python -m transformer_book", description=warning)
     parser.add_argument("command", choices=["grade"])
     parser.add_argument("folder", type=Path, help="where the notebooks are")
     parser.add_argument("--chapter", choices=[*chapters], help="refuse all others")
@@ -192,7 +188,7 @@ def main() -> None:
     folder = options.folder.resolve()
     if not folder.is_dir():
         parser.error(f"{folder} is no folder")
-    sys.stdout.write(f"{WARNING}\n")
+    sys.stdout.write(f"{warning}\n")
     os.chdir(ROOT)  # and out of a folder with a student's torch.py
     os.environ.update(MPLBACKEND="Agg", PYTHONWARNINGS="ignore")
     with open(f"{folder}.csv", "w", newline="", encoding="utf-8") as stream:
@@ -205,4 +201,4 @@ def main() -> None:
                 rows = [["", "no", "no", "", f"no grades: {error}"]]
             name = path.relative_to(folder).as_posix()
             table.writerows([name, *row] for row in rows)
-            sys.stdout.write(f"{name}: {rows[0][-1] if len(rows) == 1 else 'graded'}\n")
+            sys.stdout.write(f"{name}: {len(rows)} rows\n")
