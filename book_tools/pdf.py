@@ -23,8 +23,8 @@ SITE, FOLDER = ROOT / "_build" / "html", ROOT / "_build" / "pdf"
 MARGIN = {"top": "17mm", "bottom": "17mm", "left": "16mm", "right": "16mm"}
 
 
-def print_files(files: dict[Path, Path], **options: Any) -> None:
-    """Print pages, each into its PDF; options are those of Playwright's `Page.pdf`."""
+def print_files(files: dict[Path, Path], **layout: Any) -> None:
+    """Print pages, each into its PDF; the layout is that of Playwright's `Page.pdf`."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"]
@@ -32,7 +32,7 @@ def print_files(files: dict[Path, Path], **options: Any) -> None:
         page = browser.new_page(color_scheme="light", reduced_motion="reduce")
         for file, path in files.items():
             visit(page, file.resolve().as_uri())
-            page.pdf(path=path, outline=True, tagged=True, **options)
+            page.pdf(path=path, outline=True, tagged=True, **layout)
             print(path)
 
 
