@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help ready ready-to-test book serve pdf test test-slow check format mutants notebooks lab lock repository clean distclean
+.PHONY: help ready ready-to-test book serve pdf slides student test test-slow check format mutants notebooks lab lock repository clean distclean
 
 help:  ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,13 @@ serve: book  ## Build the pages and serve them on this computer: make serve PORT
 pdf: $(TESTING) book  ## Print every page as a PDF, into _build/pdf
 	@VENV=$(VENV) $(PYTHON) -m book_tools.browser
 	$(BIN)/python -m book_tools.pdf
+
+slides: $(TESTING) book  ## Make slides of every chapter, HTML and PDF, into _build/slides
+	@VENV=$(VENV) $(PYTHON) -m book_tools.browser
+	$(BIN)/python -m book_tools.slides
+
+student: $(READY)  ## Write the notebooks without solutions, into _build/student
+	$(BIN)/python -m book_tools.students
 
 # Without a browser it stops at once. Two workers share the cores, so their threads wait
 # without spinning. What takes longest comes first.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import sync_playwright
 
@@ -22,18 +23,19 @@ SITE, FOLDER = ROOT / "_build" / "html", ROOT / "_build" / "pdf"
 MARGIN = {"top": "17mm", "bottom": "17mm", "left": "16mm", "right": "16mm"}
 
 
-def print_pages(names: list[str]) -> None:
-    """Write a PDF for each page; a name is such as "book/04_masks"."""
+def print_files(files: dict[Path, Path], **layout: Any) -> None:
+    """Print pages, each into its PDF; the layout is that of Playwright's `Page.pdf`."""
     with sync_playwright() as playwright:
         options = {"args": ["--no-sandbox", "--disable-gpu"]}
         browser = playwright.chromium.launch(executable_path=find_browser(), **options)
         page = browser.new_page(color_scheme="light", reduced_motion="reduce")
-        for name in names:
-            visit(page, (SITE / f"{name}.html").resolve().as_uri())
-            path = FOLDER / f"{Path(name).name}.pdf"
-            page.pdf(path=path, format="A4", outline=True, tagged=True, margin=MARGIN)
+        for file, path in files.items():
+            visit(page, file.resolve().as_uri())
+            page.pdf(path=path, outline=True, tagged=True, **layout)
             print(path)
 
 
 if __name__ == "__main__":
-    print_pages(sys.argv[1:] or pages())
+    names = sys.argv[1:] or pages()
+    files = {SITE / f"{name}.html": FOLDER / f"{Path(name).name}.pdf" for name in names}
+    print_files(files, format="A4", margin=MARGIN)
