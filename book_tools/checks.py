@@ -10,8 +10,7 @@ import nbformat
 from sphinx.errors import ExtensionError
 
 from book_tools import cards
-from book_tools.chapter_rules import OPTIONAL
-from book_tools.notebook_parts import headings, slug
+from book_tools.notebook_parts import OPTIONAL, headings, slug
 from book_tools.toc import chapter_of, chapters
 from transformer_book.checks import FORMS, Item, in_order, of_form, place, read, write
 

@@ -12,6 +12,10 @@ from nbformat import NotebookNode
 
 PARSER = MarkdownIt()
 
+CLASS = ("The class", "The classes", "The function", "The functions", "The model")
+DONE = "What you can do now"  # ends the core path
+OPTIONAL = " *(optional)*"  # ends the heading of a section off the core path
+
 
 @dataclass
 class Section:

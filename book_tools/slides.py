@@ -21,7 +21,7 @@ from bs4 import BeautifulSoup, Tag
 from jinja2 import Template
 from sphinx.util.fileutil import copy_asset
 
-from book_tools.chapter_rules import CLASS, DONE
+from book_tools.notebook_parts import CLASS, DONE
 from book_tools.pdf import SITE, print_files
 from book_tools.toc import ROOT, chapters
 

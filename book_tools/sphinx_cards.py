@@ -27,8 +27,7 @@ from sphinx.application import Sphinx
 
 from book_tools import cards, checks
 from book_tools.cards import Cell
-from book_tools.chapter_rules import DONE
-from book_tools.notebook_parts import headings, section, slug
+from book_tools.notebook_parts import DONE, headings, section, slug
 from book_tools.sphinx_book import load_files
 from book_tools.toc import chapters, notebook_pages
 

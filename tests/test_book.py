@@ -5,10 +5,11 @@ from html import unescape
 from urllib.parse import parse_qs, urlsplit
 
 import nbformat
+import notebook_rules
 import pytest
+from chapter_rules import glossary_terms
 
-from book_tools import notebook_rules, pencil_page, repository
-from book_tools.chapter_rules import glossary_terms
+from book_tools import pencil_page, repository
 from book_tools.sphinx_book import SECTION, with_question
 from book_tools.toc import ROOT, chapters, notebook_pages
 

@@ -2,11 +2,12 @@
 
 import copy
 
+import chapter_rules
 import nbformat
+import notebook_rules
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
-from book_tools import chapter_rules, notebook_rules
 from book_tools.toc import ROOT
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
 

@@ -13,7 +13,17 @@ from nbformat import NotebookNode
 
 from book_tools import repository
 from book_tools.cards import FROM_THE_SOURCES, can_fail, functions_that_fail
-from book_tools.notebook_parts import headings, printed, section, sections, slug, tags
+from book_tools.notebook_parts import (
+    CLASS,
+    DONE,
+    OPTIONAL,
+    headings,
+    printed,
+    section,
+    sections,
+    slug,
+    tags,
+)
 from book_tools.notebooks import ANSWER, PROMPT
 from book_tools.toc import chapter_of
 
@@ -21,8 +31,6 @@ from book_tools.toc import chapter_of
 
 IDEAS = "(the chapter's own sections)"
 EXTRAS = "(its optional sections)"
-DONE = "What you can do now"  # ends the core path
-OPTIONAL = " *(optional)*"  # ends the heading of a section off the core path
 
 
 class Part(NamedTuple):
@@ -44,7 +52,6 @@ TITLE = re.compile(
     r"Core path \d+ minutes, everything \d+ minutes · "
     r"\[Open this chapter in Colab\]\((\S+)\)\s*"
 )
-CLASS = ("The class", "The classes", "The function", "The functions", "The model")
 PARTS = [
     Part(("Where we are",), r"By the end, you'll be able to(.*^(- |\d+\. )){3}"),
     Part((IDEAS,)),

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import chapter_rules
 import nbformat
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from book_tools import chapter_rules
 from book_tools.notebook_parts import code_cells, tags
 from book_tools.notebooks import stored_text
 from book_tools.toc import chapter_of
