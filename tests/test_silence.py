@@ -19,8 +19,9 @@ from small_models import CONFIG, make_model
 from test_interop import make_theirs
 
 import transformer_lib as tl
+from transformer_book import head_types
 from transformer_book.other_code.dialects import convert_mask
-from transformer_lib import evaluation, interpret, plots
+from transformer_lib import evaluation, plots
 from transformer_lib.convert import convert_weights, from_marian, from_torch
 from transformer_lib.convert.to_hugging_face import to_hugging_face
 from transformer_lib.model.embeddings import sinusoids
@@ -241,7 +242,7 @@ for name, do in {
 row("batch: an empty sequence, a row of padding", "sequence 1 .* is empty",
     lambda: tl.pad_batch([[1], []], 0))  # fmt: skip
 row("relation: of another shape", r"shape \(1, 1, 3\), but weights ask for",
-    lambda: interpret.relation_weight(
+    lambda: head_types.relation_weight(
         torch.ones(1, 2, 3, 3), torch.ones(1, 1, 3, **BOOL), tl.causal_mask(3)
     ))  # fmt: skip
 for high in (2.0, torch.nan):

@@ -181,8 +181,8 @@ def gaps(
 
     Returns:
         For each other variant: the mean of the differences; the ends of its 95 %
-        interval, by Student's t over the seeds (if 0 lies inside, these seeds show no
-        difference); and the number of seeds in which the difference is above 0.
+        interval, by Student's t over the seeds (if 0 lies inside, these seeds don't
+        tell gain from loss); and the number of seeds whose difference is above 0.
     """
     values: defaultdict[str, dict[int, float]] = defaultdict(dict)
     for run in record["runs"]:
