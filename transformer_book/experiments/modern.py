@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from transformer_book.experiments.ablations import (
     PAPER,
     PLAN,
+    SIZES,
     VARIANTS,
     Plan,
     Variant,
@@ -125,6 +126,18 @@ POSITIONS = {
 }
 
 
+def twice_as_wide(variant: Variant) -> Variant:
+    """Return the same variant for a model with twice the d_ff."""
+    d_ff = 2 * variant.model.get("d_ff", SIZES["d_ff"])
+    return replace(variant, model={**variant.model, "d_ff": d_ff})
+
+
+CAPTIONS = {
+    name: twice_as_wide(MODERN[name])
+    for name in (PAPER, "all together", "rotary positions")
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """Variants that learn the same sentences.
@@ -153,6 +166,20 @@ STUDIES = {
         variants=dict(islice(MODERN.items(), 3)),
         seeds=range(1, 6),
         plan=replace(PLAN, rate_scale=1.0),
+    ),
+    "captions": Study(
+        variants=CAPTIONS,
+        seeds=range(1, 6),
+        plan=replace(
+            PLAN,
+            steps=600,
+            max_tokens=1000,
+            warmup=200,
+            n_test=1000,
+            sizes={**SIZES, "d_model": 128, "dropout": 0.1},
+        ),
+        recipe="multi30k-de-en",
+        data={"vocab_size": 2000},
     ),
     "halves": Study(variants=HALVES, seeds=range(1, 6)),
     "lengths": Study(
