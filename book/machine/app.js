@@ -329,7 +329,7 @@ export class App {
 
   async translate(ask) {
     const { text, edits, forced, method, seed, temperature, top_p } = this.state;
-    const { sizes } = this.view;
+    const { asks } = this, { sizes } = this.view;
     const read = await ask("tokens", { text }), { src } = read;
     if (read.too_long) {
       throw new Error(`the sentence has ${src.length} tokens, and the model reads ` +
@@ -347,7 +347,7 @@ export class App {
       (event) => this.tell("writing", event.text));
     const is_same = JSON.stringify([text, edits]) ===
       JSON.stringify([this.view.source, this.view.edits]);
-    this.view = { ...view, search: is_same ? this.view.search : null }; // till a new one
+    this.view = { ...view, asks, search: is_same ? this.view.search : null }; // till a new one
     if (!this.changes) this.untouched = this.view;
   }
 

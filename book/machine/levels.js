@@ -32,6 +32,10 @@ export function place_of(path, config) {
   return { stack, layer: Number(layer), kind, head: Number(head), key: Number(key) };
 }
 
+/** Whether the head of a place is cut in what a view shows */
+export const is_cut = ({ edits }, place) =>
+  Boolean(edits?.without?.[name_of(place)]?.includes(place.head));
+
 /** The labels of an attention's queries and keys; the decoder reads <bos> first. */
 export function axes({ stack, kind }, { src_labels, tgt_labels }) {
   const read = ["<bos>", ...tgt_labels.slice(0, -1)];
@@ -309,8 +313,9 @@ function heads(view, place, row, left, top) { // four beside one another, in two
         && curve([start, bend, middle, end], tone, 0.5 + 7 * weight, 0.2 + 0.7 * weight)];
     });
     const says = share > 0 ? ` ${shown(keys[best]).slice(0, 8)} ${percent(share)}` : " removed";
+    const most_at = `it looks most at “${shown(keys[best])}”, ${percent(share)}`;
     return door(path_of({ ...place, head }),
-      `Into head ${head} of ${kind}: it looks most at “${shown(keys[best])}”, ${percent(share)}`,
+      `Into head ${head} of ${kind}: ${share > 0 ? most_at : "removed"}`,
       box(x, y, width, height, "page", 1, { class: "door-ground", rx: 5, stroke: COLOR.hair }),
       looks, dot(...end, color, 3.2),
       text(middle[0], y + height + 14, [e("tspan", { "font-weight": 600 }, String(head)), says],
@@ -371,13 +376,15 @@ export function numbers(view, place, found, row) {
   const q = part(queries, row);
   // What comes later isn't there yet when a word is written.
   const ordered = place.stack === "decoder" && place.kind === "self_attn";
+  const hidden = (!ordered && view.edits?.hide) || [];
   const lines = (ordered ? keys.slice(0, row + 1) : keys).map((label, key) => {
     const k = part(all_keys, key), products = k.map((x, f) => x * q[f]), sum = sum_of(products);
-    return { key, label, k, v: part(values, key), products, sum, score: sum / Math.sqrt(d),
+    const score = hidden.includes(key) ? -Infinity : sum / Math.sqrt(d);
+    return { key, label, k, v: part(values, key), products, sum, score,
       weight: heads[place.head][row * keys.length + key] };
   });
   // In a stored view the weights are rounded: from the scores they come with all digits.
-  if (!view.live && found) {
+  if (!view.live && found && !is_cut(view, place)) {
     const top = Math.max(...lines.map((each) => each.score));
     const shares = lines.map((each) => Math.exp(each.score - top)), total = sum_of(shares);
     lines.forEach((each, i) => { each.weight = shares[i] / total; });
@@ -406,7 +413,8 @@ export function head(view, { row, tall, before, found, found_before }, place) {
   const end = values + lines.length * gap;
   const most_k = largest([q, ...lines.map((each) => each.k)]);
   const most_v = largest([output, ...lines.map((each) => each.v)]);
-  const best = lines.reduce((a, b) => (b.weight > a.weight ? b : a));
+  const best = lines.reduce((a, b) => (b.weight > a.weight ? b : a)), cut = is_cut(view, place);
+  const sum = cut ? "the head is cut: no sum" : "their sum, which the head hands on";
   const caption = (x, y, words, anchor) => text(x, y, words, { size: 13, fill: "soft", anchor });
   return picture(tall ? 400 : 1080, tall ? end + 50 : bottom + 46,
     `Head ${place.head}: what “${query}” looks at`,
@@ -417,13 +425,13 @@ export function head(view, { row, tall, before, found, found_before }, place) {
       caption(X.value + d * cell / 2, values - 12, "values, as strong as their weight", "middle")],
     caption(X.bar, 74, "weight", "start"),
     lines.map((each, i) => key_line(place, X, each, top + i * gap, gap,
-      { d, most: most_k, best: each === best, was: old[i] && old[i].weight })),
+      { d, most: most_k, best: each === best && !cut, was: old[i] && old[i].weight })),
     d > 0 && lines.map(({ label, v, weight }, i) => [
       strip(X.value, values + i * gap, v,
         { width, height: high - 2, most: most_v, strength: weight }),
       tall && text(X.word, values + i * gap + 10, shown(label).slice(0, X.n_letters),
         { anchor: "end", size: X.size, fill: tone_of(place) })]),
-    d > 0 && text(X.value - 10, end + 26, tall ? "sum" : "their sum, which the head hands on",
+    d > 0 && text(X.value - 10, end + 26, tall ? "sum" : sum,
       { anchor: "end", fill, ...title }),
     strip(X.value, end + 12, output, { width, height: high, most: most_v }));
 }
@@ -485,7 +493,8 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
       { anchor: "end", fill: "soft", size: small }),
     facts_of(one, lines, d).map((words, i) => text(facts_at, 404 + 24 * i, words)),
     text(facts_at, 476, `Weight: ${percent(one.weight)}` +
-      (differ(one.weight, old?.weight) ? `, was ${percent(old.weight)}` : ""),
+      (differ(one.weight, old?.weight) ? `, was ${percent(old.weight)}` : "") +
+      (is_cut(view, place) ? ": the head is cut" : ""),
       { weight: 600, fill: tone }));
 }
 
@@ -501,19 +510,20 @@ function largest_product({ k, products }, q, left, cell, high) { // written out,
 
 /** From the sum of the products to the weight */
 function facts_of({ sum, score }, lines, d) {
-  const total = sum_of(lines.map((each) => Math.exp(each.score - score))) * Math.exp(score);
+  const total = sum_of(lines.map((each) => Math.exp(each.score)));
   return [
     `Sum of the ${d} products: ${decimal(sum)}`,
-    `Divided by √${d}: ${decimal(score, 4)}`,
-    `Softmax: e^${decimal(score, 4)} ≈ ${grouped(Math.exp(score))}, of ${grouped(total)} ` +
-      `for all ${lines.length} keys`,
+    `Divided by √${d}: ${decimal(sum / Math.sqrt(d), 4)}`,
+    score === -Infinity ? "The word is hidden: its score becomes −∞"
+      : `Softmax: e^${decimal(score, 4)} ≈ ${grouped(Math.exp(score))}, of ${grouped(total)} ` +
+        `for all ${lines.length} keys`,
   ];
 }
 
 // ---- Every level in words: a table
 
-const listed = (found, keys) =>
-  found.map(([share, key]) => `${shown(keys[key])} ${percent(share)}`).join(", ");
+const listed = (found, keys) => found.filter(([share]) => share > 0)
+  .map(([share, key]) => `${shown(keys[key])} ${percent(share)}`).join(", ") || "nothing";
 
 /** What a level shows, as { caption, head, rows } for a table. */
 export function table(view, place, found, { row }) {

@@ -32,6 +32,7 @@ const HINTS = {
     "strand’s ends: how long its vector is. Open a head.",
   head: "The query meets every key; the closer the match, the more of that word’s value goes on. " +
     "Open a row.",
+  cut: "This head is cut: its weights count as 0, and it hands on nothing.",
   weight: "Multiply feature by feature, add up, divide, and compare with the other keys.",
 };
 
@@ -217,19 +218,20 @@ export function show(root, app) {
   }
 
   function draw_changes() {
-    const { changes, engine, state, view } = app, is_other = state.text !== view.source;
-    const waits = !engine && (is_other || (changes !== "" && !app.is_current));
+    const { asks, changes, engine, state, view } = app, is_other = state.text !== view.source;
+    const waits = !view.live && (is_other || (changes !== "" && !app.is_current));
     changed.hidden = !changes && !waits;
     const is_stale = !engine && field.value.trim() !== view.source; // perhaps it is being typed
     root.classList.toggle("machine-waiting", waits || is_stale);
     if (waits) {
       const what = [is_other && `the sentence “${state.text}”`, changes].filter(Boolean).join("; ");
-      changed.replaceChildren(`Waiting for the model: ${what}. Until then, you see a stored ` +
-        "sentence. ", app.loading ? "" : load_button(app));
+      changed.replaceChildren(`Waiting for the model: ${what}. `, h("span", {},
+        "Until then, you see a stored sentence. "), app.loading ? "" : load_button(app));
       return;
     }
-    const lines = [`Changed: ${changes}. `,
-      ...(predicting ? [] : [`Now: “${view.text}” `, `${app.beside} `])];
+    const is_old = view.live && view.asks !== asks; // the new one is being computed
+    const now = is_old ? ["Now: …"] : [`Now: “${view.text}” `, `${app.beside} `];
+    const lines = [`Changed: ${changes}. `, ...(predicting ? [] : now)];
     changed.replaceChildren(...lines.map((words) => h("span", {}, words)), engine ? undo : "");
   }
 
@@ -356,7 +358,8 @@ export function show(root, app) {
   }
 
   function draw_beneath(level) {
-    const hint = HINTS[["", app.place.stack, "head", "weight"][level]];
+    const is_cut = level > 1 && levels.is_cut(app.view, app.place);
+    const hint = HINTS[is_cut ? "cut" : ["", app.place.stack, "head", "weight"][level]];
     beneath.replaceChildren(level === 0 && predicting ? ask()
       : h("p", { class: "machine-says" }, hint || what_it_shows()), level < 2 ? "" : heads());
   }
