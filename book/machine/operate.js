@@ -45,7 +45,7 @@ export function operate(app, say) {
       draw, greedy)),
     h("h3", {}, h("label", { for: "machine-reference" }, "A translation to score")), field);
   const load = h("p", { class: "machine-note" }, "To change the model, load it first. ",
-    load_button(app, "Load it"));
+    load_button(app));
   const results = h("div", { class: "machine-results" });
 
   const show_value = (of) => { of.nextSibling.textContent = decimal(of.valueAsNumber); };
