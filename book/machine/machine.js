@@ -42,7 +42,7 @@ const quoted = ({ label, p }) => `“${shown(label)}” (${percent(p)})`;
  *  @param {HTMLElement} root @param {import("./app.js").App} app */
 export function show(root, app) {
   let playing = null, tall = root.clientWidth < NARROW, drawn = {}, guide = -1;
-  let typed = false, predicting = false, answered = null, said = 0, alike = 0;
+  let typed = false, predicting = false, answered = null, said = 0, alike = 0, owed = 0;
   let saying = null, where = "", came = app.place, drawing = null;
   const told = { path: app.path, row: app.row, source: app.view.source };
 
@@ -68,8 +68,8 @@ export function show(root, app) {
   const warning = h("p", { class: "machine-warning", hidden: true });
   const changed = h("p", { class: "machine-changes", hidden: true });
   const undo = button("Undo all", () => {
+    focus(stage, forward); // first, since what has the focus stays where it is seen
     app.undo_all();
-    focus(stage, forward);
   });
   const offer = h("p", { class: "machine-offer", hidden: !app.offer }, app.offer
     && ["You came with a sentence of your own: ", button(`“${app.offer.text}”`, take_offer)]);
@@ -307,8 +307,13 @@ export function show(root, app) {
   function steadily(draw) {
     const at = document.activeElement, { top } = at.getBoundingClientRect();
     draw();
-    const by = at.isConnected && at.getBoundingClientRect().top - top;
+    const from = scrollY, by = owed + (at.isConnected && at.getBoundingClientRect().top - top);
     if (by) scrollBy({ top: by, behavior: "instant" });
+    owed = by - (scrollY - from); // where the page begins or ends
+    const now = /** @type {HTMLElement} */ (document.activeElement);
+    if (!panels.operate?.contains(now)) return;
+    now.style.scrollMarginTop = `${changed.offsetHeight + 56}px`; // what stands above it
+    now.scrollIntoView({ block: "nearest", behavior: "instant" });
   }
 
   function draw_picture(level) {
@@ -448,10 +453,12 @@ export function show(root, app) {
     focus(caption.querySelector(".machine-row").children[1]);
     queueMicrotask(() => say(text)); // instead of where we are
     await drawing;
-    const lit = alive.querySelector(control), seen = lit?.closest(".machine-stage") || lit;
-    lit?.classList.add("machine-lit");
-    if (seen) seen.style.scrollMarginBottom = `${caption.offsetHeight + 8}px`; // which covers it
-    seen?.scrollIntoView({ block: "nearest" });
+    const lit = alive.querySelector(control);
+    lit.classList.add("machine-lit");
+    for (const seen of [beneath, stage, lit.closest(".machine-stage") || lit]) {
+      seen.style.scrollMarginBottom = `${caption.offsetHeight + 8}px`; // which covers it
+      seen.scrollIntoView({ block: "nearest", behavior: "instant" });
+    }
   }
 
   // ---- Keys: left and right are steps, Home and End the ends of a row, Escape goes up
@@ -493,6 +500,7 @@ export function show(root, app) {
     steadily(() => words.replaceChildren(h("span", { class: "machine-word past" }, text)));
   });
   app.on("state", () => {
+    owed = 0;
     note.textContent = ""; // a link that was copied is an old one now
     if (document.activeElement !== field) field.value = app.state.text;
     steadily(draw_changes);
@@ -522,6 +530,7 @@ export function show(root, app) {
       draw();
     });
   });
+  root.addEventListener("fullscreenchange", () => root.scrollIntoView());
   new ResizeObserver(([{ contentRect: { width } }]) => {
     if ((width < NARROW) === tall) return;
     tall = !tall;
