@@ -84,9 +84,9 @@ export function draw(view, place, found, how) {
 
 // Along the flow: where layers begin and end, the memory, the answers. Across it: the first
 // lane, the narrowest and widest lanes, and the room for all; then the edges of doors.
-const WIDE = { encoder: [150, 246, 342, 438], memory: 486, decoder: [660, 764, 868, 972],
-  out: 1006, top: 34, lane: [17, 34], room: 440, reach: 100, captions: [[110, "German"],
-    [294, "encoder"], [486, "memory"], [816, "decoder"], [1056, "next word"]] };
+const WIDE = { encoder: [108, 204, 300, 396], memory: 444, decoder: [618, 722, 826, 930],
+  out: 1006, top: 34, lane: [17, 34], room: 440, reach: 100, captions: [[68, "German"],
+    [252, "encoder"], [444, "memory"], [774, "decoder"], [1056, "next word"]] };
 // Layers are high enough for a finger.
 const TALL = { encoder: [66, 120, 174, 228], memory: 250, decoder: [320, 374, 428, 482],
   out: 502, top: 26, lane: [2, 60], room: 348, reach: 40, captions: [] };
@@ -127,7 +127,7 @@ export function whole(view, { row, tall, before }) {
     trunk(view, plan, i),
     e("g", { class: "asks" }, asks(view, plan, i), answer(view, plan, i, before)),
     label(plan, plan.decoder[0] - 9, target[i], query_of({ stack: "decoder" }, view, i), "target",
-      { class: i % plan.every.target ? "sparse" : null })));
+      { class: i % plan.every.target ? "sparse" : null }))).reverse(); // strands under labels
   return picture(...size,
     `The machine at work: ${source.length} German tokens, ${target.length} English ones`,
     Object.keys(layers).map((stack) => layers[stack].map((_, l) => layer_door(plan, stack, l))),
@@ -189,7 +189,7 @@ function source_lane(view, plan, i) {
     dot(...at(memory, v), "memory", tall ? 3 : 4), dot(...at(encoder[0], v), "source", 3),
     !(i % plan.every.source) && label(plan, encoder[0] - 10, v, shown(view.src_labels[i]),
       "source", { weight: 500, ...(view.edits?.hide?.includes(i)
-        && { "text-decoration": "line-through", opacity: 0.4 }) }));
+        && { "text-decoration": "line-through", opacity: 0.5, stroke: "none" }) }));
 }
 
 function trunk(view, plan, i) { // of a word that is written
@@ -241,12 +241,12 @@ function answer(view, { at, tall, target, end, out, layers }, i, before) {
   const old = before?.next[i] || [];
   const choices = view.next[i].slice(0, n).map(({ id, label, p }, k) => {
     const y = top + k * gap, width = Math.max(2, long * p);
-    const { p: was } = old.find((each) => each.id === id) || {};
+    const { p: was } = old.find((each) => each.id === id) || {}, is_written = id === view.tgt[i];
     return e("g", { class: `choice${k ? "" : " first"}`, "data-id": id, "data-rank": k },
-      box(x, y - 8, width, 16, "target", k ? 0.35 : 0.92, { rx: 3 }),
+      box(x, y - 8, width, 16, "target", is_written ? 0.92 : 0.35, { rx: 3 }),
       differ(p, was) && box(x + long * was - 1, y - 10, 2, 20, "ink"),
       text(x + width + 7, y + 5, [e("tspan", {}, shown(label)), " ", compared(p, was)],
-        k ? { size: 13.5, fill: "soft" } : { size: 16, weight: 600, fill: "target" }));
+        is_written ? { size: 16, weight: 600, fill: "target" } : { size: 13.5, fill: "soft" }));
   });
   return e("g", { class: "answer" },
     curve([at(from, target[i]), at(from + 14, target[i]), ...near], "target", 2.2, 0.8), choices);

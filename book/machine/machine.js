@@ -92,7 +92,10 @@ export function show(root, app) {
   const caption = h("div", { class: "machine-guide", hidden: true });
   const panels = {}; // made when they are asked for
   const note = h("small");
-  const save_as = (kind) => save(stage.querySelector("svg"), app.address, kind);
+  const save_as = (kind) => {
+    note.textContent = "";
+    save(stage.querySelector("svg"), app.address, kind);
+  };
   const more = h("details", { class: "machine-more" }, e("summary", {}, "Keep, share"),
     h("div", { class: "machine-row" },
       button("Save as SVG", () => save_as("svg")), button("Save as PNG", () => save_as("png")),
@@ -176,9 +179,9 @@ export function show(root, app) {
     root.classList.remove("machine-from-start");
   }
 
-  function step_to(step, axis = app.axis) {
+  function step_to(step) {
     pause();
-    app.show({ [axis]: step });
+    app.show({ [app.axis]: step });
   }
 
   function step_by(by) {
@@ -190,7 +193,7 @@ export function show(root, app) {
   // The words of the translation; inside the encoder, those of the sentence
   function draw_words() {
     const { axis, labels, row } = app, { source, text, tgt_labels, log_probs } = app.view;
-    const at = Math.min(app.state.step, tgt_labels.length - 1);
+    const at = Math.min(row, tgt_labels.length - 1);
     const n_forced = app.engine ? app.state.forced.length : 0;
     const hides_now = predicting && !answered;
     root.classList.toggle("machine-hides", hides_now);
@@ -204,7 +207,7 @@ export function show(root, app) {
       const kinds = ["machine-word", levels.row_class(i, at), !/^[▁<]/.test(label) && "joined",
         i < n_forced && "forced"];
       const share = percent(Math.exp(log_probs[i]));
-      return [hidden ? "·" : shown(label), () => step_to(i, "step"), {
+      return [hidden ? "·" : shown(label), () => step_to(i), {
         class: kinds.filter(Boolean).join(" "), title: !hidden && share,
         "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` }];
     }), at);
@@ -501,12 +504,12 @@ export function show(root, app) {
   });
   app.on("state", () => {
     owed = 0;
-    note.textContent = ""; // a link that was copied is an old one now
     if (document.activeElement !== field) field.value = app.state.text;
     steadily(draw_changes);
   });
   app.on("place", () => {
     if (app.row !== told.row) answered = null;
+    note.textContent = ""; // a link that was copied is an old one now
     drawing = draw();
     queueMicrotask(announce); // when all is drawn
   });
