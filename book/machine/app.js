@@ -113,6 +113,7 @@ export class App {
     this.home = { ...START, text: trace.source, step, word, beam_step };
     if (edited) this.home.edits = edited.edits;
     this.state = { ...this.home };
+    this.view.asks = this.asks;
     this.go(at);
   }
 
@@ -294,9 +295,7 @@ export class App {
 
   /** Whether what is shown is what the state asks for. */
   get is_current() {
-    const { view, state } = this;
-    return view.source === state.text && (Boolean(view.live) === Boolean(this.engine))
-      && (this.engine || JSON.stringify(view.edits) === JSON.stringify(state.edits));
+    return this.view.asks === this.asks;
   }
 
   // Beside a changed translation: what the untouched model wrote, where that is known

@@ -33,8 +33,7 @@ export function place_of(path, config) {
 }
 
 /** Whether the head of a place is cut in what a view shows */
-export const is_cut = ({ edits }, place) =>
-  Boolean(edits?.without?.[name_of(place)]?.includes(place.head));
+export const is_cut = ({ edits }, place) => edits?.without?.[name_of(place)]?.includes(place.head);
 
 /** The labels of an attention's queries and keys; the decoder reads <bos> first. */
 export function axes({ stack, kind }, { src_labels, tgt_labels }) {
@@ -64,6 +63,7 @@ export const most = (weights, row, n_keys, n = 3) => range(n_keys)
 export const looked_at = (view, step, n) => most(heads_together(view,
   `decoder.layers.${middle_layer(view)}.cross_attn`), step, view.src_labels.length, n);
 
+const named = ({ label, p }) => `${shown(label)} ${percent(p)}`;
 const differ = (p, was) => was !== undefined && percent(was) !== percent(p);
 
 /** A probability, and what the untouched model says where that is another one. */
@@ -341,8 +341,7 @@ function ends(tall, start, stop, word, color, lengths, answers) {
   const [before, after] = lengths.map((length) => `length ${decimal(length, 1)}`);
   const small = { size: 12, fill: "soft" }, large = { weight: 600, fill: color };
   const { stream } = LAYER.wide, x = start - 50, anchor = "end";
-  const [guess, guesses] = answers ? answers.map((each) =>
-    each.map(({ label, p }) => `${shown(label)} ${percent(p)}`)) : [[], []];
+  const [guess, guesses] = answers ? answers.map((each) => each.map(named)) : [[], []];
   const [left, right, top] = tall ? [14, 130, stop + 22] : [x, stop + 8, stream - 50];
   return [
     tall ? [text(14, 22, word, large), text(14, stop + 22, after, small),
@@ -376,10 +375,10 @@ export function numbers(view, place, found, row) {
   const q = part(queries, row);
   // What comes later isn't there yet when a word is written.
   const ordered = place.stack === "decoder" && place.kind === "self_attn";
-  const hidden = (!ordered && view.edits?.hide) || [];
   const lines = (ordered ? keys.slice(0, row + 1) : keys).map((label, key) => {
     const k = part(all_keys, key), products = k.map((x, f) => x * q[f]), sum = sum_of(products);
-    const score = hidden.includes(key) ? -Infinity : sum / Math.sqrt(d);
+    const is_hidden = !ordered && view.edits?.hide?.includes(key);
+    const score = is_hidden ? -Infinity : sum / Math.sqrt(d);
     return { key, label, k, v: part(values, key), products, sum, score,
       weight: heads[place.head][row * keys.length + key] };
   });
@@ -481,6 +480,12 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
   const most = largest([q, one.k]), { products } = one;
   const sums = products.map((_, f) => sum_of(products.slice(0, f + 1)));
   const height = (sum) => 350 - 40 * sum / largest([sums]);
+  const parts = lines.map(({ score }) => Math.exp(score)), part = parts[one.key];
+  const softmax = `Softmax: e^${decimal(one.score, 4)} ≈ ${grouped(part)}, of ` +
+    `${grouped(sum_of(parts))} for all ${lines.length} keys`;
+  const facts = [`Sum of the ${d} products: ${decimal(one.sum)}`,
+    `Divided by √${d}: ${decimal(one.sum / Math.sqrt(d), 4)}`,
+    part ? softmax : "The word is hidden: its score becomes −∞"];
   return picture(tall ? 400 : 1080, 514, `One weight: “${query}” looks at “${name}”`,
     bars(60, q, most, tall ? "q" : `q of ${query}`, COLORS[place.stack]),
     bars(150, one.k, most, tall ? "k" : `k of ${name}`, tone),
@@ -491,39 +496,23 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
     text(right + 4, height(one.sum) + 5, tall ? "" : decimal(one.sum), { size: 13 }),
     text(left - 10, 355, tall ? "sum" : "added up so far",
       { anchor: "end", fill: "soft", size: small }),
-    facts_of(one, lines, d).map((words, i) => text(facts_at, 404 + 24 * i, words)),
-    text(facts_at, 476, `Weight: ${percent(one.weight)}` +
-      (differ(one.weight, old?.weight) ? `, was ${percent(old.weight)}` : "") +
-      (is_cut(view, place) ? ": the head is cut" : ""),
-      { weight: 600, fill: tone }));
+    facts.map((words, i) => text(facts_at, 404 + 24 * i, words)),
+    text(facts_at, 476, ["Weight: ", compared(one.weight, old?.weight),
+      is_cut(view, place) && ": the head is cut"], { weight: 600, fill: tone }));
 }
 
 function largest_product({ k, products }, q, left, cell, high) { // written out, at its bar
   const sizes = products.map(Math.abs), f = sizes.indexOf(Math.max(...sizes));
-  let anchor = "middle";
-  if (f > q.length * 0.7) anchor = "end";
-  if (f < q.length * 0.3) anchor = "start";
+  const anchor = ["start", "middle", "end"][Math.floor(3 * f / q.length)];
   return text(left + (f + 0.5) * cell, 250 + (products[f] < 0 ? high + 16 : -high - 6),
     `${decimal(q[f], 3)} × ${decimal(k[f], 3)} = ${decimal(products[f])}`,
     { size: 12.5, anchor, fill: "soft" });
 }
 
-/** From the sum of the products to the weight */
-function facts_of({ sum, score }, lines, d) {
-  const total = sum_of(lines.map((each) => Math.exp(each.score)));
-  return [
-    `Sum of the ${d} products: ${decimal(sum)}`,
-    `Divided by √${d}: ${decimal(sum / Math.sqrt(d), 4)}`,
-    score === -Infinity ? "The word is hidden: its score becomes −∞"
-      : `Softmax: e^${decimal(score, 4)} ≈ ${grouped(Math.exp(score))}, of ${grouped(total)} ` +
-        `for all ${lines.length} keys`,
-  ];
-}
-
 // ---- Every level in words: a table
 
-const listed = (found, keys) => found.filter(([share]) => share > 0)
-  .map(([share, key]) => `${shown(keys[key])} ${percent(share)}`).join(", ") || "nothing";
+const listed = (found, keys) => found.filter(([p]) => p > 0)
+  .map(([p, key]) => named({ label: keys[key], p })).join(", ") || "nothing";
 
 /** What a level shows, as { caption, head, rows } for a table. */
 export function table(view, place, found, { row }) {
@@ -543,12 +532,11 @@ export function table(view, place, found, { row }) {
 }
 
 function table_of_steps(view) {
-  const likeliest = (i) => view.next[i].slice(0, 5)
-    .map(({ label, p }) => `${shown(label)} ${percent(p)}`).join(", ");
   return { caption: "The five likeliest tokens at each step, and where decoder layer " +
       `${middle_layer(view)} looked, all heads together`,
   head: ["step", "written", "likeliest", "looked at"],
-  rows: view.tgt_labels.map((label, i) => [i + 1, shown(label), likeliest(i),
+  rows: view.tgt_labels.map((label, i) => [i + 1, shown(label),
+    view.next[i].slice(0, 5).map(named).join(", "),
     listed(looked_at(view, i, 2), view.src_labels)]) };
 }
 

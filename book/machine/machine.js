@@ -166,8 +166,7 @@ export function show(root, app) {
 
   /** The whole sentence, and the word that looks most at one word of the source. */
   function finish() {
-    const { view } = app;
-    const peaks = view.tgt.slice(0, -1).map((_, i) => levels.looked_at(view, i, 1)[0][0]);
+    const peaks = app.view.tgt.slice(0, -1).map((_, i) => levels.looked_at(app.view, i, 1)[0][0]);
     pause();
     app.show({ step: Math.max(0, peaks.indexOf(Math.max(...peaks))) });
   }
@@ -184,9 +183,7 @@ export function show(root, app) {
     app.show({ [app.axis]: step });
   }
 
-  function step_by(by) {
-    if (app.labels[app.row + by]) step_to(app.row + by);
-  }
+  const step_by = (by) => app.labels[app.row + by] && step_to(app.row + by);
 
   // ---- Drawing
 
@@ -221,8 +218,9 @@ export function show(root, app) {
   }
 
   function draw_changes() {
-    const { asks, changes, engine, state, view } = app, is_other = state.text !== view.source;
-    const waits = !view.live && (is_other || (changes !== "" && !app.is_current));
+    const { changes, engine, is_current, state, view } = app;
+    const is_other = state.text !== view.source;
+    const waits = !view.live && !is_current;
     changed.hidden = !changes && !waits;
     const is_stale = !engine && field.value.trim() !== view.source; // perhaps it is being typed
     root.classList.toggle("machine-waiting", waits || is_stale);
@@ -232,8 +230,7 @@ export function show(root, app) {
         "Until then, you see a stored sentence. "), app.loading ? "" : load_button(app));
       return;
     }
-    const is_old = view.live && view.asks !== asks; // the new one is being computed
-    const now = is_old ? ["Now: …"] : [`Now: “${view.text}” `, `${app.beside} `];
+    const now = is_current ? [`Now: “${view.text}” `, `${app.beside} `] : ["Now: …"];
     const lines = [`Changed: ${changes}. `, ...(predicting ? [] : now)];
     changed.replaceChildren(...lines.map((words) => h("span", {}, words)), engine ? undo : "");
   }
@@ -306,17 +303,14 @@ export function show(root, app) {
     if (has_moved && !heir) crumbs.scrollIntoView({ block: "nearest" });
   }
 
-  /** What has the focus stays where it is seen, though lines come and go above it. */
+  /** What has the focus stays where it is seen, though lines come, go, or stick above it. */
   function steadily(draw) {
     const at = document.activeElement, { top } = at.getBoundingClientRect();
     draw();
     const from = scrollY, by = owed + (at.isConnected && at.getBoundingClientRect().top - top);
     if (by) scrollBy({ top: by, behavior: "instant" });
     owed = by - (scrollY - from); // where the page begins or ends
-    const now = /** @type {HTMLElement} */ (document.activeElement);
-    if (!panels.operate?.contains(now)) return;
-    now.style.scrollMarginTop = `${changed.offsetHeight + 56}px`; // what stands above it
-    now.scrollIntoView({ block: "nearest", behavior: "instant" });
+    panels.operate?.querySelector(":focus")?.scrollIntoView({ block: "nearest" });
   }
 
   function draw_picture(level) {
@@ -379,10 +373,10 @@ export function show(root, app) {
       "aria-current": head === place.head && "true", class: removed.includes(head) && "removed",
     }, head));
     const words = removed.includes(place.head) ? "Put this head back" : "Cut this head";
-    const how = { class: "machine-row machine-heads", role: "group",
-      "aria-label": "The heads of this layer" };
-    return h("div", how, links, app.engine ? button(words, () => app.remove_head(name, place.head))
-        : h("small", {}, "Load the model to cut a head."));
+    return h("div", { class: "machine-row machine-heads", role: "group",
+      "aria-label": "The heads of this layer" }, links, app.engine
+      ? button(words, () => app.remove_head(name, place.head))
+      : h("small", {}, "Load the model to cut a head."));
   }
 
   /** What a step looked at most, if it could */
