@@ -27,6 +27,11 @@ SOURCE = ROOT / "book" / "machine"
 SENTENCE = "Zwei Kinder laufen am Strand."
 CROSS = "decoder.layers.2.cross_attn"
 PHONE = {"width": 390, "height": 844}
+TELLS = """window.told = [];
+addEventListener("DOMContentLoaded", () => new MutationObserver(() => {
+  const words = document.querySelector(".machine-changes")?.textContent;
+  if (words && words !== told.at(-1)) told.push(words);
+}).observe(document.body, { childList: true, subtree: true }));"""
 LEVELS = ["", "/decoder/1", "/decoder/1/cross_attn/0", "/decoder/1/cross_attn/0/2"]
 
 
@@ -211,13 +216,28 @@ def test_a_removed_head_and_a_forced_token_change_what_is_shown(page, address) -
     wait(page, "machine.view.log_probs.join() !== x.join()", before)
     expect(page.locator(".machine-stage .changed").first).to_have_text("0%")
     expect(page.locator(".machine-changes")).to_contain_text("1 head removed.")
+    says, bold = page.locator(".machine-beneath .machine-says"), "[font-weight='600']"
+    expect(says).to_contain_text("This head is cut")
+    expect(picture(page)).to_contain_text("the head is cut: no sum")
+    doors = page.locator(f".machine-stage .machine-door {bold}")
+    expect(doors).to_have_count(0)  # no key is the one that is looked at most
+    go(page, "/decoder/2/cross_attn/1/2")
+    expect(picture(page)).to_contain_text(": the head is cut")
+    go(page, "/decoder/2/cross_attn/1")
     page.get_by_role("button", name="Undo all").click()
     wait(page, "machine.view.log_probs.join() === x.join()", before)
+    expect(doors).to_have_count(3)  # its word, its score, its weight
+    expect(says).to_contain_text("The query meets every key")
     go(page, "")
     page.evaluate("machine.show({ step: 0 })")
-    choice = page.locator(".machine-stage .row.now .choice").nth(1)
-    choice.click()
+    choices = page.locator(".machine-stage .row.now .choice")
+    written = choices.locator(bold)
+    expect(written).to_have_count(1)
+    expect(written).to_contain_text("A ")
+    word = choices.nth(1).locator("tspan").first.text_content()
+    choices.nth(1).click()
     wait(page, "machine.view.tgt[0] === machine.state.forced[0]")
+    expect(written).to_contain_text(f"{word} ")
     expect(page.locator(".machine-changes")).to_contain_text("a word chosen by hand")
 
 
@@ -235,6 +255,9 @@ def test_a_search_is_told_when_there_is_one_and_a_change_moves_no_control(
     assert "left the beam" not in told
     slider = page.get_by_label("Step of the search")
     assert slider.evaluate("(x) => x.ariaValueText").startswith("Two, 1 of ")
+    slider.fill("3")  # the sentence above goes along
+    third = page.locator(".machine-words button").nth(2)
+    expect(third).to_have_class("machine-word now")
     go(page, "/operate")
     cut = page.get_by_role("group", name="Cut cross-attention").get_by_role("button")
     cut.nth(1).focus()
@@ -263,6 +286,7 @@ def test_the_address_holds_the_state_and_the_place(page, address) -> None:
     )
     page.evaluate("sessionStorage.clear()")
     page.goto("about:blank")
+    page.add_init_script(TELLS)
     page.route(f"**/{MODEL}*", lambda route: None)  # it waits
     page.goto(shared, wait_until="commit")
     wait(page, "window.machine?.loading")
@@ -277,6 +301,9 @@ def test_the_address_holds_the_state_and_the_place(page, address) -> None:
     assert page.evaluate("machine.engine !== null || machine.beside === ''")
     load_model(page)
     assert page.evaluate("machine.view.text") == text
+    first, *_, last = page.evaluate("told")  # and no other sentence on the way
+    assert first.startswith("Waiting for the model: hidden: ")
+    assert [each for each in page.evaluate("told") if "Now: " in each] == [last]
     expect(changes).to_contain_text(f"Changed: {told}. Now: “{text}”")
     expect(page.locator(".machine-stage")).to_be_visible()
     page.evaluate("location.hash = '#machine?%7B%7D'")  # another link
@@ -371,8 +398,12 @@ def test_a_part_of_the_model_that_is_missing_is_named(page, address, trouble) ->
 def test_a_view_can_be_saved(page, address, kind) -> None:
     page.goto(f"{address}#machine?{quote(json.dumps({'text': 'x' * 600}))}")
     page.locator(".machine-more summary").click()
+    page.get_by_role("button", name="Copy link").click()
+    note = page.locator(".machine-more small")
+    expect(note).not_to_be_empty()
     with page.expect_download() as download:
         page.get_by_role("button", name=f"Save as {kind}").click()
+    expect(note).to_be_empty()
     content = Path(download.value.path()).read_bytes()
     if kind == "PNG":
         assert content.startswith(b"\x89PNG") and len(content) > 20_000
@@ -395,7 +426,7 @@ def test_without_scripts_and_on_paper_the_pictures_stand(
     assert still.locator(".wide label").count() <= 16  # as the style sheet knows
     top = plain.evaluate("scrollY")
     still.locator(".wide label", has_text="playing").click()
-    expect(still.locator(".wide .row").nth(3).locator(".asks")).to_be_visible()
+    expect(still.locator(".wide .row[data-row='3'] .asks")).to_be_visible()
     assert still.locator(".wide .asks >> visible=true").count() == 1
     assert plain.evaluate("scrollY") == top
     assert still.locator("details").count() == 4
@@ -432,8 +463,14 @@ def test_a_phone_has_doors_for_a_finger_and_room_for_a_long_sentence(
     switch = page.get_by_label("target positions")
     switch.uncheck()
     wait(page, "machine.view.edits.tgt_positions === false")
-    switch.scroll_into_view_if_needed()
-    expect(page.locator(".machine-changes")).to_be_in_viewport(ratio=1)
+    switch = page.get_by_label("source positions")
+    top = "scrollBy({ top: x.getBoundingClientRect().top - 60, behavior: 'instant' })"
+    switch.evaluate(f"(x) => {{ x.focus(); {top}; x.click(); }}")
+    wait(page, "machine.view.edits.src_positions === false")
+    changes = page.locator(".machine-changes")
+    expect(changes).to_be_in_viewport(ratio=1)
+    box = changes.bounding_box()
+    assert box["y"] + box["height"] <= switch.bounding_box()["y"]
 
 
 def test_places_and_steps_are_told_once_to_those_who_listen(page, address) -> None:

@@ -113,6 +113,7 @@ export class App {
     this.home = { ...START, text: trace.source, step, word, beam_step };
     if (edited) this.home.edits = edited.edits;
     this.state = { ...this.home };
+    this.view.asks = this.asks;
     this.go(at);
   }
 
@@ -294,9 +295,7 @@ export class App {
 
   /** Whether what is shown is what the state asks for. */
   get is_current() {
-    const { view, state } = this;
-    return view.source === state.text && (Boolean(view.live) === Boolean(this.engine))
-      && (this.engine || JSON.stringify(view.edits) === JSON.stringify(state.edits));
+    return this.view.asks === this.asks;
   }
 
   // Beside a changed translation: what the untouched model wrote, where that is known
@@ -329,7 +328,7 @@ export class App {
 
   async translate(ask) {
     const { text, edits, forced, method, seed, temperature, top_p } = this.state;
-    const { sizes } = this.view;
+    const { asks } = this, { sizes } = this.view;
     const read = await ask("tokens", { text }), { src } = read;
     if (read.too_long) {
       throw new Error(`the sentence has ${src.length} tokens, and the model reads ` +
@@ -347,7 +346,7 @@ export class App {
       (event) => this.tell("writing", event.text));
     const is_same = JSON.stringify([text, edits]) ===
       JSON.stringify([this.view.source, this.view.edits]);
-    this.view = { ...view, search: is_same ? this.view.search : null }; // till a new one
+    this.view = { ...view, asks, search: is_same ? this.view.search : null }; // till a new one
     if (!this.changes) this.untouched = this.view;
   }
 

@@ -44,7 +44,7 @@ export const h = (tag, attributes = {}, ...children) => element(e(tag, attribute
 export const shown = (token) => (token === "▁" ? "␣" : token.replace(/^▁/, ""));
 export const percent = (p) => (p > 0 && p < 0.005 ? "<1%" : `${Math.round(100 * p)}%`);
 export const decimal = (x, digits = 2) =>
-  x.toFixed(digits).replace(/^-(0\.0*)$/, "$1").replace("-", "−");
+  x.toFixed(digits).replace(/^-(0\.0*)$/, "$1").replace("-", "−").replace("Infinity", "∞");
 
 export const sum_of = (numbers) => numbers.reduce((sum, x) => sum + x, 0);
 export const mean_of = (numbers) => sum_of(numbers) / numbers.length;

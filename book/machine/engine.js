@@ -368,9 +368,8 @@ export function transformer_engine() {
   }
 
   // Without its causal mask, a model's earlier rows change with every new token.
-  function make_decoder(model) {
-    return new (model.causal ? IncrementalDecoder : RecomputingDecoder)({ model });
-  }
+  const make_decoder = (model) =>
+    new (model.causal ? IncrementalDecoder : RecomputingDecoder)({ model });
 
   // ---- Searches. config: bos_id, eos_id, max_len, and prefix, tokens to begin with.
   // They tell what they do, step by step, and return hypotheses.
@@ -399,9 +398,8 @@ export function transformer_engine() {
     return { ids: ids.slice(1), log_prob, score: log_prob, finished };
   }
 
-  function greedy_decode(model, src, config, tell) {
-    return decode(model, src, config, (scores) => top_tokens(scores, 1)[0][1], tell);
-  }
+  const greedy_decode = (model, src, config, tell) =>
+    decode(model, src, config, (scores) => top_tokens(scores, 1)[0][1], tell);
 
   // Temperature first, then top-p: the fewest tokens with probability top_p together.
   function probabilities(log_probs, { temperature = 1, top_p = 1 }) {
@@ -591,9 +589,8 @@ export function transformer_engine() {
     }
   }
 
-  function utf8(bytes, fatal = false) {
-    return new TextDecoder("utf-8", { fatal, ignoreBOM: true }).decode(bytes);
-  }
+  const utf8 = (bytes, fatal = false) =>
+    new TextDecoder("utf-8", { fatal, ignoreBOM: true }).decode(bytes);
 
   // ---- Loading: what book_tools.browser_model has written
 

@@ -31,8 +31,7 @@ export const labeled = (words, ...inside) =>
 
 export const is_still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-export const load_button = (app, words = "Load the model") =>
-  button(`${words} (${app.size})`, () => app.load());
+export const load_button = (app) => button(`Load the model (${app.size})`, () => app.load());
 
 /** A view of the search, at the step where the page is: draw(at) draws a step and returns
  *  its sentence. */

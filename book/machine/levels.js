@@ -32,6 +32,9 @@ export function place_of(path, config) {
   return { stack, layer: Number(layer), kind, head: Number(head), key: Number(key) };
 }
 
+/** Whether the head of a place is cut in what a view shows */
+export const is_cut = ({ edits }, place) => edits?.without?.[name_of(place)]?.includes(place.head);
+
 /** The labels of an attention's queries and keys; the decoder reads <bos> first. */
 export function axes({ stack, kind }, { src_labels, tgt_labels }) {
   const read = ["<bos>", ...tgt_labels.slice(0, -1)];
@@ -60,6 +63,7 @@ export const most = (weights, row, n_keys, n = 3) => range(n_keys)
 export const looked_at = (view, step, n) => most(heads_together(view,
   `decoder.layers.${middle_layer(view)}.cross_attn`), step, view.src_labels.length, n);
 
+const named = ({ label, p }) => `${shown(label)} ${percent(p)}`;
 const differ = (p, was) => was !== undefined && percent(was) !== percent(p);
 
 /** A probability, and what the untouched model says where that is another one. */
@@ -80,9 +84,9 @@ export function draw(view, place, found, how) {
 
 // Along the flow: where layers begin and end, the memory, the answers. Across it: the first
 // lane, the narrowest and widest lanes, and the room for all; then the edges of doors.
-const WIDE = { encoder: [150, 246, 342, 438], memory: 486, decoder: [660, 764, 868, 972],
-  out: 1006, top: 34, lane: [17, 34], room: 440, reach: 100, captions: [[110, "German"],
-    [294, "encoder"], [486, "memory"], [816, "decoder"], [1056, "next word"]] };
+const WIDE = { encoder: [108, 204, 300, 396], memory: 444, decoder: [618, 722, 826, 930],
+  out: 1006, top: 34, lane: [17, 34], room: 440, reach: 100, captions: [[68, "German"],
+    [252, "encoder"], [444, "memory"], [774, "decoder"], [1056, "next word"]] };
 // Layers are high enough for a finger.
 const TALL = { encoder: [66, 120, 174, 228], memory: 250, decoder: [320, 374, 428, 482],
   out: 502, top: 26, lane: [2, 60], room: 348, reach: 40, captions: [] };
@@ -123,7 +127,7 @@ export function whole(view, { row, tall, before }) {
     trunk(view, plan, i),
     e("g", { class: "asks" }, asks(view, plan, i), answer(view, plan, i, before)),
     label(plan, plan.decoder[0] - 9, target[i], query_of({ stack: "decoder" }, view, i), "target",
-      { class: i % plan.every.target ? "sparse" : null })));
+      { class: i % plan.every.target ? "sparse" : null }))).reverse(); // strands under labels
   return picture(...size,
     `The machine at work: ${source.length} German tokens, ${target.length} English ones`,
     Object.keys(layers).map((stack) => layers[stack].map((_, l) => layer_door(plan, stack, l))),
@@ -185,7 +189,7 @@ function source_lane(view, plan, i) {
     dot(...at(memory, v), "memory", tall ? 3 : 4), dot(...at(encoder[0], v), "source", 3),
     !(i % plan.every.source) && label(plan, encoder[0] - 10, v, shown(view.src_labels[i]),
       "source", { weight: 500, ...(view.edits?.hide?.includes(i)
-        && { "text-decoration": "line-through", opacity: 0.4 }) }));
+        && { "text-decoration": "line-through", opacity: 0.5, stroke: "none" }) }));
 }
 
 function trunk(view, plan, i) { // of a word that is written
@@ -237,12 +241,12 @@ function answer(view, { at, tall, target, end, out, layers }, i, before) {
   const old = before?.next[i] || [];
   const choices = view.next[i].slice(0, n).map(({ id, label, p }, k) => {
     const y = top + k * gap, width = Math.max(2, long * p);
-    const { p: was } = old.find((each) => each.id === id) || {};
+    const { p: was } = old.find((each) => each.id === id) || {}, is_written = id === view.tgt[i];
     return e("g", { class: `choice${k ? "" : " first"}`, "data-id": id, "data-rank": k },
-      box(x, y - 8, width, 16, "target", k ? 0.35 : 0.92, { rx: 3 }),
+      box(x, y - 8, width, 16, "target", is_written ? 0.92 : 0.35, { rx: 3 }),
       differ(p, was) && box(x + long * was - 1, y - 10, 2, 20, "ink"),
       text(x + width + 7, y + 5, [e("tspan", {}, shown(label)), " ", compared(p, was)],
-        k ? { size: 13.5, fill: "soft" } : { size: 16, weight: 600, fill: "target" }));
+        is_written ? { size: 16, weight: 600, fill: "target" } : { size: 13.5, fill: "soft" }));
   });
   return e("g", { class: "answer" },
     curve([at(from, target[i]), at(from + 14, target[i]), ...near], "target", 2.2, 0.8), choices);
@@ -309,8 +313,9 @@ function heads(view, place, row, left, top) { // four beside one another, in two
         && curve([start, bend, middle, end], tone, 0.5 + 7 * weight, 0.2 + 0.7 * weight)];
     });
     const says = share > 0 ? ` ${shown(keys[best]).slice(0, 8)} ${percent(share)}` : " removed";
+    const most_at = `it looks most at “${shown(keys[best])}”, ${percent(share)}`;
     return door(path_of({ ...place, head }),
-      `Into head ${head} of ${kind}: it looks most at “${shown(keys[best])}”, ${percent(share)}`,
+      `Into head ${head} of ${kind}: ${share > 0 ? most_at : "removed"}`,
       box(x, y, width, height, "page", 1, { class: "door-ground", rx: 5, stroke: COLOR.hair }),
       looks, dot(...end, color, 3.2),
       text(middle[0], y + height + 14, [e("tspan", { "font-weight": 600 }, String(head)), says],
@@ -336,8 +341,7 @@ function ends(tall, start, stop, word, color, lengths, answers) {
   const [before, after] = lengths.map((length) => `length ${decimal(length, 1)}`);
   const small = { size: 12, fill: "soft" }, large = { weight: 600, fill: color };
   const { stream } = LAYER.wide, x = start - 50, anchor = "end";
-  const [guess, guesses] = answers ? answers.map((each) =>
-    each.map(({ label, p }) => `${shown(label)} ${percent(p)}`)) : [[], []];
+  const [guess, guesses] = answers ? answers.map((each) => each.map(named)) : [[], []];
   const [left, right, top] = tall ? [14, 130, stop + 22] : [x, stop + 8, stream - 50];
   return [
     tall ? [text(14, 22, word, large), text(14, stop + 22, after, small),
@@ -373,11 +377,13 @@ export function numbers(view, place, found, row) {
   const ordered = place.stack === "decoder" && place.kind === "self_attn";
   const lines = (ordered ? keys.slice(0, row + 1) : keys).map((label, key) => {
     const k = part(all_keys, key), products = k.map((x, f) => x * q[f]), sum = sum_of(products);
-    return { key, label, k, v: part(values, key), products, sum, score: sum / Math.sqrt(d),
+    const is_hidden = !ordered && view.edits?.hide?.includes(key);
+    const score = is_hidden ? -Infinity : sum / Math.sqrt(d);
+    return { key, label, k, v: part(values, key), products, sum, score,
       weight: heads[place.head][row * keys.length + key] };
   });
   // In a stored view the weights are rounded: from the scores they come with all digits.
-  if (!view.live && found) {
+  if (!view.live && found && !is_cut(view, place)) {
     const top = Math.max(...lines.map((each) => each.score));
     const shares = lines.map((each) => Math.exp(each.score - top)), total = sum_of(shares);
     lines.forEach((each, i) => { each.weight = shares[i] / total; });
@@ -406,7 +412,8 @@ export function head(view, { row, tall, before, found, found_before }, place) {
   const end = values + lines.length * gap;
   const most_k = largest([q, ...lines.map((each) => each.k)]);
   const most_v = largest([output, ...lines.map((each) => each.v)]);
-  const best = lines.reduce((a, b) => (b.weight > a.weight ? b : a));
+  const best = lines.reduce((a, b) => (b.weight > a.weight ? b : a)), cut = is_cut(view, place);
+  const sum = cut ? "the head is cut: no sum" : "their sum, which the head hands on";
   const caption = (x, y, words, anchor) => text(x, y, words, { size: 13, fill: "soft", anchor });
   return picture(tall ? 400 : 1080, tall ? end + 50 : bottom + 46,
     `Head ${place.head}: what “${query}” looks at`,
@@ -417,13 +424,13 @@ export function head(view, { row, tall, before, found, found_before }, place) {
       caption(X.value + d * cell / 2, values - 12, "values, as strong as their weight", "middle")],
     caption(X.bar, 74, "weight", "start"),
     lines.map((each, i) => key_line(place, X, each, top + i * gap, gap,
-      { d, most: most_k, best: each === best, was: old[i] && old[i].weight })),
+      { d, most: most_k, best: each === best && !cut, was: old[i] && old[i].weight })),
     d > 0 && lines.map(({ label, v, weight }, i) => [
       strip(X.value, values + i * gap, v,
         { width, height: high - 2, most: most_v, strength: weight }),
       tall && text(X.word, values + i * gap + 10, shown(label).slice(0, X.n_letters),
         { anchor: "end", size: X.size, fill: tone_of(place) })]),
-    d > 0 && text(X.value - 10, end + 26, tall ? "sum" : "their sum, which the head hands on",
+    d > 0 && text(X.value - 10, end + 26, tall ? "sum" : sum,
       { anchor: "end", fill, ...title }),
     strip(X.value, end + 12, output, { width, height: high, most: most_v }));
 }
@@ -473,6 +480,12 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
   const most = largest([q, one.k]), { products } = one;
   const sums = products.map((_, f) => sum_of(products.slice(0, f + 1)));
   const height = (sum) => 350 - 40 * sum / largest([sums]);
+  const parts = lines.map(({ score }) => Math.exp(score)), part = parts[one.key];
+  const softmax = `Softmax: e^${decimal(one.score, 4)} ≈ ${grouped(part)}, of ` +
+    `${grouped(sum_of(parts))} for all ${lines.length} keys`;
+  const facts = [`Sum of the ${d} products: ${decimal(one.sum)}`,
+    `Divided by √${d}: ${decimal(one.sum / Math.sqrt(d), 4)}`,
+    part ? softmax : "The word is hidden: its score becomes −∞"];
   return picture(tall ? 400 : 1080, 514, `One weight: “${query}” looks at “${name}”`,
     bars(60, q, most, tall ? "q" : `q of ${query}`, COLORS[place.stack]),
     bars(150, one.k, most, tall ? "k" : `k of ${name}`, tone),
@@ -483,37 +496,23 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
     text(right + 4, height(one.sum) + 5, tall ? "" : decimal(one.sum), { size: 13 }),
     text(left - 10, 355, tall ? "sum" : "added up so far",
       { anchor: "end", fill: "soft", size: small }),
-    facts_of(one, lines, d).map((words, i) => text(facts_at, 404 + 24 * i, words)),
-    text(facts_at, 476, `Weight: ${percent(one.weight)}` +
-      (differ(one.weight, old?.weight) ? `, was ${percent(old.weight)}` : ""),
-      { weight: 600, fill: tone }));
+    facts.map((words, i) => text(facts_at, 404 + 24 * i, words)),
+    text(facts_at, 476, ["Weight: ", compared(one.weight, old?.weight),
+      is_cut(view, place) && ": the head is cut"], { weight: 600, fill: tone }));
 }
 
 function largest_product({ k, products }, q, left, cell, high) { // written out, at its bar
   const sizes = products.map(Math.abs), f = sizes.indexOf(Math.max(...sizes));
-  let anchor = "middle";
-  if (f > q.length * 0.7) anchor = "end";
-  if (f < q.length * 0.3) anchor = "start";
+  const anchor = ["start", "middle", "end"][Math.floor(3 * f / q.length)];
   return text(left + (f + 0.5) * cell, 250 + (products[f] < 0 ? high + 16 : -high - 6),
     `${decimal(q[f], 3)} × ${decimal(k[f], 3)} = ${decimal(products[f])}`,
     { size: 12.5, anchor, fill: "soft" });
 }
 
-/** From the sum of the products to the weight */
-function facts_of({ sum, score }, lines, d) {
-  const total = sum_of(lines.map((each) => Math.exp(each.score - score))) * Math.exp(score);
-  return [
-    `Sum of the ${d} products: ${decimal(sum)}`,
-    `Divided by √${d}: ${decimal(score, 4)}`,
-    `Softmax: e^${decimal(score, 4)} ≈ ${grouped(Math.exp(score))}, of ${grouped(total)} ` +
-      `for all ${lines.length} keys`,
-  ];
-}
-
 // ---- Every level in words: a table
 
-const listed = (found, keys) =>
-  found.map(([share, key]) => `${shown(keys[key])} ${percent(share)}`).join(", ");
+const listed = (found, keys) => found.filter(([p]) => p > 0)
+  .map(([p, key]) => named({ label: keys[key], p })).join(", ") || "nothing";
 
 /** What a level shows, as { caption, head, rows } for a table. */
 export function table(view, place, found, { row }) {
@@ -533,12 +532,11 @@ export function table(view, place, found, { row }) {
 }
 
 function table_of_steps(view) {
-  const likeliest = (i) => view.next[i].slice(0, 5)
-    .map(({ label, p }) => `${shown(label)} ${percent(p)}`).join(", ");
   return { caption: "The five likeliest tokens at each step, and where decoder layer " +
       `${middle_layer(view)} looked, all heads together`,
   head: ["step", "written", "likeliest", "looked at"],
-  rows: view.tgt_labels.map((label, i) => [i + 1, shown(label), likeliest(i),
+  rows: view.tgt_labels.map((label, i) => [i + 1, shown(label),
+    view.next[i].slice(0, 5).map(named).join(", "),
     listed(looked_at(view, i, 2), view.src_labels)]) };
 }
 

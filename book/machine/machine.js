@@ -32,6 +32,7 @@ const HINTS = {
     "strand’s ends: how long its vector is. Open a head.",
   head: "The query meets every key; the closer the match, the more of that word’s value goes on. " +
     "Open a row.",
+  cut: "This head is cut: its weights count as 0, and it hands on nothing.",
   weight: "Multiply feature by feature, add up, divide, and compare with the other keys.",
 };
 
@@ -41,7 +42,7 @@ const quoted = ({ label, p }) => `“${shown(label)}” (${percent(p)})`;
  *  @param {HTMLElement} root @param {import("./app.js").App} app */
 export function show(root, app) {
   let playing = null, tall = root.clientWidth < NARROW, drawn = {}, guide = -1;
-  let typed = false, predicting = false, answered = null, said = 0, alike = 0;
+  let typed = false, predicting = false, answered = null, said = 0, alike = 0, owed = 0;
   let saying = null, where = "", came = app.place, drawing = null;
   const told = { path: app.path, row: app.row, source: app.view.source };
 
@@ -67,8 +68,8 @@ export function show(root, app) {
   const warning = h("p", { class: "machine-warning", hidden: true });
   const changed = h("p", { class: "machine-changes", hidden: true });
   const undo = button("Undo all", () => {
+    focus(stage, forward); // first, since what has the focus stays where it is seen
     app.undo_all();
-    focus(stage, forward);
   });
   const offer = h("p", { class: "machine-offer", hidden: !app.offer }, app.offer
     && ["You came with a sentence of your own: ", button(`“${app.offer.text}”`, take_offer)]);
@@ -91,7 +92,10 @@ export function show(root, app) {
   const caption = h("div", { class: "machine-guide", hidden: true });
   const panels = {}; // made when they are asked for
   const note = h("small");
-  const save_as = (kind) => save(stage.querySelector("svg"), app.address, kind);
+  const save_as = (kind) => {
+    note.textContent = "";
+    save(stage.querySelector("svg"), app.address, kind);
+  };
   const more = h("details", { class: "machine-more" }, e("summary", {}, "Keep, share"),
     h("div", { class: "machine-row" },
       button("Save as SVG", () => save_as("svg")), button("Save as PNG", () => save_as("png")),
@@ -162,8 +166,7 @@ export function show(root, app) {
 
   /** The whole sentence, and the word that looks most at one word of the source. */
   function finish() {
-    const { view } = app;
-    const peaks = view.tgt.slice(0, -1).map((_, i) => levels.looked_at(view, i, 1)[0][0]);
+    const peaks = app.view.tgt.slice(0, -1).map((_, i) => levels.looked_at(app.view, i, 1)[0][0]);
     pause();
     app.show({ step: Math.max(0, peaks.indexOf(Math.max(...peaks))) });
   }
@@ -175,21 +178,19 @@ export function show(root, app) {
     root.classList.remove("machine-from-start");
   }
 
-  function step_to(step, axis = app.axis) {
+  function step_to(step) {
     pause();
-    app.show({ [axis]: step });
+    app.show({ [app.axis]: step });
   }
 
-  function step_by(by) {
-    if (app.labels[app.row + by]) step_to(app.row + by);
-  }
+  const step_by = (by) => app.labels[app.row + by] && step_to(app.row + by);
 
   // ---- Drawing
 
   // The words of the translation; inside the encoder, those of the sentence
   function draw_words() {
     const { axis, labels, row } = app, { source, text, tgt_labels, log_probs } = app.view;
-    const at = Math.min(app.state.step, tgt_labels.length - 1);
+    const at = Math.min(row, tgt_labels.length - 1);
     const n_forced = app.engine ? app.state.forced.length : 0;
     const hides_now = predicting && !answered;
     root.classList.toggle("machine-hides", hides_now);
@@ -203,7 +204,7 @@ export function show(root, app) {
       const kinds = ["machine-word", levels.row_class(i, at), !/^[▁<]/.test(label) && "joined",
         i < n_forced && "forced"];
       const share = percent(Math.exp(log_probs[i]));
-      return [hidden ? "·" : shown(label), () => step_to(i, "step"), {
+      return [hidden ? "·" : shown(label), () => step_to(i), {
         class: kinds.filter(Boolean).join(" "), title: !hidden && share,
         "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` }];
     }), at);
@@ -217,19 +218,20 @@ export function show(root, app) {
   }
 
   function draw_changes() {
-    const { changes, engine, state, view } = app, is_other = state.text !== view.source;
-    const waits = !engine && (is_other || (changes !== "" && !app.is_current));
+    const { changes, engine, is_current, state, view } = app;
+    const is_other = state.text !== view.source;
+    const waits = !view.live && !is_current;
     changed.hidden = !changes && !waits;
     const is_stale = !engine && field.value.trim() !== view.source; // perhaps it is being typed
     root.classList.toggle("machine-waiting", waits || is_stale);
     if (waits) {
       const what = [is_other && `the sentence “${state.text}”`, changes].filter(Boolean).join("; ");
-      changed.replaceChildren(`Waiting for the model: ${what}. Until then, you see a stored ` +
-        "sentence. ", app.loading ? "" : load_button(app));
+      changed.replaceChildren(`Waiting for the model: ${what}. `, h("span", {},
+        "Until then, you see a stored sentence. "), app.loading ? "" : load_button(app));
       return;
     }
-    const lines = [`Changed: ${changes}. `,
-      ...(predicting ? [] : [`Now: “${view.text}” `, `${app.beside} `])];
+    const now = is_current ? [`Now: “${view.text}” `, `${app.beside} `] : ["Now: …"];
+    const lines = [`Changed: ${changes}. `, ...(predicting ? [] : now)];
     changed.replaceChildren(...lines.map((words) => h("span", {}, words)), engine ? undo : "");
   }
 
@@ -301,12 +303,14 @@ export function show(root, app) {
     if (has_moved && !heir) crumbs.scrollIntoView({ block: "nearest" });
   }
 
-  /** What has the focus stays where it is seen, though lines come and go above it. */
+  /** What has the focus stays where it is seen, though lines come, go, or stick above it. */
   function steadily(draw) {
     const at = document.activeElement, { top } = at.getBoundingClientRect();
     draw();
-    const by = at.isConnected && at.getBoundingClientRect().top - top;
+    const from = scrollY, by = owed + (at.isConnected && at.getBoundingClientRect().top - top);
     if (by) scrollBy({ top: by, behavior: "instant" });
+    owed = by - (scrollY - from); // where the page begins or ends
+    panels.operate?.querySelector(":focus")?.scrollIntoView({ block: "nearest" });
   }
 
   function draw_picture(level) {
@@ -356,7 +360,8 @@ export function show(root, app) {
   }
 
   function draw_beneath(level) {
-    const hint = HINTS[["", app.place.stack, "head", "weight"][level]];
+    const is_cut = level > 1 && levels.is_cut(app.view, app.place);
+    const hint = HINTS[is_cut ? "cut" : ["", app.place.stack, "head", "weight"][level]];
     beneath.replaceChildren(level === 0 && predicting ? ask()
       : h("p", { class: "machine-says" }, hint || what_it_shows()), level < 2 ? "" : heads());
   }
@@ -368,10 +373,10 @@ export function show(root, app) {
       "aria-current": head === place.head && "true", class: removed.includes(head) && "removed",
     }, head));
     const words = removed.includes(place.head) ? "Put this head back" : "Cut this head";
-    const how = { class: "machine-row machine-heads", role: "group",
-      "aria-label": "The heads of this layer" };
-    return h("div", how, links, app.engine ? button(words, () => app.remove_head(name, place.head))
-        : h("small", {}, "Load the model to cut a head."));
+    return h("div", { class: "machine-row machine-heads", role: "group",
+      "aria-label": "The heads of this layer" }, links, app.engine
+      ? button(words, () => app.remove_head(name, place.head))
+      : h("small", {}, "Load the model to cut a head."));
   }
 
   /** What a step looked at most, if it could */
@@ -445,10 +450,12 @@ export function show(root, app) {
     focus(caption.querySelector(".machine-row").children[1]);
     queueMicrotask(() => say(text)); // instead of where we are
     await drawing;
-    const lit = alive.querySelector(control), seen = lit?.closest(".machine-stage") || lit;
-    lit?.classList.add("machine-lit");
-    if (seen) seen.style.scrollMarginBottom = `${caption.offsetHeight + 8}px`; // which covers it
-    seen?.scrollIntoView({ block: "nearest" });
+    const lit = alive.querySelector(control);
+    lit.classList.add("machine-lit");
+    for (const seen of [beneath, stage, lit.closest(".machine-stage") || lit]) {
+      seen.style.scrollMarginBottom = `${caption.offsetHeight + 8}px`; // which covers it
+      seen.scrollIntoView({ block: "nearest", behavior: "instant" });
+    }
   }
 
   // ---- Keys: left and right are steps, Home and End the ends of a row, Escape goes up
@@ -490,12 +497,13 @@ export function show(root, app) {
     steadily(() => words.replaceChildren(h("span", { class: "machine-word past" }, text)));
   });
   app.on("state", () => {
-    note.textContent = ""; // a link that was copied is an old one now
+    owed = 0;
     if (document.activeElement !== field) field.value = app.state.text;
     steadily(draw_changes);
   });
   app.on("place", () => {
     if (app.row !== told.row) answered = null;
+    note.textContent = ""; // a link that was copied is an old one now
     drawing = draw();
     queueMicrotask(announce); // when all is drawn
   });
@@ -519,6 +527,7 @@ export function show(root, app) {
       draw();
     });
   });
+  root.addEventListener("fullscreenchange", () => root.scrollIntoView());
   new ResizeObserver(([{ contentRect: { width } }]) => {
     if ((width < NARROW) === tall) return;
     tall = !tall;

@@ -44,14 +44,13 @@ export function operate(app, say) {
       labeled("Temperature", temperature, h("output")), labeled("Top-p", top_p, h("output")),
       draw, greedy)),
     h("h3", {}, h("label", { for: "machine-reference" }, "A translation to score")), field);
-  const load = h("p", { class: "machine-note" }, "To change the model, load it first. ",
-    load_button(app, "Load it"));
+  const load = h("p", { class: "machine-note" }, "Changes need the model. ", load_button(app));
   const results = h("div", { class: "machine-results" });
 
   const show_value = (of) => { of.nextSibling.textContent = decimal(of.valueAsNumber); };
 
   function fill_tokens() {
-    const hide = app.is_current ? app.state.edits.hide || [] : []; // else of another sentence
+    const hide = app.view.source === app.state.text ? app.state.edits.hide || [] : [];
     refill(tokens, app.view.src_labels.map((label, k) => {
       const next = toggled(hide, k);
       return [shown(label), () => app.edit({ hide: next.length ? next : undefined }),
@@ -114,8 +113,7 @@ export function operate(app, say) {
   const in_words = ({ before, now }) =>
     `Untouched ${decimal(mean_of(before))}${now ? `, now ${decimal(mean_of(now))}` : ""}.`;
 
-  function draw_losses(found) {
-    const { labels, whose, before, now } = found;
+  function draw_losses({ labels, whose, before, now }) {
     const losses = now ? [before, now] : [before], most = Math.max(...losses.flat(), 1e-9);
     const cell = (x) => [decimal(x), e("span",
       { class: "machine-bar", style: `--share: ${(x / most).toFixed(3)}` })];
@@ -123,7 +121,7 @@ export function operate(app, say) {
       rows: labels.map((label, i) => [shown(label), ...losses.map((nats) => cell(nats[i]))]) });
     results.replaceChildren(
       h("h3", {}, `Loss of ${whose} translation, in nats per token`),
-      h("p", { class: "machine-says" }, in_words(found)),
+      h("p", { class: "machine-says" }, in_words({ before, now })),
       scroller("Loss of each token", table),
       now && app.state.edits.causal === false
         ? h("p", { class: "machine-warning" }, UNMASKED) : "");
