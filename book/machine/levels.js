@@ -349,7 +349,7 @@ function ends(tall, start, stop, word, color, lengths, answers) {
       : [text(x, stream + 5, word, { size: 17, anchor, ...large }),
         text(x, stream + 24, before, { anchor, ...small }),
         text(right, stream + 24, after, small)],
-    answers && text(left, tall ? 40 : stream - 14, `would answer ${guess[0]}`,
+    answers && text(left, tall ? 40 : stream - 14, `would answer “${guess[0]}”`,
       { size: 12.5, fill: "target", anchor: tall ? "start" : "end" }),
     guesses.map((words, k) => text(right, top + 18 * k, words,
       { fill: "target", ...(k ? { size: 12.5 } : { size: 15, weight: 600 }) })),

@@ -427,7 +427,7 @@ export function show(root, app) {
     const verdict = answered.id === best.id ? `Yes: “${shown(best.label)}”, ${percent(best.p)}. `
       : `You said ${quoted(answered)}; the model says ${quoted(best)}. `;
     const next = button("Next word", () => app.show({ step: row + 1 }));
-    return [h("p", {}, verdict, `Alike ${alike} of ${said}. `), app.labels[row + 1] && next];
+    return [h("p", {}, verdict, `You and the model agree on ${alike} of ${said}. `), app.labels[row + 1] && next];
   }
 
   // ---- The guide
