@@ -202,6 +202,8 @@ def test_a_typed_sentence_is_translated(
     expect(warning).to_be_hidden()
     type_and_wait(page, SENTENCE.lower())
     expect(warning).to_contain_text("nouns begin with a capital letter")
+    type_and_wait(page, "Hund")
+    expect(warning).not_to_contain_text("nouns begin with a capital letter")
     wrong = "machine.engine('tokens', {text: ' '}).catch((e) => e.message)"
     assert page.evaluate(wrong) == "a sentence needs at least 1 word"
     trouble[:] = [line for line in trouble if pages_server not in line]

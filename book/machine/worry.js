@@ -25,6 +25,6 @@ export function worry(text, pieces, sure) {
   }
   if (sure >= SURE) return "";
   return "The model is unsure: the geometric mean of its tokens’ probabilities is " +
-    `${percent(sure)}.` + (/.\p{Lu}/u.test(text) ? "" : " German nouns begin with a capital " +
+    `${percent(sure)}.` + (/.\p{Lu}|^\p{Lu}\S*$/u.test(text) ? "" : " German nouns begin with a capital " +
     "letter, and it has learned them like that.");
 }
