@@ -209,6 +209,24 @@ def test_a_typed_sentence_is_translated(
     trouble[:] = [line for line in trouble if pages_server not in line]
 
 
+def test_only_steps_that_read_the_same_words_are_compared(page, address) -> None:
+    page.goto(address)
+    text = "Meine Tante backt am Sonntag einen Kuchen für vier Kinder."
+    type_and_wait(page, text)
+    before = page.evaluate("machine.view.tgt")
+    go(page, "/decoder/1/cross_attn/7")
+    page.get_by_role("button", name="Cut this head").click()
+    wait(page, "machine.view.tgt.join() !== x.join()", before)
+    other = page.evaluate(
+        "(x) => machine.view.tgt.findIndex((t, i) => t !== x[i])", before
+    )
+    changed = picture(page).locator(".changed")
+    page.evaluate("(step) => machine.show({ step })", other)
+    expect(changed).not_to_have_count(0)
+    page.evaluate("(step) => machine.show({ step })", other + 1)
+    expect(changed).to_have_count(0)
+
+
 def test_a_removed_head_and_a_forced_token_change_what_is_shown(page, address) -> None:
     page.goto(address)
     load_model(page)

@@ -43,6 +43,9 @@ export function axes({ stack, kind }, { src_labels, tgt_labels }) {
 }
 
 const query_of = (place, view, row) => shown(axes(place, view)[0][row]);
+/** Whether another view has read the same words up to this row: only then it can be compared. */
+const is_alike = (place, view, other, row) =>
+  range(row + 1).every((i) => axes(place, view)[0][i] === axes(place, other)[0][i]);
 
 const range = (n) => [...Array(n).keys()];
 const largest = (lists) => Math.max(...lists.flat().map(Math.abs), 1e-9);
@@ -238,7 +241,7 @@ function answer(view, { at, tall, target, end, out, layers }, i, before) {
   const [n, long, gap] = tall ? [4, 190, 21] : [5, 62, 23];
   const near = tall ? [[x + 60, out - 14], [x + 60, out + 6]] : [[x - 18, top], [x - 4, top]];
   const [, from] = layers.decoder.at(-1);
-  const old = before?.next[i] || [];
+  const old = before && is_alike({}, view, before, i) ? before.next[i] : [];
   const choices = view.next[i].slice(0, n).map(({ id, label, p }, k) => {
     const y = top + k * gap, width = Math.max(2, long * p);
     const { p: was } = old.find((each) => each.id === id) || {}, is_written = id === view.tgt[i];
@@ -404,7 +407,8 @@ const HEAD = {
 
 export function head(view, { row, tall, before, found, found_before }, place) {
   const { d, q, query, lines, output } = numbers(view, place, found, row);
-  const old = found_before ? numbers(before, place, found_before, row).lines : [];
+  const old = found_before && is_alike(place, view, before, row)
+    ? numbers(before, place, found_before, row).lines : [];
   const X = { ...HEAD[tall ? "tall" : "wide"], ...(!d && { word: 160, bar: 174 }) };
   const { cell, high, title } = X, width = cell, fill = COLORS[place.stack];
   const gap = Math.max(high + 2, Math.min(26, 520 / lines.length)), top = 86;
@@ -466,7 +470,8 @@ const WEIGHT = { // where features begin, how wide they are, and the letters bes
 export function weight(view, { row, tall, before, found, found_before }, place) {
   const { d, q, query, lines } = numbers(view, place, found, row);
   const one = lines[Math.min(place.key, lines.length - 1)], name = shown(one.label);
-  const old = found_before && numbers(before, place, found_before, row).lines[one.key];
+  const old = found_before && is_alike(place, view, before, row)
+    && numbers(before, place, found_before, row).lines[one.key];
   const { left, cell, size, small, facts: facts_at } = WEIGHT[tall ? "tall" : "wide"];
   const tone = tone_of(place), high = 34, right = left + d * cell;
   const bars = (middle, values, most, words, fill) => [
