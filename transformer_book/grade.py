@@ -186,8 +186,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120, help="for an exercise")
     options = parser.parse_args()
     folder = options.folder.resolve()
-    if not folder.is_dir():
-        parser.error(f"{folder} is no folder")
+    if not (chapters and folder.is_dir()):
+        parser.error(f"{folder} is no folder, or this is no copy of the repository")
     sys.stdout.write(f"{warning}\n")
     os.chdir(ROOT)  # and out of a folder with a student's torch.py
     os.environ.update(MPLBACKEND="Agg", PYTHONWARNINGS="ignore")
