@@ -53,6 +53,7 @@
     link.click();
   });
   restart.addEventListener("click", () => {
+    if (!confirm("Forget all your answers? Save them first to keep a copy.")) return;
     answers = {};
     show();
   });

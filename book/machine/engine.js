@@ -201,7 +201,7 @@ export function transformer_engine() {
     }
   }
 
-  class Encoder extends Module { // layers, norm
+  class Stack extends Module { // the encoder, or the decoder: layers, norm
     forward(x, ...others) { // what else its layers read
       this.stream = [x]; // before and after each layer, in the last pass
       for (const layer of this.layers) {
@@ -212,7 +212,6 @@ export function transformer_engine() {
     }
   }
 
-  class Decoder extends Encoder {} // of other layers
 
   class Transformer {
     constructor(config, weights) {
@@ -235,8 +234,8 @@ export function transformer_engine() {
             ...each(layer, ["feed_forward"], feed_forward),
             ...each(layer, sublayers.map((each) => `${each}_connection`), connection) });
         }) });
-      this.encoder = new Encoder(stack("encoder", ["self_attn"], EncoderLayer));
-      this.decoder = new Decoder(stack("decoder", ["self_attn", "cross_attn"], DecoderLayer));
+      this.encoder = new Stack(stack("encoder", ["self_attn"], EncoderLayer));
+      this.decoder = new Stack(stack("decoder", ["self_attn", "cross_attn"], DecoderLayer));
       this.lm_head = linear("lm_head");
       this.src_embeddings = new Embeddings({ tokens: this.lm_head, d_model }); // tied
       this.tgt_embeddings = new Embeddings({ tokens: this.lm_head, d_model });

@@ -28,8 +28,7 @@ export function place_of(path, config) {
   const [, stack, layer, kind = "", head = -1, key = -1] = path.match(PATH) || [];
   const known = Number(layer) < config[`n_${stack}_layers`] && Number(head) < config.n_heads
     && (!kind || KINDS[stack].includes(kind));
-  if (!known) return WHOLE;
-  return { stack, layer: Number(layer), kind, head: Number(head), key: Number(key) };
+  return known ? { stack, layer: Number(layer), kind, head: Number(head), key: Number(key) } : WHOLE;
 }
 
 /** Whether the head of a place is cut in what a view shows */
@@ -345,15 +344,15 @@ function ends(tall, start, stop, word, color, lengths, answers) {
   const small = { size: 12, fill: "soft" }, large = { weight: 600, fill: color };
   const { stream } = LAYER.wide, x = start - 50, anchor = "end";
   const [guess, guesses] = answers ? answers.map((each) => each.map(named)) : [[], []];
-  const [left, right, top] = tall ? [14, 130, stop + 22] : [x, stop + 8, stream - 50];
+  const [right, top] = tall ? [130, stop + 22] : [stop + 8, stream - 50];
   return [
     tall ? [text(14, 22, word, large), text(14, stop + 22, after, small),
       text(96, 22, before, small)]
       : [text(x, stream + 5, word, { size: 17, anchor, ...large }),
         text(x, stream + 24, before, { anchor, ...small }),
         text(right, stream + 24, after, small)],
-    answers && text(left, tall ? 40 : stream - 14, `would answer “${guess[0]}”`,
-      { size: 12.5, fill: "target", anchor: tall ? "start" : "end" }),
+    answers && text(tall ? 14 : 4, tall ? 40 : stream - 14, `would answer “${guess[0]}”`,
+      { size: 12.5, fill: "target" }),
     guesses.map((words, k) => text(right, top + 18 * k, words,
       { fill: "target", ...(k ? { size: 12.5 } : { size: 15, weight: 600 }) })),
   ];

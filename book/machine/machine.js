@@ -21,7 +21,6 @@ const EXAMPLES = [
   "Im Wasser schwimmt ein brauner Hund.",
   "Zwei Kinder spielen am Strand Fußball.",
   "Eine Frau mit einem roten Hut liest in der Sonne ein Buch.",
-  "Drei Männer mit Helmen stehen vor einem Gebäude.",
 ];
 const SLIDER = { step: "Step of the translation", word: "Word of the sentence",
   beam_step: "Step of the search" };
@@ -214,7 +213,7 @@ export function show(root, app) {
     slider.ariaLabel = SLIDER[axis];
     slider.ariaValueText = hides_now || !labels[row] ? where
       : `${shown(labels[row])}, ${where}${looks ? `; looked most at ${looks}` : ""}`;
-    root.ariaLabel = `The machine translates “${source}”${predicting ? "" : ` into “${text}”`}.`;
+    root.ariaLabel = `The machine translates “${source}”${predicting ? "" : ` into “${text}”`}`;
   }
 
   function draw_changes() {
@@ -426,8 +425,9 @@ export function show(root, app) {
   function reply(best, row) {
     const verdict = answered.id === best.id ? `Yes: “${shown(best.label)}”, ${percent(best.p)}. `
       : `You said ${quoted(answered)}; the model says ${quoted(best)}. `;
+    const count = `You and the model agree on ${alike} of ${said}. `;
     const next = button("Next word", () => app.show({ step: row + 1 }));
-    return [h("p", {}, verdict, `You and the model agree on ${alike} of ${said}. `), app.labels[row + 1] && next];
+    return [h("p", {}, verdict, count), app.labels[row + 1] && next];
   }
 
   // ---- The guide
@@ -440,13 +440,14 @@ export function show(root, app) {
     pause();
     const { level, path, words: text, control, chapter, href } = GUIDE[guide];
     const is_last = guide === GUIDE.length - 1;
-    app.state.step = guide && Math.round(0.75 * (app.view.tgt.length - 1));
+    if (guide < 2) app.state.step = guide && Math.round(0.75 * (app.view.tgt.length - 1));
     app.move(path || clearest(app, level));
     const number = e("b", {}, `${guide + 1} of ${GUIDE.length} `);
     caption.replaceChildren(h("p", {}, number, `${text} `, e("a", { href }, chapter)),
       h("div", { class: "machine-row" },
         button("Back", () => lead(guide - 1), { disabled: guide === 0 }),
-        button(is_last ? "Done" : "Next", () => lead(is_last ? -1 : guide + 1))));
+        !is_last && button("Next", () => lead(guide + 1)),
+        button(is_last ? "Done" : "End", () => lead(-1))));
     focus(caption.querySelector(".machine-row").children[1]);
     queueMicrotask(() => say(text)); // instead of where we are
     await drawing;

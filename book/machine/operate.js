@@ -9,7 +9,6 @@ import { button, labeled, load_button, refill, scroller } from "./kit.js";
 const UNMASKED = "The causal mask is off. A scored translation is there from the start, so each " +
   "position can look at the tokens after it, even the one that it has to predict. When the " +
   "model writes, those tokens don’t exist yet: compare what it writes with what it wrote before.";
-
 const OWN = "the untouched model’s own";
 
 export function operate(app, say) {

@@ -66,7 +66,14 @@ export function search(app, say) {
     oninput: draw_hypotheses, onchange: () => say(first()) });
   const n_beams = h("select", {}, Array.from({ length: 8 }, (_, i) => e("option", {}, i + 1)));
   const again = button("", search_again);
-  const place = view_of_search(app, "search", draw, tree, key,
+  const is_target = ({ ids }) => String(ids) === String(app.view.tgt);
+  const marked = (is) => is && e("small", {}, ` ${name}`);
+  const ranked = () => app.view.search.hypotheses.map((each) => ({ ...each,
+    score: each.log_prob / each.ids.length ** alpha.valueAsNumber,
+  })).sort((a, b) => b.score - a.score);
+  const ready = () => `Search again${app.engine ? "" : ` (loads the model, ${app.size})`}`;
+
+  return view_of_search(app, "search", draw, tree, key,
     scroller("Candidates", candidates),
     h("h3", {}, "At the end of the search"),
     labeled("Length penalty α", alpha), alpha_number,
@@ -117,9 +124,6 @@ export function search(app, say) {
     return `${start} left the beam at step ${fate === "dropped" && last ? t + 1 : t + 2}.`;
   }
 
-  const is_target = ({ ids }) => String(ids) === String(app.view.tgt);
-  const marked = (is) => is && e("small", {}, ` ${name}`);
-
   function draw(at) {
     const { state, view } = app, { n_beams: n, length_penalty } = view.search;
     const changed = app.engine && (state.method !== "greedy" || state.forced.length);
@@ -145,10 +149,6 @@ export function search(app, say) {
     return sentence(at);
   }
 
-  const ranked = () => app.view.search.hypotheses.map((each) => ({ ...each,
-    score: each.log_prob / each.ids.length ** alpha.valueAsNumber,
-  })).sort((a, b) => b.score - a.score);
-
   function first() {
     const [{ text: words, score }] = ranked();
     return `First with α = ${alpha_number.textContent}: “${words}”, ${decimal(score, 3)}.`;
@@ -167,8 +167,6 @@ export function search(app, say) {
     found.map((each) => is_target(each) && "chosen"));
   }
 
-  const ready = () => `Search again${app.engine ? "" : ` (loads the model, ${app.size})`}`;
-
   async function search_again() {
     const before = app.view.search;
     const done = app.set({ n_beams: Number(n_beams.value), length_penalty: alpha.valueAsNumber });
@@ -177,6 +175,4 @@ export function search(app, say) {
     again.textContent = ready();
     if (app.view.search !== before) say(first());
   }
-
-  return place;
 }

@@ -16,15 +16,15 @@ export function worry(text, pieces, sure) {
       "German ones that it hardly knows.";
   }
   if (pieces > MANY) {
-    return `This sentence splits into ${pieces.toFixed(1)} pieces per word. The model has ` +
-      "hardly ever seen words like these: don’t trust what it writes.";
+    return `This sentence splits into ${pieces.toFixed(1)} pieces per word, more than nearly ` +
+      "all captions that the model learned from: don’t trust what it writes.";
   }
   if (/[.!?]\s+\S/.test(text)) {
     return "There are several sentences here. The model has learned from single captions and " +
       "may leave some of your sentences out.";
   }
   if (sure >= SURE) return "";
-  return "The model is unsure: the geometric mean of its tokens’ probabilities is " +
-    `${percent(sure)}.` + (/.\p{Lu}|^\p{Lu}\S*$/u.test(text) ? "" : " German nouns begin with a capital " +
-    "letter, and it has learned them like that.");
+  const noun = /.\p{Lu}|^\p{Lu}\S*$/u; // after the first letter, or alone
+  return `The model is unsure: the geometric mean of its tokens’ probabilities is ${percent(sure)}.` +
+    (noun.test(text) ? "" : " German nouns begin with a capital letter, and it has learned them so.");
 }

@@ -60,7 +60,7 @@ def describe(trace: Trace, at: str) -> str:
     path = at.strip("/") or "the whole"
     what = path.replace("/", ", ").replace("_attn", "-attention")
     said, written = trace["source"], trace["text"]
-    return f"The machine ({what}) translates “{said}” into “{written}”."
+    return f"The machine ({what}) translates “{said}” into “{written}”"
 
 
 @cache

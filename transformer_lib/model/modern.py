@@ -71,7 +71,9 @@ def rotate(
     d_head = x.size(-1)
     if d_head % 2 != 0:
         raise ValueError(f"features are turned in pairs: d_head {d_head} is odd")
-    even = torch.arange(0, d_head, 2, dtype=torch.float64, device=x.device)
+    # Apple's graphics cards have no 64 bits; far on, 32 bits round the angles
+    precise = torch.float32 if x.device.type == "mps" else torch.float64
+    even = torch.arange(0, d_head, 2, dtype=precise, device=x.device)
     angle = positions[:, None] / base ** (even / d_head)  # (length, d_head / 2)
     cos, sin = angle.cos().to(x), angle.sin().to(x)
     if interleaved:
@@ -280,11 +282,10 @@ def replace_feed_forward(
         bias: whether the matrices have biases.
     """
     config = model.config
+    options = (config.d_model, d_ff, activation, bias, config.activation_dropout)
     for part in list(model.modules()):
         if hasattr(part, "feed_forward"):
-            part.feed_forward = GatedFeedForward(
-                config.d_model, d_ff, activation, bias, config.activation_dropout
-            )
+            part.feed_forward = GatedFeedForward(*options)
             initialize(part.feed_forward)
 
 
