@@ -89,8 +89,7 @@ export function show(root, app) {
   const numbers = h("details", { class: "machine-numbers", ontoggle: draw_table },
     e("summary", {}, "The same as a table"), sheet);
   const caption = h("div", { class: "machine-guide", hidden: true });
-  const panels = {}; // made when they are asked for
-  const note = h("small");
+  const note = h("small"), panels = {}; // made when they are asked for
   const save_as = (kind) => {
     note.textContent = "";
     save(stage.querySelector("svg"), app.address, kind);
@@ -453,9 +452,11 @@ export function show(root, app) {
     await drawing;
     const lit = alive.querySelector(control);
     lit.classList.add("machine-lit");
+    const room = innerHeight - caption.offsetHeight - 60; // above the caption, below the bar
     for (const seen of [beneath, stage, lit.closest(".machine-stage") || lit]) {
       seen.style.scrollMarginBottom = `${caption.offsetHeight + 8}px`; // which covers it
-      seen.scrollIntoView({ block: "nearest", behavior: "instant" });
+      const block = seen.offsetHeight > room ? "start" : "nearest";
+      seen.scrollIntoView({ block, behavior: "instant" });
     }
   }
 
