@@ -89,7 +89,7 @@ function is_edits(edits, { config, attentions }) {
 
 // What values out of an address the state may have
 const between = (least, most) => (x) => typeof x === "number" && least <= x && x <= most;
-const is_text = (x) => typeof x === "string" && x.length <= 600;
+const is_text = (x) => typeof x === "string" && x.length <= 5000;
 const ALLOWED = {
   step: between(0, 200), word: between(0, 200), beam_step: between(0, 200), text: is_text,
   reference: is_text, edits: is_edits, forced: (x, { config }) => ids(x, config.tgt_vocab_size),
@@ -257,8 +257,8 @@ export class App {
   }
 
   undo_all() {
-    const { edits, forced, method, temperature, top_p } = START;
-    return this.set({ edits, forced, method, temperature, top_p });
+    const { edits, forced, method, temperature, top_p, seed } = START;
+    return this.set({ edits, forced, method, temperature, top_p, seed });
   }
 
   // How the model differs from what was trained, in words: a list
@@ -364,9 +364,8 @@ export class App {
 
   get address() {
     const { state } = this, [page] = location.href.split("#");
-    const idle = state.method === "sample" ? [] : ["temperature", "top_p", "seed"];
     const changed = Object.entries(state).filter(([name, value]) =>
-      JSON.stringify(value) !== JSON.stringify(START[name]) && !idle.includes(name));
+      JSON.stringify(value) !== JSON.stringify(START[name]));
     const found = JSON.stringify(Object.fromEntries(changed));
     return `${page}#machine${this.path}${changed.length ? `?${encodeURIComponent(found)}` : ""}`;
   }

@@ -1,6 +1,5 @@
 // @ts-check
-// The guided tour: eight captions. Each goes to a place, says one thing, and hands over one
-// control; its chapter is where the reader writes that part.
+// The guided tour: each caption goes to a place, says one thing, and hands over one control.
 
 import { middle_layer, most, path_of } from "./levels.js";
 
@@ -14,8 +13,7 @@ export function clearest({ view, row }, level) {
 
 export const GUIDE = [
   { level: 0, control: ".machine-controls button",
-    words: "A German sentence goes in, in blue, and English comes out, in brown, one word at a " +
-      "time: press Play.",
+    words: "German goes in, in blue, and English comes out, in brown, word by word: press Play.",
     chapter: "Chapter 8 builds it all.", href: "08_full_transformer.html" },
   { level: 0, control: ".lanes",
     words: "Each German word, or piece of a word, is a strand that keeps its lane, and where " +

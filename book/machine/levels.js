@@ -51,9 +51,10 @@ const largest = (lists) => Math.max(...lists.flat().map(Math.abs), 1e-9);
 const n_layers = (view, stack) => view.norms[stack].length - 1;
 export const middle_layer = (view) => n_layers(view, "decoder") >> 1;
 
-/** What an attention looks at, all heads together; computed once a view. */
+/** What an attention looks at, all heads together that are left; computed once a view. */
 function heads_together(view, name) {
-  const heads = view.maps[name], means = view.means ||= {};
+  const all = view.maps[name], cut = view.edits?.without?.[name] || [], means = view.means ||= {};
+  const heads = cut.length < all.length ? all.filter((_, head) => !cut.includes(head)) : all;
   return means[name] ||= heads[0].map((_, i) => mean_of(heads.map((each) => each[i])));
 }
 
@@ -72,7 +73,7 @@ const differ = (p, was) => was !== undefined && percent(was) !== percent(p);
 function compared(p, was) {
   if (!differ(p, was)) return e("tspan", {}, percent(p));
   return [e("tspan", { class: "changed" }, percent(p)),
-    e("tspan", { fill: COLOR.soft, dx: 4 }, `was ${percent(was)}`)];
+    e("tspan", { fill: COLOR.soft, dx: 4, "font-size": 12 }, `was ${percent(was)}`)];
 }
 
 /** The picture of a place. row: the query that is looked at; before: what the untouched
@@ -229,7 +230,7 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
       { weight: 700 })];
   }
   const answers = layers.decoder.map(([, to], l) => text(to, v - 9,
-    shown(view.layers[l + 1][i][0].label),
+    [e("title", {}, `what layer ${l} would answer`), shown(view.layers[l + 1][i][0].label)],
     { size: 12.5, fill: "target", anchor: "middle", class: "said" }));
   return [strands, answers];
 }
@@ -237,7 +238,7 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
 /** The likeliest next tokens of a row, with what the untouched model gave them. */
 function answer(view, { at, tall, target, end, out, layers }, i, before) {
   const [x, top] = tall ? [24, out + 20] : [out, Math.max(24, Math.min(target[i], end - 92))];
-  const [n, long, gap] = tall ? [4, 190, 21] : [5, 62, 23];
+  const [n, long, gap] = tall ? [4, 190, 21] : [5, 50, 23];
   const near = tall ? [[x + 60, out - 14], [x + 60, out + 6]] : [[x - 18, top], [x - 4, top]];
   const [, from] = layers.decoder.at(-1);
   const old = before && is_alike({}, view, before, i) ? before.next[i] : [];
@@ -351,7 +352,7 @@ function ends(tall, start, stop, word, color, lengths, answers) {
       : [text(x, stream + 5, word, { size: 17, anchor, ...large }),
         text(x, stream + 24, before, { anchor, ...small }),
         text(right, stream + 24, after, small)],
-    answers && text(tall ? 14 : 4, tall ? 40 : stream - 14, `would answer “${guess[0]}”`,
+    answers && text(tall ? 14 : 4, tall ? 40 : stream - 14, `would answer ${guess[0]}`,
       { size: 12.5, fill: "target" }),
     guesses.map((words, k) => text(right, top + 18 * k, words,
       { fill: "target", ...(k ? { size: 12.5 } : { size: 15, weight: 600 }) })),

@@ -1,7 +1,6 @@
 // @ts-check
-// The picture of the whole model in a page: a sentence goes in, another comes out, and
-// every part opens, from the machine down to one weight. The views "search", "cache" and
-// "operate" show the same sentence and the same changes.
+// The picture of the model in a page; its parts open, down to one weight. The views "search",
+// "cache" and "operate" show the same sentence and the same changes.
 
 import { VIEWS } from "./app.js";
 import { cache } from "./cache.js";
@@ -25,10 +24,9 @@ const EXAMPLES = [
 const SLIDER = { step: "Step of the translation", word: "Word of the sentence",
   beam_step: "Step of the search" };
 const HINTS = {
-  encoder: "Each head looks at the whole sentence, and what it found is added to the word’s own " +
-    "strand. Open a head.",
-  decoder: "Two looks, then a small network: each adds something to the strand. Below the " +
-    "strand’s ends: how long its vector is. Open a head.",
+  encoder: "Each head looks at the sentence and adds what it finds to the word’s strand. Open one.",
+  decoder: "Two looks and a small network: each adds something to the strand, unless it is cut. " +
+    "Below the strand’s ends: how long its vector is. Open a head.",
   head: "The query meets every key; the closer the match, the more of that word’s value goes on. " +
     "Open a row.",
   cut: "This head is cut: its weights count as 0, and it hands on nothing.",
@@ -41,7 +39,7 @@ const quoted = ({ label, p }) => `“${shown(label)}” (${percent(p)})`;
  *  @param {HTMLElement} root @param {import("./app.js").App} app */
 export function show(root, app) {
   let playing = null, tall = root.clientWidth < NARROW, drawn = {}, guide = -1;
-  let typed = false, predicting = false, answered = null, said = 0, alike = 0, owed = 0;
+  let typed = false, predicting = false, answered = null, stopped = false, owed = 0;
   let saying = null, where = "", came = app.place, drawing = null;
   const told = { path: app.path, row: app.row, source: app.view.source };
 
@@ -54,7 +52,7 @@ export function show(root, app) {
   };
   const focus = (...places) => // on the first that is to be seen
     places.find((place) => place.checkVisibility()).focus({ preventScroll: true });
-  const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 600,
+  const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 5000,
     spellcheck: "false", autocomplete: "off", list: "machine-examples", value: app.state.text,
     onfocus: () => app.load(), oninput: draw_changes });
   const go_button = h("button", { type: "submit", class: "machine-go" }, "Translate");
@@ -73,7 +71,11 @@ export function show(root, app) {
   const offer = h("p", { class: "machine-offer", hidden: !app.offer }, app.offer
     && ["You came with a sentence of your own: ", button(`“${app.offer.text}”`, take_offer)]);
   const words = h("div", { class: "machine-words", role: "toolbar" });
-  const play_button = button("Play", () => (playing ? step_to(app.state.step) : play()));
+  const play_button = button("Play", () => {
+    if (!playing) return play(PACE.step, stopped ? app.state.step : 0);
+    step_to(app.state.step);
+    stopped = true;
+  });
   const slider = h("input", { type: "range", min: 1, max: 1,
     oninput: () => step_to(slider.valueAsNumber - 1) });
   const back = button("Back", () => step_by(-1)), forward = button("Forward", () => step_by(1));
@@ -146,7 +148,7 @@ export function show(root, app) {
 
   // ---- Playing: one step after the other
 
-  function play(pace = PACE.step) {
+  function play(pace = PACE.step, from = 0) {
     pause();
     predicting = false;
     if (app.place.stack || app.panel) app.move("");
@@ -159,7 +161,7 @@ export function show(root, app) {
     play_button.textContent = "Pause";
     if (pace === PACE.step) say(`Playing ${app.view.tgt.length} steps.`);
     playing = setTimeout(on, pace >= PACE.step ? PACE.first : pace);
-    app.show({ step: 0 });
+    app.show({ step: from });
   }
 
   /** The whole sentence, and the word that looks most at one word of the source. */
@@ -172,6 +174,7 @@ export function show(root, app) {
   function pause() {
     clearTimeout(playing);
     playing = null;
+    stopped = false;
     play_button.textContent = "Play";
     root.classList.remove("machine-from-start");
   }
@@ -199,10 +202,11 @@ export function show(root, app) {
       { class: `machine-word ${i === row ? "now" : ""}` }]), row);
     else refill(words, tgt_labels.map((label, i) => {
       const hidden = (playing || predicting) && (i > at || (hides_now && i === at));
+      const is_chosen = i < n_forced && app.view.next[i][0].id !== app.view.tgt[i];
       const kinds = ["machine-word", levels.row_class(i, at), !/^[▁<]/.test(label) && "joined",
-        i < n_forced && "forced"];
+        is_chosen && "forced", hidden && !predicting && "unseen"];
       const share = percent(Math.exp(log_probs[i]));
-      return [hidden ? "·" : shown(label), () => step_to(i), {
+      return [hidden && predicting ? "·" : shown(label), () => step_to(i), {
         class: kinds.filter(Boolean).join(" "), title: !hidden && share,
         "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` }];
     }), at);
@@ -220,8 +224,9 @@ export function show(root, app) {
     const is_other = state.text !== view.source;
     const waits = !view.live && !is_current;
     changed.hidden = !changes && !waits;
-    const is_stale = !engine && field.value.trim() !== view.source; // perhaps it is being typed
-    root.classList.toggle("machine-waiting", waits || is_stale);
+    const is_typed = field.value.trim() !== view.source; // what is said of the old one is not so
+    warning.hidden ||= is_typed;
+    root.classList.toggle("machine-waiting", waits || (!engine && is_typed));
     if (waits) {
       const what = [is_other && `the sentence “${state.text}”`, changes].filter(Boolean).join("; ");
       changed.replaceChildren(`Waiting for the model: ${what}. `, h("span", {},
@@ -350,10 +355,9 @@ export function show(root, app) {
   function make_choice(choice) { // a likely token that can be forced
     const row = Number(choice.closest(".row").dataset.row), id = Number(choice.dataset.id);
     if (!app.engine || id === app.view.tgt[row]) return;
-    const words = choice.querySelector("tspan").textContent;
     const force = () => app.set({ forced: [...app.view.tgt.slice(0, row), id], step: row });
     Object.assign(choice, { role: "button", tabIndex: 0, onclick: force,
-      ariaLabel: `Go on with “${words}” instead`,
+      ariaLabel: `Go on with “${choice.querySelector("tspan").textContent}” instead`,
       onkeydown: ({ key }) => key === "Enter" && force() });
   }
 
@@ -386,8 +390,7 @@ export function show(root, app) {
     const { view, row } = app, [first, second] = looked_at(row);
     const found = first ? `looked most at ${first} and ${second}` : "couldn’t look at the German";
     const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
-    const middle = levels.middle_layer(view);
-    return `Writing ${quoted(written)}: layer ${middle} of the decoder ${found}.`;
+    return `Writing ${quoted(written)}: layer ${levels.middle_layer(view)} of the decoder ${found}.`;
   }
 
   function draw_table() {
@@ -413,8 +416,6 @@ export function show(root, app) {
       .sort((a, b) => shown(a.label).localeCompare(shown(b.label), "en"));
     return h("div", { class: "machine-predict" }, h("p", {}, "Which word comes next? "),
       choices.map((choice) => button(shown(choice.label), () => {
-        said += 1;
-        alike += Number(choice.id === best.id);
         answered = choice;
         draw();
         say(beneath.querySelector("p").textContent);
@@ -424,9 +425,8 @@ export function show(root, app) {
   function reply(best, row) {
     const verdict = answered.id === best.id ? `Yes: “${shown(best.label)}”, ${percent(best.p)}. `
       : `You said ${quoted(answered)}; the model says ${quoted(best)}. `;
-    const count = `You and the model agree on ${alike} of ${said}. `;
     const next = button("Next word", () => app.show({ step: row + 1 }));
-    return [h("p", {}, verdict, count), app.labels[row + 1] && next];
+    return [h("p", {}, verdict), app.labels[row + 1] && next];
   }
 
   // ---- The guide
@@ -478,8 +478,13 @@ export function show(root, app) {
       focus(stage);
     }
   });
-  root.addEventListener("click", ({ target }) => { // going elsewhere ends the film
-    if (playing && /** @type {Element} */ (target).closest("a, .machine-stage")) pause();
+  root.addEventListener("click", ({ target, clientX, clientY }) => {
+    const at = /** @type {Element} */ (target); // going elsewhere ends the film
+    if (playing && at.closest("a, .machine-stage")) pause();
+    if (!at.closest(".lane")) return; // a strand lies over the way into its layer
+    const there = document.elementsFromPoint(clientX, clientY);
+    const ground = there.find((each) => each.matches(".door-ground"));
+    if (ground) location.hash = ground.parentElement.getAttribute("href");
   });
 
   // ---- What the app tells

@@ -6,9 +6,8 @@ import { failed, SWITCHES, toggled } from "./app.js";
 import { decimal, e, h, mean_of, shown, table_of } from "./draw.js";
 import { button, labeled, load_button, refill, scroller } from "./kit.js";
 
-const UNMASKED = "The causal mask is off. A scored translation is there from the start, so each " +
-  "position can look at the tokens after it, even the one that it has to predict. When the " +
-  "model writes, those tokens don’t exist yet: compare what it writes with what it wrote before.";
+const UNMASKED = "The causal mask is off: in a scored translation, each position can look at the " +
+  "token that it has to predict. When the model writes, that token doesn’t exist yet.";
 const OWN = "the untouched model’s own";
 
 export function operate(app, say) {

@@ -17,8 +17,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   window.machine = app;
   const linked = app.restore(location.hash), loaded = !linked && app.recall();
   window.addEventListener("hashchange", () => app.follow(location.hash));
-  // What is long comes by parts, between which others have their turn; until the picture is
-  // drawn, the one that stands without a script is seen.
+  // In parts, between which others have their turn; until then the picture without a script is seen.
   await turn();
   const { play } = show(root, app);
   await turn();

@@ -137,7 +137,7 @@ export function search(app, say) {
     again.textContent = ready();
     draw_tree(at);
     key.textContent = "Each box: a token, and ln p, the log-probability of the text up to it, " +
-      "in nats. The likeliest continuation of a text stays in its row. " +
+      "in nats. The likeliest way to go on with a text stays in its row. " +
       `Thick lines: the path of ${name}. With n beams, a text that ends among the first n ` +
       "candidates is a hypothesis if it’s one of the best n so far.";
     fill(candidates, { caption: `Candidates at step ${at + 1}, likeliest first`,

@@ -24,7 +24,7 @@ export function worry(text, pieces, sure) {
       "may leave some of your sentences out.";
   }
   if (sure >= SURE) return "";
-  const noun = /.\p{Lu}|^\p{Lu}\S*$/u; // after the first letter, or alone
-  return `The model is unsure: the geometric mean of its tokens’ probabilities is ${percent(sure)}.` +
-    (noun.test(text) ? "" : " German nouns begin with a capital letter, and it has learned them so.");
+  const advice = " German nouns begin with a capital letter, and it has learned them like that.";
+  return "The model is unsure: the geometric mean of its tokens’ probabilities is " +
+    `${percent(sure)}.${/.\p{Lu}|^\p{Lu}\S*$/u.test(text) ? "" : advice}`;
 }
