@@ -356,7 +356,7 @@ def test_sentence_and_changes_go_along_and_chapters_offer_them(page, address) ->
     [
         *({"n_beams": 99}, {"forced": [8000]}, {"method": "beam"}, {"other": 1}),
         *({"edits": {"without": {"encoder": [1]}}}, {"edits": []}, "nothing", "<b>"),
-        {"text": "x" * 601},
+        {"text": "x" * 5001},
         {"constructor": 1},
     ],
     ids=lambda state: json.dumps(state)[:30],

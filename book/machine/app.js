@@ -407,7 +407,7 @@ export class App {
   check(found) {
     for (const [name, value] of Object.entries(found)) {
       if (!Object.hasOwn(ALLOWED, name) || !ALLOWED[name](value, this)) {
-        throw new Error(`${name} can’t be ${JSON.stringify(value)}`);
+        throw new Error(`${name} can’t be ${JSON.stringify(value).slice(0, 80)}`);
       }
     }
   }
