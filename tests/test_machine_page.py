@@ -322,7 +322,7 @@ def test_the_address_holds_the_state_and_the_place(page, address) -> None:
     load_model(page)
     assert page.evaluate("machine.view.text") == text
     first, *_, last = page.evaluate("told")  # and no other sentence on the way
-    assert first.startswith("Waiting for the model: hidden: ")
+    assert first.startswith("Waiting for the model (hidden: ")
     assert [each for each in page.evaluate("told") if "Now: " in each] == [last]
     expect(changes).to_contain_text(f"Changed: {told}. Now: “{text}”")
     expect(page.locator(".machine-stage")).to_be_visible()

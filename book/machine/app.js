@@ -265,7 +265,7 @@ export class App {
   get edited() {
     const { without = {}, hide = [], ...is_on } = this.state.edits, { view, state } = this;
     const name_of_token = (i) => (view.source === state.text ? `“${shown(view.src_labels[i])}”`
-      : `token ${i}`);
+      : `token ${i + 1}`);
     const off = Object.keys(SWITCHES).filter((name) => is_on[name] === false);
     const { n_heads, n_decoder_layers } = this.config;
     const cut = this.attentions.filter(this.is_cut);

@@ -26,7 +26,7 @@ const SLIDER = { step: "Step of the translation", word: "Word of the sentence",
 const HINTS = {
   encoder: "Each head looks at the sentence and adds what it finds to the word’s strand. Open one.",
   decoder: "Two looks and a small network: each adds something to the strand, unless it is cut. " +
-    "Below the strand’s ends: how long its vector is. Open a head.",
+    "Beside the strand’s ends: how long its vector is. Open a head.",
   head: "The query meets every key; the closer the match, the more of that word’s value goes on. " +
     "Open a row.",
   cut: "This head is cut: its weights count as 0, and it hands on nothing.",
@@ -229,8 +229,8 @@ export function show(root, app) {
     root.classList.toggle("machine-waiting", waits || (!engine && is_typed));
     if (waits) {
       const what = [is_other && `the sentence “${state.text}”`, changes].filter(Boolean).join("; ");
-      changed.replaceChildren(`Waiting for the model: ${what}. `, h("span", {},
-        "Until then, you see a stored sentence. "), app.loading ? "" : load_button(app));
+      changed.replaceChildren(`Waiting for the model (${what}). `, h("span", {},
+        "Until then, you see a stored sentence. "), bar.hidden ? load_button(app) : "");
       return;
     }
     const now = is_current ? [`Now: “${view.text}” `, `${app.beside} `] : ["Now: …"];
@@ -364,8 +364,8 @@ export function show(root, app) {
   function draw_beneath(level) {
     const is_cut = level > 1 && levels.is_cut(app.view, app.place);
     const hint = HINTS[is_cut ? "cut" : ["", app.place.stack, "head", "weight"][level]];
-    beneath.replaceChildren(level === 0 && predicting ? ask()
-      : h("p", { class: "machine-says" }, hint || what_it_shows()), level < 2 ? "" : heads());
+    beneath.replaceChildren(level === 0 && predicting ? ask() : h("p", { class: "machine-says" },
+      level === 3 && !app.found ? "" : hint || what_it_shows()), level < 2 ? "" : heads());
   }
 
   function heads() {
@@ -378,7 +378,7 @@ export function show(root, app) {
     return h("div", { class: "machine-row machine-heads", role: "group",
       "aria-label": "The heads of this layer" }, links, app.engine
       ? button(words, () => app.remove_head(name, place.head))
-      : h("small", {}, "Load the model to cut a head."));
+      : h("small", {}, "To cut a head: ", load_button(app)));
   }
 
   /** What a step looked at most, if it could */
@@ -491,8 +491,8 @@ export function show(root, app) {
 
   app.on("progress", (share) => {
     const is_over = share === null;
-    bar.hidden = is_over;
-    bar.value = share || 0;
+    Object.assign(bar, { hidden: is_over, value: share || 0 });
+    draw_changes();
     go_button.textContent = is_over ? "Translate" : `${Math.round(100 * share)}% of ${app.size}`;
     if (share === 0) say("The model is being loaded.");
     if (is_over) say(app.engine ? "The model is loaded." : "The model is not loaded.");
