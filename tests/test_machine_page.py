@@ -157,7 +157,8 @@ def test_the_guide_goes_to_eight_places_and_predicting_hides_the_answer(
     for number in range(1, 9):
         expect(caption).to_contain_text(f"{number} of 8")
         seen.add(page.evaluate("machine.path"))
-        on = caption.get_by_role("button", name="Next" if number < 8 else "Done", exact=True)
+        name = "Next" if number < 8 else "Done"
+        on = caption.get_by_role("button", name=name, exact=True)
         expect(on).to_be_focused()
         expect(on).to_be_in_viewport(ratio=1)
         lit = page.locator(".machine-live .machine-lit")  # what is spoken of
