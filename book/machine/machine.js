@@ -224,7 +224,7 @@ export function show(root, app) {
     const is_other = state.text !== view.source;
     const waits = !view.live && !is_current;
     changed.hidden = !changes && !waits;
-    const is_typed = field.value.trim() !== view.source; // what is said of the old one is not so
+    const is_typed = field.value.trim() !== view.source.trim(); // another than is told of
     warning.hidden ||= is_typed;
     root.classList.toggle("machine-waiting", waits || (!engine && is_typed));
     if (waits) {
