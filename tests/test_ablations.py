@@ -13,12 +13,15 @@ from transformer_book.experiments.ablations import PAPER, VARIANTS, Plan, build
 from transformer_book.experiments.modern import (
     HALVES,
     MODERN,
+    POSITIONS,
     STUDIES,
+    attend_nearby,
     gaps,
     whole_text_loss,
 )
 from transformer_lib import Tokenizer, learning_rate
 from transformer_lib.data import Batch, ParallelCorpus, Steps
+from transformer_lib.model.attention import fused_attention
 from transformer_lib.runs.translation import Data
 
 N_TOKENS = 30
@@ -153,6 +156,24 @@ def test_a_variant_without_biases_has_none_in_its_matrices() -> None:
     assert all(name.endswith("norm.bias") for name in names if name.endswith("bias"))
 
 
+def test_nearby_tokens_cost_less_by_the_slope_of_their_head() -> None:
+    """The numbers of section 3 of the paper: slopes 1/4, 1/16, 1/64, 1/256."""
+    q, k, v = torch.randn(3, 2, 4, 5, 8)
+    mask = torch.ones(5, 5, dtype=torch.bool).tril()
+    scores = (q @ k.mT) / math.sqrt(8)
+    for head, i, j in product(range(4), range(5), range(5)):
+        scores[:, head, i, j] -= abs(i - j) / 4 ** (head + 1)
+    for seen in mask, None:
+        hidden = scores if seen is None else scores.masked_fill(~mask, -math.inf)
+        found = attend_nearby(q, k, v, seen, 0.0)
+        torch.testing.assert_close(found, hidden.softmax(dim=-1) @ v)
+    last = attend_nearby(q[:, :, -1:], k, v, mask[-1:], 0.0)
+    torch.testing.assert_close(last, attend_nearby(q, k, v, mask, 0.0)[:, :, -1:])
+    model = build(POSITIONS["ALiBi"], N_TOKENS, 1).eval()
+    kernels = {part.kernel for part in model.modules() if hasattr(part, "kernel")}
+    assert kernels == {attend_nearby, fused_attention}  # it crosses without positions
+
+
 def test_a_decoder_alone_continues_the_source() -> None:
     model = build(HALVES["decoder alone"], N_TOKENS, 1).eval()
     text = torch.cat([SRC[:1], TGT[:1]], dim=1)
@@ -168,12 +189,18 @@ def test_a_decoder_alone_continues_the_source() -> None:
 
 
 def test_the_loss_of_the_whole_text_is_that_of_every_next_token() -> None:
+    """Each sentence alone, unpadded, its eos among the labels."""
     model = build(HALVES["decoder alone"], N_TOKENS, 1).eval()
-    batch = Batch(SRC[:1], TGT[:1], torch.tensor([[3, 5, 4, 2]]), 4)
-    ids = torch.cat([SRC[:1], TGT[:1]], dim=1)
-    wanted = torch.cat([ids[0, 1:], torch.tensor([2])])
-    expected = F.cross_entropy(model.text(ids)[0], wanted, reduction="sum")
-    torch.testing.assert_close(whole_text_loss(model, batch, 0.0), expected)
+    texts = [[3, 5, 9, 7, 2, 1, 3, 5, 4, 2], [4, 4, 2, 1, 9, 2]]
+    tgt_in = torch.tensor([[1, 3, 5, 4], [1, 9, 0, 0]])
+    tgt_out = torch.tensor([[3, 5, 4, 2], [9, 2, 0, 0]])
+    nats = [
+        F.cross_entropy(model.text(ids[:, :-1]).mT, ids[:, 1:], reduction="none")
+        for ids in (torch.tensor([text]) for text in texts)
+    ]
+    expected = 6 * torch.cat(nats, dim=1).mean()
+    found = whole_text_loss(model, Batch(SRC, tgt_in, tgt_out, 6), 0.0)
+    torch.testing.assert_close(found, expected)
 
 
 def test_gaps_are_between_runs_of_one_seed() -> None:

@@ -10,7 +10,7 @@ from drawn_charts import SRC, TGT, draw, drawn, make_model, marks, number, sampl
 from transformer_book import charts
 from transformer_book.charts.masks import BLOCKS as MASKED
 from transformer_book.charts.model_flow import model_boxes, record_flow
-from transformer_lib import IncrementalDecoder, sinusoid_table
+from transformer_lib import sinusoid_table
 
 SIDES = {"source": ["die", "Katze", "die"], "target": ["<bos>", "cat"]}  # one twice
 SOURCE, TARGET = SIDES.values()
@@ -125,25 +125,6 @@ def test_the_drawn_mask_hides_padding_keys_and_the_future(
 
 
 # --- what is recorded of a model -----------------------------------------------------
-
-
-@pytest.mark.parametrize("norm_first", [False, True])
-@torch.no_grad()
-def test_the_tokens_of_a_cache_are_read_back(norm_first: bool) -> None:
-    rows = torch.tensor([[1, 4, 4], [1, 4, 9], [1, 10, 4]])
-    decoder = IncrementalDecoder(make_model(norm_first=norm_first))
-    decoder.prefill(SRC, 3)
-    decoder.read(rows)
-    assert torch.equal(charts.tokens_of_keys(decoder), rows)
-    decoder.reorder(torch.tensor([[2, 0, 0]]))
-    assert torch.equal(charts.tokens_of_keys(decoder), rows[[2, 0, 0]])
-    wrong = IncrementalDecoder(decoder.model)
-    wrong.prefill(SRC)
-    wrong.cache.positions = lambda ids: torch.zeros_like(ids[0])
-    for token in TGT.split(1, dim=1):
-        wrong.read(token)
-    with pytest.raises(ValueError, match="belongs to no token"):
-        charts.tokens_of_keys(wrong)
 
 
 def test_every_wire_carries_what_the_module_really_got() -> None:

@@ -236,7 +236,7 @@ def test_a_removed_head_and_a_forced_token_change_what_is_shown(page, address) -
     page.get_by_role("button", name="Cut this head").click()
     wait(page, "machine.view.log_probs.join() !== x.join()", before)
     expect(page.locator(".machine-stage .changed").first).to_have_text("0%")
-    expect(page.locator(".machine-changes")).to_contain_text("1 head removed.")
+    expect(page.locator(".machine-changes")).to_contain_text("1 head cut.")
     says, bold = page.locator(".machine-beneath .machine-says"), "[font-weight='600']"
     expect(says).to_contain_text("This head is cut")
     expect(picture(page)).to_contain_text("the head is cut: no sum")
@@ -344,7 +344,7 @@ def test_sentence_and_changes_go_along_and_chapters_offer_them(page, address) ->
     wait(page, "machine.view.source === x", SENTENCE)
     wait(page, "heard.length")  # of the new sentence, and of nothing else
     (told,) = page.evaluate("heard")
-    assert told.startswith("Changed: 1 head removed, hidden: “Kinder”. Translation:")
+    assert told.startswith("Changed: 1 head cut, hidden: “Kinder”. Translation:")
     edits = {"without": {CROSS: [1]}, "hide": [1]}  # the chapter's and the reader's
     assert page.evaluate("machine.view.edits") == edits
     expect(page.locator(".machine-stage")).to_be_focused()
@@ -524,7 +524,8 @@ def test_the_script_is_small_and_the_weights_come_in_parts(page, address) -> Non
 def test_bundles_are_those_of_the_sources(tmp_path) -> None:
     if not (SOURCE / "node_modules").exists():
         pytest.skip("npm ci has not been run in book/machine")
-    subprocess.run(["node", "build.js", tmp_path], cwd=SOURCE, check=True)
+    command = ["npm", "run", "build", "--", f"--outdir={tmp_path}"]
+    subprocess.run(command, cwd=SOURCE, check=True)
     built = sorted(path for path in tmp_path.rglob("*.js"))
     assert len(built) == 2
     for path in built:

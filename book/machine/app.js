@@ -273,7 +273,7 @@ export class App {
     const layers = cut.length === n_decoder_layers ? "all layers"
       : cut.map((name) => `layer ${name.split(".")[2]}`).join(" and ");
     return [
-      single > 0 && `${single} ${single === 1 ? "head" : "heads"} removed`,
+      single > 0 && `${single} ${single === 1 ? "head" : "heads"} cut`,
       cut.length > 0 && `cross-attention cut in ${layers}`,
       hide.length > 0 && `hidden: ${hide.map(name_of_token).join(", ")}`,
       ...off.map((name) => `${SWITCHES[name]} off`),

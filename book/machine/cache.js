@@ -5,7 +5,8 @@
 import { decimal, e, h, shown, sum_of } from "./draw.js";
 import { fill, scroller, show_end, view_of_search } from "./kit.js";
 
-const NOTHING = { n_bytes: 0, source_bytes: 0, copied: 0, multiplications: 0, without: 0 };
+const NOTHING = { n_bytes: 0, source_bytes: 0, multiplications: 0, without: 0 };
+const parents_of = ({ beams }) => beams.map(({ parent }) => parent);
 const head = (tokens) => ["position", ...tokens.map((_, i) => i)]; // columns are positions
 
 export function cache(app) {
@@ -22,20 +23,19 @@ export function cache(app) {
   return view_of_search(app, "cache", draw, contents);
 
   function draw(at) {
-    const { steps } = app.view.search, step = steps[at], n = at + 1;
-    const is_last = n === steps.length;
+    const { steps } = app.view.search, step = steps[at], n = at + 1, is_last = n === steps.length;
     contents.hidden = !step.cache;
     if (!step.cache) {
-      return `Step ${n} reads all tokens of each beam again. With the causal mask off, there’s ` +
-        "no cache: a new token changes what deeper layers compute for earlier ones, so their " +
-        "old keys and values are of no use.";
+      return `Step ${n} reads all tokens of each beam. With the causal mask off, there’s no ` +
+        "cache: a new token changes what deeper layers compute for earlier ones, so their old " +
+        "keys and values are of no use.";
     }
     const tokens = app.view.src_labels.map(shown);
     fill(source, { caption: "Cross-attention: the source",
       head: head(tokens), rows: [["all beams", ...tokens]] }, [at === 0 && "new"]);
     draw_own(at, is_last);
     draw_counters(at);
-    const copies = step.parents.map((parent, beam) =>
+    const copies = parents_of(step).map((parent, beam) =>
       parent !== beam && `${parent} to ${beam}`).filter(Boolean);
     const made = at ? `Step ${n} adds one column to each beam; the source’s block stays.`
       : "Step 1 fills the source’s block, once for all beams, and each beam’s first column.";
@@ -44,10 +44,9 @@ export function cache(app) {
       : "each beam goes on from its own row: nothing is copied.");
   }
 
-  // What each beam has read, and its rows after the copies. The engine says which beam has
-  // which row: it isn't the order of the candidates.
+  // What each beam has read, and its rows after the copies, as the engine has them
   function draw_own(at, is_last) {
-    const { steps, n_beams } = app.view.search, { parents } = steps[at];
+    const { steps, n_beams } = app.view.search, parents = parents_of(steps[at]);
     const rows = Array.from({ length: n_beams }, (_, beam) =>
       ["<bos>", ...(at ? steps[at - 1].beams[beam].labels : [])].map(shown));
     const after = is_last ? [] : parents.map((parent, beam) =>
@@ -60,12 +59,11 @@ export function cache(app) {
     show_end(own_region);
   }
 
-  // After a step and the copies that follow it: those are counted in what the next reports
-  function totals(i) {
+  function totals(i) { // after a step
     const { steps } = app.view.search;
     if (i < 0) return NOTHING;
     const without = sum_of(steps.slice(0, i + 1).flatMap((each) => Object.values(each.recomputed)));
-    return { ...steps[i].cache, copied: (steps[i + 1] || steps[i]).cache.copied, without };
+    return { ...steps[i].cache, without };
   }
 
   function draw_counters(at) {
@@ -79,7 +77,6 @@ export function cache(app) {
       rows: [
         row("Bytes for the target", (of) => bytes(of.n_bytes)),
         row("Bytes for the source", (of) => bytes(of.source_bytes)),
-        row("Bytes copied", (of) => bytes(of.copied)),
         row("Million multiplications", (of) => millions(of.multiplications)),
         row("The same without a cache", (of) => millions(of.without)),
       ] }, []);

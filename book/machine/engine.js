@@ -212,7 +212,6 @@ export function transformer_engine() {
     }
   }
 
-
   class Transformer {
     constructor(config, weights) {
       this.config = config;
@@ -284,7 +283,6 @@ export function transformer_engine() {
   class KeyValueCache { // keys and values of each attention, of all that was read
     kept = new Map();
     length = 0; // of what was read
-    copied = 0; // bytes, between rows
 
     get n_bytes() {
       return [...this.kept.values()].flat().reduce((sum, { data }) => sum + data.byteLength, 0);
@@ -301,10 +299,7 @@ export function transformer_engine() {
       for (const [attention, kept] of this.kept) {
         this.kept.set(attention, kept.map((x) => {
           const next = new Tensor(parents.length, x.length, x.width);
-          parents.forEach((parent, row) => {
-            next.row(row).set(x.row(parent));
-            if (parent !== row) this.copied += x.row(parent).byteLength;
-          });
+          parents.forEach((parent, row) => next.row(row).set(x.row(parent)));
           return next;
         }));
       }

@@ -7,4 +7,4 @@ export default [js.configs.recommended, {
     "prefer-const": ["error", { destructuring: "all" }],
     eqeqeq: "error",
   },
-}, { files: ["build.js"], languageOptions: { globals: { ...globals.node } } }];
+}];

@@ -40,7 +40,7 @@ export const GUIDE = [
       "is nothing below this, so go back up.",
     chapter: "Chapter 2 does it by hand.", href: "02_scaled_dot_product_attention.html" },
   { path: "/operate", control: ".machine-operate",
-    words: "Now load the model and break it: hide a word, cut a layer, switch off the order of " +
-      "the words, and see which numbers move.",
+    words: "Now break it: hide a word, cut a layer, or switch off the order of the words, and see " +
+      "which numbers move.",
     chapter: "Chapter 14 asks what that proves.", href: "14_reading_attention.html" },
 ];

@@ -128,7 +128,8 @@ export function whole(view, { row, tall, before }) {
   const rows = target.map((_, i) => e("g",
     { class: `row ${row_class(i, row)}`, "data-row": i },
     trunk(view, plan, i),
-    e("g", { class: "asks" }, asks(view, plan, i), answer(view, plan, i, before)),
+    e("g", { class: "asks" }, looks_ahead(view, plan, i), asks(view, plan, i),
+      answer(view, plan, i, before)),
     label(plan, plan.decoder[0] - 9, target[i], query_of({ stack: "decoder" }, view, i), "target",
       { class: i % plan.every.target ? "sparse" : null }))).reverse(); // strands under labels
   return picture(...size,
@@ -169,9 +170,9 @@ function think({ tall, at }, u, v, color) { // the small network of a layer, in 
 }
 
 /** What a row looks at more than a little: draw(key, weight) for each */
-function looks(view, name, row, n_keys, threshold, draw) {
-  const weights = heads_together(view, name).slice(row * n_keys, (row + 1) * n_keys);
-  return range(n_keys).map((key) => weights[key] > threshold && draw(key, weights[key]));
+function looks(weights, row, n_keys, threshold, draw) {
+  const own = weights.slice(row * n_keys, (row + 1) * n_keys);
+  return range(n_keys).map((key) => own[key] > threshold && draw(key, own[key]));
 }
 
 function source_lane(view, plan, i) {
@@ -181,7 +182,7 @@ function source_lane(view, plan, i) {
     const look = (j, weight) => j !== i && strand(plan, [from, source[j]], [u, v], "source",
       0.5 + 8 * weight, 0.12 + 0.5 * weight);
     return e("g", { class: `flow-${l}` },
-      looks(view, `encoder.layers.${l}.self_attn`, i, source.length, 0.07, look),
+      looks(heads_together(view, `encoder.layers.${l}.self_attn`), i, source.length, 0.07, look),
       line([at(from, v), at(to, v)], "source", 1 + view.norms.encoder[l + 1][i] / 22, 0.4),
       think(plan, from + FFN * (to - from), v, "source"),
       dot(...at(to, v), "source", tall ? 2.4 : 3));
@@ -195,13 +196,18 @@ function source_lane(view, plan, i) {
         && { "text-decoration": "line-through", opacity: 0.5, stroke: "none" }) }));
 }
 
+function own_strand(plan, l, row, key, weight) { // from a word of the target to another
+  const [from, to] = plan.layers.decoder[l], { target } = plan;
+  return strand(plan, [from, target[key]], [from + SELF.decoder * (to - from), target[row]],
+    "target", 0.5 + 8 * weight, 0.2 + 0.55 * weight);
+}
+
 function trunk(view, plan, i) { // of a word that is written
   const { at, tall, target, decoder, layers } = plan, v = target[i];
   const flow = layers.decoder.map(([from, to], l) => {
-    const u = from + SELF.decoder * (to - from);
-    const look = (j, weight) => j < i && strand(plan, [from, target[j]], [u, v], "target",
-      0.5 + 8 * weight, 0.2 + 0.55 * weight);
-    return [looks(view, `decoder.layers.${l}.self_attn`, i, target.length, 0.06, look),
+    const look = (j, weight) => j < i && own_strand(plan, l, i, j, weight);
+    const weights = heads_together(view, `decoder.layers.${l}.self_attn`);
+    return [looks(weights, i, target.length, 0.06, look),
       line([at(from, v), at(to, v)], "target", 2.2, 0.7),
       think(plan, from + FFN * (to - from), v, "target"), dot(...at(to, v), "target", 3)];
   });
@@ -211,6 +217,13 @@ function trunk(view, plan, i) { // of a word that is written
       { size: 13, fill: "soft", class: "written" }));
 }
 
+/** Without a causal mask: how earlier words look ahead, in the pass that writes this one */
+const looks_ahead = (view, plan, i) => plan.layers.decoder.map((_, l) => {
+  const weights = view.ahead?.[`decoder.layers.${l}.self_attn`]?.[i] || [];
+  return range(weights.length && i).map((row) => looks(weights, row, i + 1, 0.06,
+    (key, weight) => key > row && own_strand(plan, l, row, key, weight)));
+});
+
 function asks(view, plan, i) { // what it looks at in the memory, and then would answer
   const { at, tall, source, target, memory, reach, layers } = plan, v = target[i];
   const strands = layers.decoder.map(([from, to], l) => {
@@ -219,7 +232,7 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
       at(u - 20, v + 46), at(u, v)], "memory", 0.6 + 11 * weight, 0.15 + 0.75 * weight,
     { class: "ask-strand" });
     return e("g", { class: `ask ask-${l}` },
-      looks(view, `decoder.layers.${l}.cross_attn`, i, source.length, 0.05, look));
+      looks(heads_together(view, `decoder.layers.${l}.cross_attn`), i, source.length, 0.05, look));
   });
   if (tall) { // among few labels, that of the word that is looked at most
     const [[, key]] = looked_at(view, i, 1);
@@ -315,10 +328,11 @@ function heads(view, place, row, left, top) { // four beside one another, in two
       return [dot(...start, tone, 1.6), weight > 0.03
         && curve([start, bend, middle, end], tone, 0.5 + 7 * weight, 0.2 + 0.7 * weight)];
     });
-    const says = share > 0 ? ` ${shown(keys[best]).slice(0, 8)} ${percent(share)}` : " removed";
+    const mark = is_cut(view, { ...place, head }) ? " cut" : " nothing";
+    const says = share > 0 ? ` ${shown(keys[best]).slice(0, 8)} ${percent(share)}` : mark;
     const most_at = `it looks most at “${shown(keys[best])}”, ${percent(share)}`;
     return door(path_of({ ...place, head }),
-      `Into head ${head} of ${kind}: ${share > 0 ? most_at : "removed"}`,
+      `Into head ${head} of ${kind}: ${share > 0 ? most_at : mark}`,
       box(x, y, width, height, "page", 1, { class: "door-ground", rx: 5, stroke: COLOR.hair }),
       looks, dot(...end, color, 3.2),
       text(middle[0], y + height + 14, [e("tspan", { "font-weight": 600 }, String(head)), says],
@@ -428,7 +442,7 @@ export function head(view, { row, tall, before, found, found_before }, place) {
       caption(X.value + d * cell / 2, values - 12, "values, as strong as their weight", "middle")],
     caption(X.bar, 74, "weight", "start"),
     lines.map((each, i) => key_line(place, X, each, top + i * gap, gap,
-      { d, most: most_k, best: each === best && !cut, was: old[i] && old[i].weight })),
+      { d, most: most_k, best: each === best && each.weight > 0, was: old[i] && old[i].weight })),
     d > 0 && lines.map(({ label, v, weight }, i) => [
       strip(X.value, values + i * gap, v,
         { width, height: high - 2, most: most_v, strength: weight }),

@@ -18,17 +18,16 @@ const NARROW = 800; // px: below, pictures stand upright
 const EXAMPLES = [
   "Ein Hund spielt im Schnee.",
   "Im Wasser schwimmt ein brauner Hund.",
-  "Zwei Kinder spielen am Strand Fußball.",
   "Eine Frau mit einem roten Hut liest in der Sonne ein Buch.",
 ];
 const SLIDER = { step: "Step of the translation", word: "Word of the sentence",
   beam_step: "Step of the search" };
 const HINTS = {
-  encoder: "Each head looks at the sentence and adds what it finds to the word’s strand. Open one.",
+  encoder: "Each head that isn’t cut adds what it finds to the word’s strand. Open one.",
   decoder: "Two looks and a small network: each adds something to the strand, unless it is cut. " +
     "Beside the strand’s ends: how long its vector is. Open a head.",
-  head: "The query meets every key; the closer the match, the more of that word’s value goes on. " +
-    "Open a row.",
+  head: "The query meets every key that isn’t hidden; the closer the match, the more of that " +
+    "word’s value goes on. Open a row.",
   cut: "This head is cut: its weights count as 0, and it hands on nothing.",
   weight: "Multiply feature by feature, add up, divide, and compare with the other keys.",
 };
@@ -86,15 +85,16 @@ export function show(root, app) {
   const crumbs = h("nav", { class: "machine-crumbs", "aria-label": "Where we are in the machine" });
   const stage = h("div", { class: "machine-stage", tabindex: 0, role: "region",
     "aria-label": "The picture" });
-  const beneath = h("div", { class: "machine-beneath" });
-  const sheet = h("div");
+  const beneath = h("div", { class: "machine-beneath" }), sheet = h("div");
   const numbers = h("details", { class: "machine-numbers", ontoggle: draw_table },
     e("summary", {}, "The same as a table"), sheet);
   const caption = h("div", { class: "machine-guide", hidden: true });
   const note = h("small"), panels = {}; // made when they are asked for
   const save_as = (kind) => {
     note.textContent = "";
-    save(stage.querySelector("svg"), app.address, kind);
+    const what = [root.ariaLabel, app.changes && `Changed: ${app.changes}`,
+      decodeURIComponent(app.address)];
+    save(stage.querySelector("svg"), what.filter(Boolean), kind);
   };
   const more = h("details", { class: "machine-more" }, e("summary", {}, "Keep, share"),
     h("div", { class: "machine-row" },
@@ -230,7 +230,7 @@ export function show(root, app) {
     if (waits) {
       const what = [is_other && `the sentence “${state.text}”`, changes].filter(Boolean).join("; ");
       changed.replaceChildren(`Waiting for the model (${what}). `, h("span", {},
-        "Until then, you see a stored sentence. "), bar.hidden ? load_button(app) : "");
+        "Until then, you see a stored sentence. "), bar.hidden && !engine ? load_button(app) : "");
       return;
     }
     const now = is_current ? [`Now: “${view.text}” `, `${app.beside} `] : ["Now: …"];
@@ -388,6 +388,7 @@ export function show(root, app) {
   /** What the step shows, in a sentence. */
   function what_it_shows() {
     const { view, row } = app, [first, second] = looked_at(row);
+    if (playing && !row) return "First the German side reads: each word looks at the others.";
     const found = first ? `looked most at ${first} and ${second}` : "couldn’t look at the German";
     const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
     return `Writing ${quoted(written)}: layer ${levels.middle_layer(view)} of the decoder ${found}.`;
@@ -510,6 +511,7 @@ export function show(root, app) {
   });
   app.on("place", () => {
     if (app.row !== told.row) answered = null;
+    predicting &&= !app.path; // the question is asked there, and answered elsewhere
     note.textContent = ""; // a link that was copied is an old one now
     drawing = draw();
     queueMicrotask(announce); // when all is drawn
@@ -518,7 +520,8 @@ export function show(root, app) {
     const { source, read, log_probs, text } = app.view, is_new = source !== told.source;
     told.source = source;
     predicting &&= !is_new;
-    const worries = worry(source, read.pieces, Math.exp(mean_of(log_probs)));
+    const sure = app.changes ? 1 : Math.exp(mean_of(log_probs)); // else it isn't the model's doubt
+    const worries = worry(source, read.pieces, sure);
     const news = [app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside,
       worries];
     if (!predicting) say(news.filter(Boolean).join(" "));

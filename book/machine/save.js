@@ -1,14 +1,14 @@
 // @ts-check
-// A view as a file for a slide: the picture in the page's colors, with its address below.
+// A view as a file for a slide: the picture in the page's colors; below, what it is and where.
 
 import { COLOR, e, element, h, picture } from "./draw.js";
 
-/** @param {SVGSVGElement|null} drawn @param {string} address @param {"svg"|"png"} kind */
-export async function save(drawn, address, kind) {
+/** @param {SVGSVGElement|null} drawn @param {string[]} told @param {"svg"|"png"} kind */
+export async function save(drawn, told, kind) {
   if (!drawn) return;
   const { width, height: end } = drawn.viewBox.baseVal;
   const n_letters = Math.floor(width / 6.5); // of a wide font
-  const lines = decodeURIComponent(address).match(new RegExp(`.{1,${n_letters}}`, "gsu"));
+  const lines = told.flatMap((words) => words.match(new RegExp(`.{1,${n_letters}}`, "gsu")));
   const height = end + 10 + 14 * lines.length;
   const sheet = element(picture(width, height, drawn.ariaLabel,
     e("rect", { width: "100%", height: "100%", fill: COLOR.page }),

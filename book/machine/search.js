@@ -60,8 +60,7 @@ export function search(app, say) {
   let columns = [], name = "", drawn = null;
   const drawing = h("div"), key = h("p", { class: "machine-note" });
   const candidates = h("table"), hypotheses = h("table", { class: "machine-figures" });
-  const tree = scroller("Search tree", drawing);
-  const alpha_number = h("span");
+  const tree = scroller("Search tree", drawing), alpha_number = h("span");
   const alpha = h("input", { type: "range", min: -1, max: 2, step: 0.05,
     oninput: draw_hypotheses, onchange: () => say(first()) });
   const n_beams = h("select", {}, Array.from({ length: 8 }, (_, i) => e("option", {}, i + 1)));
@@ -137,9 +136,8 @@ export function search(app, say) {
     again.textContent = ready();
     draw_tree(at);
     key.textContent = "Each box: a token, and ln p, the log-probability of the text up to it, " +
-      "in nats. The likeliest way to go on with a text stays in its row. " +
-      `Thick lines: the path of ${name}. With n beams, a text that ends among the first n ` +
-      "candidates is a hypothesis if it’s one of the best n so far.";
+      `in nats. Thick lines: the path of ${name}. With n beams, a text that ends among the ` +
+      "first n candidates is a hypothesis if it’s one of the best n so far.";
     fill(candidates, { caption: `Candidates at step ${at + 1}, likeliest first`,
       head: ["Token", "Text so far", "Fate", "ln p"],
       rows: columns[at].map(({ i, label, text: words, fate, log_prob, on_path }) =>
@@ -158,7 +156,8 @@ export function search(app, say) {
     const found = ranked(), { n_beams: n, length_penalty } = app.view.search;
     alpha_number.textContent = decimal(alpha.valueAsNumber);
     const beams = n === 1 ? "1 beam" : `${n} beams`;
-    const caption = `Found with ${beams} and α = ${decimal(length_penalty)}, best score first`;
+    const caption = `Found with ${beams} and α = ${decimal(length_penalty)}, best score with ` +
+      `α = ${alpha_number.textContent} first`;
     fill(hypotheses, { caption,
       head: ["Translation", "Length", "ln p", "Score"],
       rows: found.map((each, i) => [[`${i + 1}. ${each.text}`, marked(is_target(each)),

@@ -12,7 +12,6 @@ export function translator_tasks(E) {
   const rows_of = ({ data, width }) => Array.from({ length: data.length / width },
     (_, row) => data.subarray(row * width, (row + 1) * width));
   const lengths = (x) => rows_of(x).map((row) => Math.hypot(...row));
-  const log_probs_of = (x, row) => E.log_softmax(rows_of(x)[row]);
   const likeliest = (p, n) => E.top_tokens(p, n).map(([share, id]) =>
     ({ id, label: tokenizer.label(id), p: share }));
 
@@ -54,14 +53,17 @@ export function translator_tasks(E) {
 
     // Everything to be seen while a translation is written: weights of all heads, length
     // of the residual stream, what each layer would answer at each position, and the
-    // likeliest next tokens, as temperature and top_p leave them. One pass tells it all,
-    // but without a causal mask, where each step is a pass over what was there by then.
+    // likeliest next tokens, as temperature and top_p leave them. One pass tells it all, but
+    // without a causal mask: then each step is one, and ahead has the heads' means of all rows.
     look({ src, tgt, edits, temperature = 1, top_p = 1 }) {
       E.intervene(model, edits);
-      const all = [...tgt.keys()];
-      const maps = {}, norms = { decoder: [] }, log_probs = [], next = [], layers = [];
+      const all = [...tgt.keys()], mask = model.causal ? E.causal_mask : null;
+      const memory = model.encode(src);
+      const maps = {}, ahead = {}, norms = { decoder: [] }, log_probs = [], next = [], layers = [];
       for (const rows of model.causal ? [all] : all.map((row) => [row])) {
-        const logits = model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, rows.at(-1))]);
+        const x = model.decode([[tokenizer.bos_id, ...tgt.slice(0, rows.at(-1))]], memory, mask);
+        const own = ({ width, data }) => ({ batch: 1, length: rows.length, width,
+          data: data.subarray(-rows.length * width) }); // of what is told
         for (const [name, { seen }] of model.named_attentions()) {
           const is_encoder = name.startsWith("encoder"), n_read = seen.k.length;
           const n_rows = is_encoder ? src.length : tgt.length;
@@ -71,23 +73,25 @@ export function translator_tasks(E) {
             kept.forEach((head, i) => head.set(
               seen.weights[i].subarray(row * n_read, (row + 1) * n_read), row * n_keys));
           }
+          if (model.causal || is_encoder || name.endsWith("cross_attn")) continue;
+          const left = seen.weights.filter((head) => head[0] > 0); // those that aren't cut
+          (ahead[name] ||= []).push(Array.from(seen.weights[0], (_, k) =>
+            left.reduce((sum, head) => sum + head[k] / left.length, 0)));
         }
         norms.encoder = model.encoder.stream.map(lengths);
-        for (const i of rows) {
-          const scores = log_probs_of(logits, i);
-          log_probs.push(scores[tgt[i]]);
+        for (const [k, logits] of rows_of(model.lm_head.forward(own(x))).entries()) {
+          const scores = E.log_softmax(logits);
+          log_probs.push(scores[tgt[rows[k]]]);
           next.push(likeliest(E.probabilities(scores, { temperature, top_p }), N_NEXT));
         }
-        for (const [stage, x] of model.decoder.stream.entries()) {
-          const answers = model.lm_head.forward(model.decoder.norm.forward(x)), long = lengths(x);
-          for (const i of rows) {
-            const p = log_probs_of(answers, i).map(Math.exp);
-            (layers[stage] ||= []).push(likeliest(p, 3));
-            (norms.decoder[stage] ||= []).push(long[i]);
-          }
+        for (const [stage, x] of model.decoder.stream.map(own).entries()) {
+          const answers = rows_of(model.lm_head.forward(model.decoder.norm.forward(x)));
+          (layers[stage] ||= []).push(...answers.map((logits) =>
+            likeliest(E.log_softmax(logits).map(Math.exp), 3)));
+          (norms.decoder[stage] ||= []).push(...lengths(x));
         }
       }
-      return { src, tgt, src_labels: labels(src), tgt_labels: labels(tgt), maps, norms,
+      return { src, tgt, src_labels: labels(src), tgt_labels: labels(tgt), maps, ahead, norms,
         log_probs, next, layers, text: tokenizer.decode(tgt) };
     },
 
@@ -112,8 +116,7 @@ export function translator_tasks(E) {
           text: tokenizer.decode([...before[each.parent].ids.slice(1), each.token]),
         })),
         beams: beams.map(({ ids, parent }) => ({ parent, labels: labels(ids.slice(1)) })),
-        parents: beams.map((beam) => beam.parent),
-        cache: cache && { length: cache.length, n_bytes: cache.n_bytes, copied: cache.copied,
+        cache: cache && { length: cache.length, n_bytes: cache.n_bytes,
           source_bytes: cache.source.n_bytes, multiplications: E.work.multiplications - start },
         recomputed: multiplications(src.length, position, n_beams),
       });
@@ -125,8 +128,8 @@ export function translator_tasks(E) {
     // What each token of a given translation costs in nats, read with teacher forcing
     loss({ src, tgt, edits }) {
       E.intervene(model, edits);
-      const logits = model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
-      return tgt.map((token, i) => -log_probs_of(logits, i)[token]);
+      const logits = rows_of(model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]));
+      return tgt.map((token, i) => -E.log_softmax(logits[i])[token]);
     },
   };
   return { tasks, multiplications };

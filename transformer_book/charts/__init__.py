@@ -14,7 +14,6 @@ from transformer_book.charts.attention import (
     divisor_explorer,
     similarity_explorer,
 )
-from transformer_book.charts.cache import tokens_of_keys
 from transformer_book.charts.machine import show_machine
 from transformer_book.charts.masks import mask_explorer
 from transformer_book.charts.model import model_explorer

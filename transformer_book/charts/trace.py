@@ -103,8 +103,7 @@ def trace_translation(
             "tgt_labels": tokenizer.tokens(written),
             "text": tokenizer.decode(written),
         }
-        causal = edits.get("causal", True)
-        trace |= _look(translator, *map(torch.tensor, (src, written)), heads, causal)
+        trace |= _look(translator, *map(torch.tensor, (src, written)), heads, edits)
         if edits:  # what the model's own translation costs the changed model
             ids = torch.tensor([tokenizer.bos_id, *own])
             logits = model(torch.tensor([src]), ids[None, :-1])[0]
@@ -115,7 +114,7 @@ def trace_translation(
 
 
 def _look(
-    translator: Translator, src: Tensor, tgt: Tensor, heads: dict | None, causal: bool
+    translator: Translator, src: Tensor, tgt: Tensor, heads: dict | None, edits: Plain
 ) -> Plain:
     """Read the translation, and keep weights, vectors, answers, probabilities."""
     model = translator.model
@@ -123,8 +122,11 @@ def _look(
     vectors: dict[str, list[Tensor]] = {}
     with _projections(model, vectors):
         maps, streams, logits = _pass(model, src, tgt_in)
-    if not causal:  # then each step is a pass over what was there by then
-        for i in range(len(tgt) - 1):
+    ahead: dict[str, list[list[float]]] = {}  # mean of the heads: all rows of each pass
+    if not edits.get(
+        "causal", True
+    ):  # then each step is a pass over what was there by then
+        for i in range(len(tgt)):
             early, before, scores = _pass(model, src, tgt_in[: i + 1])
             logits[i] = scores[i]
             for stage, x in zip(streams["decoder"], before["decoder"], strict=True):
@@ -133,11 +135,15 @@ def _look(
                 row = early[name][:, i]
                 maps[name][:, i] = 0
                 maps[name][:, i, : row.size(-1)] = row
+                if name.endswith("self_attn"):
+                    mean = _numbers(early[name].mean(dim=0).flatten())
+                    ahead.setdefault(name, []).append(mean)
     log_probs = logits.log_softmax(dim=-1)  # (tgt_len, vocab_size)
     norm = model.decoder.norm or torch.nn.Identity()
     answers = [model.lm_head(norm(x)).log_softmax(-1) for x in streams["decoder"]]
     return {
         "maps": {name: [*map(_numbers, x.flatten(1))] for name, x in maps.items()},
+        "ahead": ahead,
         "heads": {
             name: _one_head(weights, vectors[name], (heads or {}).get(name))
             for name, weights in maps.items()
@@ -201,7 +207,7 @@ def _search(
     decoder = IncrementalDecoder(model)
     decoder.prefill(source, n_beams)
     (search,) = begin(processor, BeamOptions(n_beams, 1.0, False))
-    ids, copied, steps = processor.start(n_beams).flatten(0, 1), 0, []
+    ids, steps = processor.start(n_beams).flatten(0, 1), []
     done = multiplications(sizes, len(src), 0, 0)["encoder"]
     while not search.done:
         logits = decoder.step(ids)[None]
@@ -215,17 +221,14 @@ def _search(
         n_bytes = sum(cache[attention].nbytes for attention in cache.buffers)
         source_bytes = sum(kept.nbytes for kept in cache.source.kept.values())
         counts = {"length": cache.length, "n_bytes": n_bytes}
-        counts |= {"source_bytes": source_bytes, "copied": copied}
+        counts |= {"source_bytes": source_bytes, "multiplications": done}
         beams = [
             {"parent": beam.parent, "labels": tokenizer.tokens(beam.ids[1:])}
             for beam in search.beams
         ]
         step = {"position": position, "candidates": candidates, "beams": beams}
-        step |= {"parents": parents, "cache": {**counts, "multiplications": done}}
-        steps.append(step | {"recomputed": counted()})
+        steps.append(step | {"cache": counts, "recomputed": counted()})
         if not search.done:
-            moved = sum(i != parent for i, parent in enumerate(parents))
-            copied += n_bytes * moved // n_beams
             decoder.reorder(torch.tensor([parents]))
             ids = torch.tensor(search.newest()).view(-1, 1)
     hypotheses = [

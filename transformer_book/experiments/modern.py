@@ -23,8 +23,10 @@ from transformer_book.experiments.ablations import (
     VARIANTS,
     Plan,
     Variant,
+    without_positions,
 )
 from transformer_lib.data.batches import Batch
+from transformer_lib.model.attention import fused_attention
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.language_model import LanguageModel
 from transformer_lib.model.modern import (
@@ -32,6 +34,7 @@ from transformer_lib.model.modern import (
     replace_feed_forward,
     replace_norms,
 )
+from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.loss import label_smoothed_loss
 
 
@@ -52,6 +55,30 @@ def modernize(model: nn.Module) -> None:
     replace_norms(model)
     replace_feed_forward(model, model.config.d_ff)
     replace_attention(model, n_kv_heads=2, rotary=10_000.0)
+
+
+def attend_nearby(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float
+) -> Tensor:
+    """Attend after subtracting from scores a slope times the distance (ALiBi).
+
+    The slope of head i of h is 2^(-8 i / h), i from 1: section 3 of Press et al. 2021.
+    """
+    slopes = 2.0 ** (-8 * torch.arange(1, q.size(1) + 1) / q.size(1))
+    numbers = torch.arange(k.size(2))
+    distance = (numbers[-q.size(2) :, None] - numbers).abs()
+    scores = slopes[:, None, None] * -distance  # (n_heads, q_len, k_len)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return fused_attention(q, k, v, scores, dropout)
+
+
+def with_alibi(model: Transformer) -> None:
+    """Take the positions out; in self-attention, distance costs instead (ALiBi)."""
+    without_positions(model)
+    for part in model.modules():
+        if hasattr(part, "self_attn"):
+            part.self_attn.kernel = attend_nearby
 
 
 class TextModel(nn.Module):
@@ -81,9 +108,8 @@ class TextModel(nn.Module):
         ids = torch.cat([padded_left, tgt_in], dim=1)
         numbers = torch.arange(ids.size(1))
         real = numbers >= n_src - n_real  # (batch, length)
-        mask = numbers[:, None] >= numbers
-        if self.prefix:
-            mask = mask | (numbers < n_src)
+        in_prefix = numbers < (n_src if self.prefix else 0)
+        mask = (numbers[:, None] >= numbers) | in_prefix
         x = self.text.embeddings(ids, (real.cumsum(dim=1) - 1).clamp(min=0))
         for layer in self.text.layers:
             x = layer(x, mask & real[:, None, None])
@@ -91,10 +117,13 @@ class TextModel(nn.Module):
 
 
 def whole_text_loss(model: TextModel, batch: Batch, smoothing: float) -> Tensor:
-    """Add up the loss of all tokens, those of the source too."""
+    """Return the mean loss of all tokens, the source's too, times batch.n_tokens."""
     ids, logits = model.score(batch.src, batch.tgt_in)
-    wanted = torch.cat([ids[:, 1:], batch.tgt_out[:, -1:]], dim=1)
-    return label_smoothed_loss(logits, wanted, model.config.pad_id, smoothing)
+    pad_id, n_src = model.config.pad_id, batch.src.size(1)
+    wanted = torch.cat([ids[:, 1 : n_src + 1], batch.tgt_out], dim=1)
+    counts = (ids != pad_id) & (wanted != pad_id)
+    found = label_smoothed_loss(logits[counts], wanted[counts], pad_id, smoothing)
+    return found * batch.n_tokens / counts.sum()
 
 
 attend = partial(replace_attention, bias=True)
@@ -123,6 +152,7 @@ POSITIONS = {
     PAPER: Variant(),
     "positions learned": VARIANTS["positions learned"],  # 6 % more parameters: tables
     "rotary positions": MODERN["rotary positions"],
+    "ALiBi": Variant(change=with_alibi),
 }
 
 
@@ -152,7 +182,7 @@ class Study:
     """
 
     variants: dict[str, Variant]
-    seeds: Sequence[int]
+    seeds: Sequence[int] = range(1, 6)
     plan: Plan = PLAN
     recipe: str = "grammar"
     data: dict[str, Any] = field(default_factory=lambda: {"reverse": False})
@@ -163,13 +193,10 @@ STUDIES = {
     "ablations": Study(variants=VARIANTS, seeds=range(1, 4), wrong=True),
     "modern": Study(variants=MODERN, seeds=range(1, 7)),
     "modern_faster": Study(
-        variants=dict(islice(MODERN.items(), 3)),
-        seeds=range(1, 6),
-        plan=replace(PLAN, rate_scale=1.0),
+        variants=dict(islice(MODERN.items(), 3)), plan=replace(PLAN, rate_scale=1.0)
     ),
     "captions": Study(
         variants=CAPTIONS,
-        seeds=range(1, 6),
         plan=replace(
             PLAN,
             steps=600,
@@ -181,10 +208,9 @@ STUDIES = {
         recipe="multi30k-de-en",
         data={"vocab_size": 2000},
     ),
-    "halves": Study(variants=HALVES, seeds=range(1, 6)),
+    "halves": Study(variants=HALVES),
     "lengths": Study(
         variants=POSITIONS,
-        seeds=range(1, 6),
         plan=replace(PLAN, n_test=1000),
         data={"reverse": False, "max_len": 12},
         wrong=True,
