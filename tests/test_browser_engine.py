@@ -311,7 +311,16 @@ def test_the_trace_of_a_page_is_what_its_engine_says(
             "heads": {name: kept["head"] for name, kept in trace["heads"].items()},
         },
     )
-    for name in "src", "tgt", "src_labels", "tgt_labels", "text", "maps", "log_probs":
+    for name in (
+        "src",
+        "tgt",
+        "src_labels",
+        "tgt_labels",
+        "text",
+        "maps",
+        "ahead",
+        "log_probs",
+    ):
         assert there[name] == rounded(trace[name]), name
     for name, kept in trace["heads"].items():
         numbers = (b64decode(kept[part]) for part in "qkv")

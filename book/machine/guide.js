@@ -40,7 +40,6 @@ export const GUIDE = [
       "is nothing below this, so go back up.",
     chapter: "Chapter 2 does it by hand.", href: "02_scaled_dot_product_attention.html" },
   { path: "/operate", control: ".machine-operate",
-    words: "Now break it: hide a word, cut a layer, or switch off the order of the words, and see " +
-      "which numbers move.",
+    words: "Now break it: hide a word, cut a layer, and see which numbers move.",
     chapter: "Chapter 14 asks what that proves.", href: "14_reading_attention.html" },
 ];

@@ -480,9 +480,10 @@ export function show(root, app) {
     }
   });
   root.addEventListener("click", ({ target, clientX, clientY }) => {
-    const at = /** @type {Element} */ (target); // going elsewhere ends the film
-    if (playing && at.closest("a, .machine-stage")) pause();
-    if (!at.closest(".lane")) return; // a strand lies over the way into its layer
+    const at = /** @type {Element} */ (target), lane = at.closest(".lane");
+    if (playing && at.closest("a, .machine-stage")) pause(); // going elsewhere ends the film
+    if (!lane) return; // a strand lies over the way into its layer
+    app.state.word = [...lane.parentElement.children].indexOf(lane); // for when it is opened
     const there = document.elementsFromPoint(clientX, clientY);
     const ground = there.find((each) => each.matches(".door-ground"));
     if (ground) location.hash = ground.parentElement.getAttribute("href");

@@ -6,8 +6,8 @@ import { COLOR, e, element, h, picture } from "./draw.js";
 /** @param {SVGSVGElement|null} drawn @param {string[]} told @param {"svg"|"png"} kind */
 export async function save(drawn, told, kind) {
   if (!drawn) return;
-  const { width, height: end } = drawn.viewBox.baseVal;
-  const n_letters = Math.floor(width / 6.5); // of a wide font
+  const { height: end } = drawn.viewBox.baseVal, { x, width: long } = drawn.getBBox();
+  const width = Math.ceil(x + long) + 8, n_letters = Math.floor(width / 6.5); // of a wide font
   const lines = told.flatMap((words) => words.match(new RegExp(`.{1,${n_letters}}`, "gsu")));
   const height = end + 10 + 14 * lines.length;
   const sheet = element(picture(width, height, drawn.ariaLabel,
