@@ -167,7 +167,7 @@ export class App {
   }
 
   move(path) { // a step in the history of the tab, too
-    if (path !== this.path && this.options.shares) history.pushState(null, "", this.address);
+    if (path !== this.path && this.options.shares) history.pushState("own", "", this.address);
     this.go(path);
     this.share();
     this.tell("place");
@@ -371,7 +371,7 @@ export class App {
   }
 
   share() {
-    if (this.options.shares) history.replaceState(null, "", this.address);
+    if (this.options.shares) history.replaceState("own", "", this.address);
   }
 
   /** Take over what an address says; false where it says nothing of the machine. */
@@ -393,15 +393,13 @@ export class App {
     return true;
   }
 
-  /** Another address, in the page that is open */
+  /** Another address, in the page that is open; on the way back, another place alone */
   follow(hash) {
     const { asks } = this;
-    if (!this.restore(hash)) return;
+    if (!this.restore(history.state === "own" ? hash.split("?")[0] : hash)) return;
     this.share();
     this.tell("place");
-    if (this.asks === asks) return;
-    this.tell("state");
-    this.update();
+    if (this.asks !== asks) this.set({});
   }
 
   check(found) {

@@ -329,7 +329,7 @@ function heads(view, place, row, left, top) { // four beside one another, in two
         && curve([start, bend, middle, end], tone, 0.5 + 7 * weight, 0.2 + 0.7 * weight)];
     });
     const mark = is_cut(view, { ...place, head }) ? " cut" : " nothing";
-    const says = share > 0 ? ` ${shown(keys[best]).slice(0, 8)} ${percent(share)}` : mark;
+    const says = share > 0 ? ` ${shown(keys[best]).slice(0, 6)} ${percent(share)}` : mark;
     const most_at = `it looks most at “${shown(keys[best])}”, ${percent(share)}`;
     return door(path_of({ ...place, head }),
       `Into head ${head} of ${kind}: ${share > 0 ? most_at : mark}`,

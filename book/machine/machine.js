@@ -67,8 +67,10 @@ export function show(root, app) {
     focus(stage, forward); // first, since what has the focus stays where it is seen
     app.undo_all();
   });
+  const brought = Object.keys(app.offer?.edits || {}).length ? " and changes" : "";
   const offer = h("p", { class: "machine-offer", hidden: !app.offer }, app.offer
-    && ["You came with a sentence of your own: ", button(`“${app.offer.text}”`, take_offer)]);
+    && [`You came with a sentence${brought} of your own: `,
+      button(`“${app.offer.text}”`, take_offer)]);
   const words = h("div", { class: "machine-words", role: "toolbar" });
   const play_button = button("Play", () => {
     if (!playing) return play(PACE.step, stopped ? app.state.step : 0);
@@ -127,9 +129,9 @@ export function show(root, app) {
 
   function take_offer() { // and keep what is changed here
     const { edits, ...found } = app.offer;
-    app.move("");
-    Object.assign(told, { path: "", row: 0 }); // what it becomes is told, not where we were
-    focus(stage);
+    if (!app.panel) app.move("");
+    Object.assign(told, { path: app.path, row: 0 }); // what it becomes is told, not where we were
+    focus(stage, forward);
     offer.hidden = true;
     app.set({ ...found, edits: { ...app.state.edits, hide: undefined, ...edits } });
     app.load();
@@ -377,7 +379,7 @@ export function show(root, app) {
     const words = removed.includes(place.head) ? "Put this head back" : "Cut this head";
     return h("div", { class: "machine-row machine-heads", role: "group",
       "aria-label": "The heads of this layer" }, links, app.engine
-      ? button(words, () => app.remove_head(name, place.head))
+      ? [button(words, () => app.remove_head(name, place.head)), h("small", {}, app.beside)]
       : h("small", {}, "To cut a head: ", load_button(app)));
   }
 

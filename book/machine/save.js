@@ -7,9 +7,9 @@ import { COLOR, e, element, h, picture } from "./draw.js";
 export async function save(drawn, told, kind) {
   if (!drawn) return;
   const { height: end } = drawn.viewBox.baseVal, { x, width: long } = drawn.getBBox();
-  const width = Math.ceil(x + long) + 8, n_letters = Math.floor(width / 6.5); // of a wide font
-  const lines = told.flatMap((words) => words.match(new RegExp(`.{1,${n_letters}}`, "gsu")));
-  const height = end + 10 + 14 * lines.length;
+  const width = Math.ceil(x + long) + 8, n = Math.floor(width / 6.5); // letters, of a wide font
+  const pieces = new RegExp(`.{1,${n}}(?=\\s|$)|.{1,${n}}`, "gsu"); // whole words, if it can be
+  const lines = told.flatMap((words) => words.match(pieces)), height = end + 10 + 14 * lines.length;
   const sheet = element(picture(width, height, drawn.ariaLabel,
     e("rect", { width: "100%", height: "100%", fill: COLOR.page }),
     lines.map((words, i) =>

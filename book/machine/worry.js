@@ -25,6 +25,6 @@ export function worry(text, pieces, sure) {
   }
   if (sure >= SURE) return "";
   const advice = " German nouns begin with a capital letter, and it has learned them like that.";
-  return "The model is unsure: the geometric mean of its tokens’ probabilities is " +
-    `${percent(sure)}.${/.\p{Lu}|^\p{Lu}\S*$/u.test(text) ? "" : advice}`;
+  return `The model is unsure: its tokens have a probability of ${percent(sure)}, on (geometric) ` +
+    `average. It knows captions of photos.${/.\p{Lu}|^\p{Lu}\S*$/u.test(text) ? "" : advice}`;
 }
