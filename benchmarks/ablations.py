@@ -6,7 +6,7 @@ The argument names another study than the ablations of the paper's choices:
     modern_faster  three of them at twice the learning rate
     halves         a decoder alone beside encoder and decoder
     lengths        positions, on sentences longer than any in training
-    captions       three of them twice as wide, on Multi30k; two minutes a run
+    captions       seven of them twice as wide, on Multi30k; two minutes a run
 
 The results go to `transformer_book/experiments/results/STUDY.json`, from which a
 chapter draws its table and its picture. The file is written anew after each run; a
