@@ -163,8 +163,7 @@ def twice_as_wide(variant: Variant) -> Variant:
 
 
 CAPTIONS = {
-    name: twice_as_wide(MODERN[name])
-    for name in (*list(MODERN)[:6], "2 of 4 kv heads")
+    name: twice_as_wide(MODERN[name]) for name in (*list(MODERN)[:6], "2 of 4 kv heads")
 }
 
 
