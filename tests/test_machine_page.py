@@ -331,6 +331,19 @@ def test_the_address_holds_the_state_and_the_place(page, address) -> None:
     expect(changes).to_be_hidden()
 
 
+def test_back_goes_to_the_place_before_and_undoes_nothing(page, address) -> None:
+    page.goto(f"{address}#machine/decoder/1")
+    load_model(page)
+    page.evaluate("machine.show({ step: 3 })")  # now the address holds a state
+    page.locator("a[href='#machine/decoder/1/cross_attn/2']").click()
+    page.get_by_role("button", name="Cut this head").click()
+    expect(page.locator(".machine-changes")).to_contain_text("1 head cut.")
+    page.go_back()
+    wait(page, "machine.path === '/decoder/1'")
+    expect(page.locator(".machine-changes")).to_contain_text("1 head cut.")
+    wait(page, "machine.is_current")
+
+
 def test_sentence_and_changes_go_along_and_chapters_offer_them(page, address) -> None:
     page.goto(address)
     type_and_wait(page, SENTENCE)

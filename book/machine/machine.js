@@ -279,7 +279,7 @@ export function show(root, app) {
     draw_changes();
     draw_crumbs(level);
     if (panel && !panels[panel]) {
-      panels[panel] = { search, cache, operate }[panel](app, (what) => predicting || say(what));
+      panels[panel] = { search, cache, operate }[panel](app, say);
       numbers.before(panels[panel]);
     }
     for (const [name, each] of Object.entries(panels)) each.hidden = name !== panel;
@@ -366,7 +366,7 @@ export function show(root, app) {
   function draw_beneath(level) {
     const is_cut = level > 1 && levels.is_cut(app.view, app.place);
     const hint = HINTS[is_cut ? "cut" : ["", app.place.stack, "head", "weight"][level]];
-    beneath.replaceChildren(level === 0 && predicting ? ask() : h("p", { class: "machine-says" },
+    beneath.replaceChildren(predicting ? ask() : h("p", { class: "machine-says" },
       level === 3 && !app.found ? "" : hint || what_it_shows()), level < 2 ? "" : heads());
   }
 

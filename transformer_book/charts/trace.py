@@ -123,9 +123,7 @@ def _look(
     with _projections(model, vectors):
         maps, streams, logits = _pass(model, src, tgt_in)
     ahead: dict[str, list[list[float]]] = {}  # mean of the heads: all rows of each pass
-    if not edits.get(
-        "causal", True
-    ):  # then each step is a pass over what was there by then
+    if not edits.get("causal", True):  # then each step is a pass over what was there
         for i in range(len(tgt)):
             early, before, scores = _pass(model, src, tgt_in[: i + 1])
             logits[i] = scores[i]
