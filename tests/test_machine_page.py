@@ -244,6 +244,8 @@ def test_a_removed_head_and_a_forced_token_change_what_is_shown(page, address) -
     expect(doors).to_have_count(0)  # no key is the one that is looked at most
     go(page, "/decoder/2/cross_attn/1/2")
     expect(picture(page)).to_contain_text(": the head is cut")
+    go(page, "/decoder/2")  # what the layer would answer, and would have answered
+    expect(picture(page).locator(".changed")).not_to_have_count(0)
     go(page, "/decoder/2/cross_attn/1")
     page.get_by_role("button", name="Undo all").click()
     wait(page, "machine.view.log_probs.join() === x.join()", before)
@@ -267,15 +269,17 @@ def test_a_search_is_told_when_there_is_one_and_a_change_moves_no_control(
 ) -> None:
     page.goto(address)
     type_and_wait(page, SENTENCE)
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    page.evaluate("machine.show({ step: 1 })")
     page.wait_for_timeout(300)
     listen(page)
-    go(page, "/search")
+    go(page, "/search")  # at the step where the picture was
     wait(page, "machine.view.search && heard.length")
     (told,) = page.evaluate("heard")
-    assert told.startswith("Search. Step 1: 4 kept, 4 dropped. The path of greedy ")
+    assert told.startswith("Search. Step 2: 4 kept, 4 dropped. The path of greedy ")
     assert "left the beam" not in told
     slider = page.get_by_label("Step of the search")
-    assert slider.evaluate("(x) => x.ariaValueText").startswith("Two, 1 of ")
+    assert slider.evaluate("(x) => x.ariaValueText").startswith("children, 2 of ")
     slider.fill("3")  # the sentence above goes along
     third = page.locator(".machine-words button").nth(2)
     expect(third).to_have_class("machine-word now")
@@ -493,6 +497,9 @@ def test_a_phone_has_doors_for_a_finger_and_room_for_a_long_sentence(
     assert all(door.bounding_box()["height"] >= 44 for door in doors.all())
     stage = "document.querySelector('.machine-stage')"
     assert page.evaluate(f"{stage}.scrollWidth <= {stage}.clientWidth")
+    pieces = "[...document.querySelectorAll('.machine-words .joined')]"
+    same = "Math.abs(x.offsetTop - x.previousElementSibling.offsetTop) < 9"
+    assert page.evaluate(f"{pieces}.length && {pieces}.every((x) => {same})")
     go(page, "/operate")
     switch = page.get_by_label("target positions")
     switch.uncheck()
@@ -519,8 +526,8 @@ def test_places_and_steps_are_told_once_to_those_who_listen(page, address) -> No
     page.wait_for_timeout(300)
     one, two, three = page.evaluate("heard")
     assert one.startswith("decoder, layer 1, cross-attention, head 3. Step 2 of 9: dog")
-    assert two.startswith("Cache. Step 1 fills the source’s block")
-    assert three.startswith("Step 2 adds one column")
+    assert two.startswith("Cache. Step 2 adds one column")
+    assert three.startswith("Step 3 adds one column")
 
 
 def test_the_script_is_small_and_the_weights_come_in_parts(page, address) -> None:

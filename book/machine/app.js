@@ -50,7 +50,7 @@ async function load_model(addresses, on_part) {
 
 // ---- The state: all that an address holds
 
-const FIRST = { step: 0, word: 0, beam_step: 0 }; // where a new sentence is looked at
+const FIRST = { step: 0, word: 0 }; // where a new sentence is looked at
 export const START = {
   ...FIRST, text: "", edits: {}, method: "greedy", n_beams: 4, length_penalty: 1, temperature: 1,
   top_p: 1, seed: 1, forced: [], reference: "",
@@ -91,8 +91,8 @@ function is_edits(edits, { config, attentions }) {
 const between = (least, most) => (x) => typeof x === "number" && least <= x && x <= most;
 const is_text = (x) => typeof x === "string" && x.length <= 5000;
 const ALLOWED = {
-  step: between(0, 200), word: between(0, 200), beam_step: between(0, 200), text: is_text,
-  reference: is_text, edits: is_edits, forced: (x, { config }) => ids(x, config.tgt_vocab_size),
+  step: between(0, 200), word: between(0, 200), text: is_text, reference: is_text, edits: is_edits,
+  forced: (x, { config }) => ids(x, config.tgt_vocab_size),
   method: (x) => ["greedy", "sample"].includes(x), n_beams: between(1, 8),
   length_penalty: between(-1, 2), temperature: between(0.1, 3), top_p: between(0.05, 1),
   seed: between(0, 2 ** 31),
@@ -109,8 +109,7 @@ export class App {
     this.attentions = Object.keys(trace.maps); // their names, layer by layer
     this.untouched = trace;
     this.view = edited || trace;
-    const { step, word, search_step: beam_step } = options;
-    this.home = { ...START, text: trace.source, step, word, beam_step };
+    this.home = { ...START, text: trace.source, step: options.step, word: options.word };
     if (edited) this.home.edits = edited.edits;
     this.state = { ...this.home };
     this.view.asks = this.asks;
@@ -159,6 +158,8 @@ export class App {
     const view = path.slice(1);
     this.panel = Object.hasOwn(VIEWS, view) ? view : "";
     this.place = this.panel ? WHOLE : place_of(path, this.config);
+    this.axis = this.place.stack === "encoder" ? "word" : "step"; // what the keys go along
+    this.searches = ["search", "cache"].includes(this.panel); // steps are those of the search
     this.found = null; // queries, keys and values of the head that is open
   }
 
@@ -173,16 +174,10 @@ export class App {
     this.tell("place");
   }
 
-  /** What the keys go along: words of the source, steps of the translation or of the search */
-  get axis() {
-    if (["search", "cache"].includes(this.panel)) return "beam_step";
-    return this.place.stack === "encoder" ? "word" : "step";
-  }
-
   get labels() {
     const { src_labels: word, tgt_labels: step, search } = this.view;
-    const likeliest = search?.steps.map(({ candidates }) => candidates[0].label) || [];
-    return { word, step, beam_step: likeliest }[this.axis];
+    if (!this.searches) return { word, step }[this.axis];
+    return search?.steps.map(({ candidates }) => candidates[0].label) || [];
   }
 
   /** Where on it we are: the query that is looked at, the step of the search */
@@ -352,7 +347,7 @@ export class App {
 
   async search() {
     const { view } = this, { edits, n_beams, length_penalty } = this.state;
-    if (!this.engine || this.axis !== "beam_step" || view.searched) return;
+    if (!this.engine || !this.searches || view.searched) return;
     view.searched = true;
     const search = await this.engine("search", { src: view.src, edits, n_beams, length_penalty });
     if (view !== this.view) return;

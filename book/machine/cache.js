@@ -26,9 +26,8 @@ export function cache(app) {
     const { steps } = app.view.search, step = steps[at], n = at + 1, is_last = n === steps.length;
     contents.hidden = !step.cache;
     if (!step.cache) {
-      return `Step ${n} reads all tokens of each beam. With the causal mask off, there’s no ` +
-        "cache: a new token changes what deeper layers compute for earlier ones, so their old " +
-        "keys and values are of no use.";
+      return `Step ${n} reads all tokens of each beam. With the causal mask off, there’s no cache: ` +
+        "a new token changes the keys and values of earlier ones in deeper layers.";
     }
     const tokens = app.view.src_labels.map(shown);
     fill(source, { caption: "Cross-attention: the source",

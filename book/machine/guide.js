@@ -16,7 +16,7 @@ export const GUIDE = [
     words: "German goes in, in blue, and English comes out, in brown, word by word: press Play.",
     chapter: "Chapter 8 builds it all.", href: "08_full_transformer.html" },
   { level: 0, control: ".lanes",
-    words: "Each German word, or piece of a word, is a strand that keeps its lane, and where " +
+    words: "Each German word, or piece of one, is a strand in a lane of its own, and where " +
       "strands cross, words look at one another: point at one, or tap its word.",
     chapter: "Chapter 6 writes the encoder.", href: "06_encoder.html" },
   { level: 0, control: ".machine-stage",
@@ -40,6 +40,6 @@ export const GUIDE = [
       "is nothing below this, so go back up.",
     chapter: "Chapter 2 does it by hand.", href: "02_scaled_dot_product_attention.html" },
   { path: "/operate", control: ".machine-operate",
-    words: "Now break it: hide a word, cut a layer, and see which numbers move.",
+    words: "Now break it: choose another word, hide one, cut a layer, and see what moves.",
     chapter: "Chapter 14 asks what that proves.", href: "14_reading_attention.html" },
 ];

@@ -26,8 +26,7 @@ export function refill(row, items, current = -1) {
   if (heir) heir.focus({ preventScroll: true });
 }
 
-export const labeled = (words, ...inside) =>
-  h("label", { class: "machine-switch" }, words, ...inside);
+export const labeled = (words, ...inside) => h("label", { class: "machine-switch" }, words, inside);
 
 export const is_still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 

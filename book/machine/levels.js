@@ -76,6 +76,14 @@ function compared(p, was) {
     e("tspan", { fill: COLOR.soft, dx: 4, "font-size": 12 }, `was ${percent(was)}`)];
 }
 
+const in_words = ({ label, p, was }) => [e("tspan", {}, shown(label)), " ", compared(p, was)];
+
+/** Likely tokens after a row, with what the untouched model gave them where it read the same */
+function beside(view, before, row, tokens_of) {
+  const old = before && is_alike({}, view, before, row) ? tokens_of(before) : [];
+  return tokens_of(view).map((each) => ({ ...each, was: old.find(({ id }) => id === each.id)?.p }));
+}
+
 /** The picture of a place. row: the query that is looked at; before: what the untouched
  *  model does with the sentence, and found_before the numbers of its head */
 export function draw(view, place, found, how) {
@@ -254,14 +262,14 @@ function answer(view, { at, tall, target, end, out, layers }, i, before) {
   const [n, long, gap] = tall ? [4, 190, 21] : [5, 50, 23];
   const near = tall ? [[x + 60, out - 14], [x + 60, out + 6]] : [[x - 18, top], [x - 4, top]];
   const [, from] = layers.decoder.at(-1);
-  const old = before && is_alike({}, view, before, i) ? before.next[i] : [];
-  const choices = view.next[i].slice(0, n).map(({ id, label, p }, k) => {
-    const y = top + k * gap, width = Math.max(2, long * p);
-    const { p: was } = old.find((each) => each.id === id) || {}, is_written = id === view.tgt[i];
+  const found = beside(view, before, i, ({ next }) => next[i]).slice(0, n);
+  const choices = found.map((each, k) => {
+    const { id, p, was } = each, y = top + k * gap, width = Math.max(2, long * p);
+    const is_written = id === view.tgt[i];
     return e("g", { class: `choice${k ? "" : " first"}`, "data-id": id, "data-rank": k },
       box(x, y - 8, width, 16, "target", is_written ? 0.92 : 0.35, { rx: 3 }),
       differ(p, was) && box(x + long * was - 1, y - 10, 2, 20, "ink"),
-      text(x + width + 7, y + 5, [e("tspan", {}, shown(label)), " ", compared(p, was)],
+      text(x + Math.max(width, long * (was || 0)) + 7, y + 5, in_words(each),
         is_written ? { size: 16, weight: 600, fill: "target" } : { size: 13.5, fill: "soft" }));
   });
   return e("g", { class: "answer" },
@@ -277,7 +285,7 @@ const LAYER = {
 };
 const MINI = { width: 70, height: 92 }; // the picture of a head
 
-export function layer(view, { row, tall }, place) {
+export function layer(view, { row, tall, before }, place) {
   const { stack, layer: l } = place, color = COLORS[stack];
   const plan = LAYER[tall ? "tall" : "wide"], { stream, start } = plan;
   const at = (u, v) => (tall ? [stream + v, u] : [u, stream - v]);
@@ -307,12 +315,13 @@ export function layer(view, { row, tall }, place) {
   const lengths = [l, l + 1].map((each) => view.norms[stack][each][row]);
   const [first, last] = lengths.map((length) => 2 + length / 22); // widths of the stream
   const word = query_of(place, view, row);
-  return picture(tall ? 400 : stop + 150, tall ? stop + 76 : 380,
+  return picture(tall ? 400 : stop + 150, tall ? stop + 94 : 380,
     `${stack} layer ${l}, for “${word}”`,
     line([at(start - (tall ? 22 : 40), 0), at(start + 4, 0)], color, first, 0.7),
     line([at(start, 0), at(stop, 0)], color, (first + last) / 2, 0.5),
     attentions, feed, ends(tall, start, stop, word, color, lengths,
-      stack === "decoder" && view.layers.slice(l, l + 2).map((each) => each[row])));
+      stack === "decoder" && [l, l + 1].map((stage) => beside(view, before, row,
+        ({ layers }) => layers[stage][row]).map(in_words))));
 }
 
 function heads(view, place, row, left, top) { // four beside one another, in two rows
@@ -355,19 +364,20 @@ function network(left, middle, color, { d_model, d_ff }) { // narrow, wide, narr
 
 /** Of the stream: its word, how long its vector is, and what each end would answer */
 function ends(tall, start, stop, word, color, lengths, answers) {
-  const [before, after] = lengths.map((length) => `length ${decimal(length, 1)}`);
+  const [before, after] = lengths.map((length) => `vector length ${decimal(length, 1)}`);
   const small = { size: 12, fill: "soft" }, large = { weight: 600, fill: color };
   const { stream } = LAYER.wide, x = start - 50, anchor = "end";
-  const [guess, guesses] = answers ? answers.map((each) => each.map(named)) : [[], []];
-  const [right, top] = tall ? [130, stop + 22] : [stop + 8, stream - 50];
+  const [[guess], guesses] = answers || [[], []];
+  const [right, top] = tall ? [130, stop + 40] : [stop + 8, stream - 50];
+  const says = (x, y, ...words) => text(x, y, words, { size: 12.5, fill: "target" });
   return [
     tall ? [text(14, 22, word, large), text(14, stop + 22, after, small),
       text(96, 22, before, small)]
       : [text(x, stream + 5, word, { size: 17, anchor, ...large }),
         text(x, stream + 24, before, { anchor, ...small }),
         text(right, stream + 24, after, small)],
-    answers && text(tall ? 14 : 4, tall ? 40 : stream - 14, `would answer ${guess[0]}`,
-      { size: 12.5, fill: "target" }),
+    answers && [says(right, top - 19, "would answer"), tall ? says(14, 40, "would answer ", guess)
+      : [says(4, stream - 32, "would answer"), says(4, stream - 14, guess)]],
     guesses.map((words, k) => text(right, top + 18 * k, words,
       { fill: "target", ...(k ? { size: 12.5 } : { size: 15, weight: 600 }) })),
   ];

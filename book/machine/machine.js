@@ -2,9 +2,9 @@
 // The picture of the model in a page; its parts open, down to one weight. The views "search",
 // "cache" and "operate" show the same sentence and the same changes.
 
-import { VIEWS } from "./app.js";
+import { kept, VIEWS } from "./app.js";
 import { cache } from "./cache.js";
-import { e, h, markup, mean_of, percent, shown, table_of } from "./draw.js";
+import { e, h, is_joined, markup, mean_of, percent, shown, table_of } from "./draw.js";
 import { clearest, GUIDE } from "./guide.js";
 import { button, is_still, load_button, refill, scroller } from "./kit.js";
 import * as levels from "./levels.js";
@@ -20,12 +20,8 @@ const EXAMPLES = [
   "Im Wasser schwimmt ein brauner Hund.",
   "Eine Frau mit einem roten Hut liest in der Sonne ein Buch.",
 ];
-const SLIDER = { step: "Step of the translation", word: "Word of the sentence",
-  beam_step: "Step of the search" };
 const HINTS = {
-  encoder: "Each head that isn’t cut adds what it finds to the word’s strand. Open one.",
-  decoder: "Two looks and a small network: each adds something to the strand, unless it is cut. " +
-    "Beside the strand’s ends: how long its vector is. Open a head.",
+  layer: "Each part that isn’t cut adds what it finds to the word’s strand. Open a head.",
   head: "The query meets every key that isn’t hidden; the closer the match, the more of that " +
     "word’s value goes on. Open a row.",
   cut: "This head is cut: its weights count as 0, and it hands on nothing.",
@@ -73,7 +69,7 @@ export function show(root, app) {
       button(`“${app.offer.text}”`, take_offer)]);
   const words = h("div", { class: "machine-words", role: "toolbar" });
   const play_button = button("Play", () => {
-    if (!playing) return play(PACE.step, stopped ? app.state.step : 0);
+    if (!playing) return play(PACE.step, stopped ? app.state.step : 0, pause);
     step_to(app.state.step);
     stopped = true;
   });
@@ -101,9 +97,9 @@ export function show(root, app) {
   const more = h("details", { class: "machine-more" }, e("summary", {}, "Keep, share"),
     h("div", { class: "machine-row" },
       button("Save as SVG", () => save_as("svg")), button("Save as PNG", () => save_as("png")),
-      button("Copy link", copy_link), document.fullscreenEnabled && button("Full screen", () =>
+      button("Copy link", copy_link), document.fullscreenEnabled && button("Full screen on/off", () =>
         (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen())), note));
-  const guide_button = button("Guide", () => lead(guide < 0 ? 0 : -1));
+  const guide_button = button("Guide", () => lead(guide < 0 ? Number(kept("machine-guide")) : -1));
   const tools = h("div", { class: "machine-row" }, predict, guide_button, more);
   const player = h("div", { class: "machine-row machine-controls" },
     play_button, back, forward, slider);
@@ -150,14 +146,14 @@ export function show(root, app) {
 
   // ---- Playing: one step after the other
 
-  function play(pace = PACE.step, from = 0) {
+  function play(pace = PACE.step, from = 0, then = finish) {
     pause();
     predicting = false;
     if (app.place.stack || app.panel) app.move("");
     const on = () => {
       if (!document.hidden) app.show({ step: app.state.step + 1 });
       if (app.state.step < app.view.tgt.length - 1) playing = setTimeout(on, pace);
-      else finish();
+      else then();
     };
     root.classList.add("machine-from-start");
     play_button.textContent = "Pause";
@@ -193,7 +189,7 @@ export function show(root, app) {
   // The words of the translation; inside the encoder, those of the sentence
   function draw_words() {
     const { axis, labels, row } = app, { source, text, tgt_labels, log_probs } = app.view;
-    const at = Math.min(row, tgt_labels.length - 1);
+    const at = Math.min(row, tgt_labels.length - 1), is_step = axis === "step" && !app.searches;
     const n_forced = app.engine ? app.state.forced.length : 0;
     const hides_now = predicting && !answered;
     root.classList.toggle("machine-hides", hides_now);
@@ -205,17 +201,19 @@ export function show(root, app) {
     else refill(words, tgt_labels.map((label, i) => {
       const hidden = (playing || predicting) && (i > at || (hides_now && i === at));
       const is_chosen = i < n_forced && app.view.next[i][0].id !== app.view.tgt[i];
-      const kinds = ["machine-word", levels.row_class(i, at), !/^[▁<]/.test(label) && "joined",
+      const kinds = ["machine-word", levels.row_class(i, at), is_joined(label) && "joined",
         is_chosen && "forced", hidden && !predicting && "unseen"];
       const share = percent(Math.exp(log_probs[i]));
       return [hidden && predicting ? "·" : shown(label), () => step_to(i), {
         class: kinds.filter(Boolean).join(" "), title: !hidden && share,
         "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` }];
     }), at);
-    const where = `${row + 1} of ${labels.length}`, [looks] = axis === "step" ? looked_at(at) : [];
+    for (const each of words.querySelectorAll(".joined")) each.before("\u2060"); // no line break
+    const where = `${row + 1} of ${labels.length}`, [looks] = is_step ? looked_at(at) : [];
     slider.max = labels.length;
     slider.value = row + 1;
-    slider.ariaLabel = SLIDER[axis];
+    slider.ariaLabel = axis === "word" ? "Word of the sentence"
+      : `Step of the ${app.searches ? "search" : "translation"}`;
     slider.ariaValueText = hides_now || !labels[row] ? where
       : `${shown(labels[row])}, ${where}${looks ? `; looked most at ${looks}` : ""}`;
     root.ariaLabel = `The machine translates “${source}”${predicting ? "" : ` into “${text}”`}`;
@@ -259,14 +257,14 @@ export function show(root, app) {
 
   /** For those who listen: where we are, if that is another place, and at which step. */
   function announce() {
-    const { axis, labels, path, row } = app, has_moved = path !== told.path;
-    const is_searching = axis === "beam_step" && app.engine && !app.view.search;
-    if (playing || is_searching || (!has_moved && row === told.row)) return;
+    const { axis, engine, labels, path, row, searches, view } = app, has_moved = path !== told.path;
+    const is_early = playing || (searches && engine && !view.search);
+    if (is_early || (!has_moved && row === told.row)) return;
     Object.assign(told, { path, row });
     if (!has_moved && !predicting && document.activeElement === slider) return; // it speaks
     const open = ".machine-live > :not([hidden])";
     const says = root.querySelector(`${open} .machine-predict p, ${open} .machine-says`);
-    const step = axis !== "beam_step" && `${axis === "word" ? "Word" : "Step"} ${row + 1} of ` +
+    const step = !searches && `${axis === "word" ? "Word" : "Step"} ${row + 1} of ` +
       `${labels.length}${predicting ? "" : `: ${shown(labels[row])}`}.`;
     const words = [has_moved && `${where}.`, step, (!path || !step) && says?.textContent];
     say(words.filter(Boolean).join(" "));
@@ -284,7 +282,7 @@ export function show(root, app) {
     }
     for (const [name, each] of Object.entries(panels)) each.hidden = name !== panel;
     predict.setAttribute("aria-pressed", String(predicting));
-    stage.hidden = tools.hidden = play_button.hidden = app.axis === "beam_step";
+    stage.hidden = tools.hidden = play_button.hidden = app.searches;
     back.hidden = forward.hidden = !stage.hidden;
     back.ariaDisabled = String(!app.labels[app.row - 1]);
     forward.ariaDisabled = String(!app.labels[app.row + 1]);
@@ -365,7 +363,7 @@ export function show(root, app) {
 
   function draw_beneath(level) {
     const is_cut = level > 1 && levels.is_cut(app.view, app.place);
-    const hint = HINTS[is_cut ? "cut" : ["", app.place.stack, "head", "weight"][level]];
+    const hint = HINTS[is_cut ? "cut" : ["", "layer", "head", "weight"][level]];
     beneath.replaceChildren(predicting ? ask() : h("p", { class: "machine-says" },
       level === 3 && !app.found ? "" : hint || what_it_shows()), level < 2 ? "" : heads());
   }
@@ -436,6 +434,7 @@ export function show(root, app) {
 
   async function lead(to) {
     guide = to;
+    kept("machine-guide", String(Math.max(0, to))); // a link to a chapter leaves it
     caption.hidden = guide < 0;
     alive.querySelector(".machine-lit")?.classList.remove("machine-lit");
     if (guide < 0) return focus(guide_button, forward);

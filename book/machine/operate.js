@@ -41,7 +41,8 @@ export function operate(app, say) {
     group("Draw words instead of taking the likeliest", row(
       labeled("Temperature", temperature, h("output")), labeled("Top-p", top_p, h("output")),
       draw, greedy)),
-    h("h3", {}, h("label", { for: "machine-reference" }, "A translation to score")), field);
+    h("h3", {}, h("label", { for: "machine-reference" }, "A translation to score")),
+    field, button("Score it", () => field.blur())); // which is a change, where it is one
   const load = h("p", { class: "machine-note" }, "Changes need the model. ", load_button(app));
   const results = h("div", { class: "machine-results" });
 

@@ -13,7 +13,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const { config, model, size, at = "", options } = root.dataset;
   const stored = JSON.parse(root.querySelector("script[type='application/json']").textContent);
   const app = new App(JSON.parse(config), { ...stored, addresses: JSON.parse(model), size, at,
-    options: { step: 0, word: 0, search_step: 0, ...JSON.parse(options || "{}") } });
+    options: { step: 0, word: 0, ...JSON.parse(options || "{}") } });
   window.machine = app;
   const linked = app.restore(location.hash), loaded = !linked && app.recall();
   window.addEventListener("hashchange", () => app.follow(location.hash));

@@ -2,7 +2,7 @@
 // Pictures for readers without a script, for paper, and for other frontends: the same
 // drawings as in the page, as text. Runs in a bare engine, without a page.
 
-import { e, markup, shown, table_of } from "./draw.js";
+import { e, is_joined, markup, shown, table_of } from "./draw.js";
 import * as levels from "./levels.js";
 
 /** JSON of { svg, words, table }, of what is stored as in the page and JSON of the sizes */
@@ -15,8 +15,10 @@ export function machine_still(stored, config, { at, step, word, tall }) {
   if (found ? found.head !== place.head : level === 3) {
     throw new Error(`head ${place.head} is not stored at ${at}`);
   }
-  const word_of = (label, i) => e("label", {}, e("input", { type: "radio", class: "machine-spoken",
-    name: tall ? "machine-tall" : "machine-wide", checked: i === step }), shown(label));
+  const name = tall ? "machine-tall" : "machine-wide";
+  const word_of = (label, i) => [is_joined(label) && "\u2060", // no line break
+    e("label", { class: is_joined(label) && "joined" }, e("input", { type: "radio", name,
+      class: "machine-spoken", checked: i === step }), shown(label))];
   return JSON.stringify({
     svg: markup(levels.draw(view, place, found, how)),
     words: level ? "" : markup(e("p", { class: "machine-words", role: "radiogroup",

@@ -11,18 +11,12 @@ const ENGLISH = /\b(the|is|are|and|of|with|this)\b/i; // no German words
 
 /** What to tell about a sentence of so many pieces a word, and of how sure it was; or "" */
 export function worry(text, pieces, sure) {
-  if (ENGLISH.test(text)) {
-    return "This looks like English. The model reads German; it mistakes English words for " +
-      "German ones that it hardly knows.";
-  }
+  if (ENGLISH.test(text)) return "This looks like English, and the model reads German.";
   if (pieces > MANY) {
-    return `This sentence splits into ${pieces.toFixed(1)} pieces per word, more than nearly ` +
-      "all captions that the model learned from: don’t trust what it writes.";
+    return `This has ${pieces.toFixed(1)} pieces per word, more than nearly all captions that the ` +
+      "model learned from: don’t trust what it writes.";
   }
-  if (/[.!?]\s+\S/.test(text)) {
-    return "There are several sentences here. The model has learned from single captions and " +
-      "may leave some of your sentences out.";
-  }
+  if (/[.!?]\s+\S/.test(text)) return "Several sentences: the model may leave some of them out.";
   if (sure >= SURE) return "";
   const advice = " German nouns begin with a capital letter, and it has learned them like that.";
   return `The model is unsure: its tokens have a probability of ${percent(sure)}, on (geometric) ` +

@@ -21,7 +21,7 @@ from transformer_book.diagrams.canvas import display_bundle, still
 from transformer_lib.plots.palette import LIGHT
 
 MIME = "application/vnd.transformer-book.machine+json"
-OPTIONS = ("step", "word", "search_step", "shares", "play")
+OPTIONS = ("step", "word", "shares", "play")
 Trace = dict[str, Any]
 
 
@@ -37,9 +37,9 @@ def show_machine(
             "/search", "/cache", "/operate".
         edited: a trace of the same sentence with edits: what is shown first, beside
             what the untouched model does.
-        options: step of the translation or word of the source that is looked at, and
-            search_step, all counted from 0; shares=True lets the page keep the
-            reader's changes in its address; play=True plays once.
+        options: step of the translation or of a search, or word of the source, that is
+            looked at, counted from 0; shares=True lets the page keep the reader's
+            changes in its address; play=True plays once.
 
     Raises:
         ValueError: there is no option of this name; the page would ignore it.

@@ -122,7 +122,7 @@ def _look(
     vectors: dict[str, list[Tensor]] = {}
     with _projections(model, vectors):
         maps, streams, logits = _pass(model, src, tgt_in)
-    ahead: dict[str, list[list[float]]] = {}  # mean of the heads: all rows of each pass
+    ahead: dict[str, list[list[float]]] = {}  # mean of the heads: rows of each pass
     if not edits.get("causal", True):  # then each step is a pass over what was there
         for i in range(len(tgt)):
             early, before, scores = _pass(model, src, tgt_in[: i + 1])
@@ -134,8 +134,9 @@ def _look(
                 maps[name][:, i] = 0
                 maps[name][:, i, : row.size(-1)] = row
                 if name.endswith("self_attn"):
-                    mean = _numbers(early[name].mean(dim=0).flatten())
-                    ahead.setdefault(name, []).append(mean)
+                    left = early[name][early[name][:, 0, 0] > 0]  # heads that aren't cut
+                    mean = left.sum(dim=0) / max(1, len(left))
+                    ahead.setdefault(name, []).append(_numbers(mean.flatten()))
     log_probs = logits.log_softmax(dim=-1)  # (tgt_len, vocab_size)
     norm = model.decoder.norm or torch.nn.Identity()
     answers = [model.lm_head(norm(x)).log_softmax(-1) for x in streams["decoder"]]
