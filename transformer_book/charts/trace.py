@@ -134,8 +134,8 @@ def _look(
                 maps[name][:, i] = 0
                 maps[name][:, i, : row.size(-1)] = row
                 if name.endswith("self_attn"):
-                    left = early[name][early[name][:, 0, 0] > 0]  # heads that aren't cut
-                    mean = left.sum(dim=0) / max(1, len(left))
+                    uncut = early[name][early[name][:, 0, 0] > 0]
+                    mean = uncut.sum(dim=0) / max(1, len(uncut))
                     ahead.setdefault(name, []).append(_numbers(mean.flatten()))
     log_probs = logits.log_softmax(dim=-1)  # (tgt_len, vocab_size)
     norm = model.decoder.norm or torch.nn.Identity()
