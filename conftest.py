@@ -2,10 +2,29 @@
 
 import os
 
+import pytest
 from book_tools.figures import MIME as PLOT
 from book_tools.notebooks import KERNEL_ENV
 
 os.environ.update(KERNEL_ENV)
+
+# They train for more than half a minute: `make test-slow` replays them.
+LONG = [
+    "10_training",
+    "14_reading_attention",
+    "15_classifier",
+    "18_a_language_model",
+    "diagnosis",
+    "exercises",
+]
+
+
+def pytest_itemcollected(item):
+    """Keep the cells of a notebook together, and the long notebooks for later."""
+    if item.path.suffix == ".ipynb":
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        if item.path.stem in LONG:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collectstart(collector):
