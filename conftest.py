@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from book_tools.figures import MIME as PLOT
 from book_tools.notebooks import KERNEL_ENV
 
