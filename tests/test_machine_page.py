@@ -168,9 +168,10 @@ def test_the_guide_goes_to_eight_places_and_predicting_hides_the_answer(
     assert len(seen) == 5
     expect(caption).to_be_hidden()
     expect(page.get_by_role("button", name="Guide")).to_be_focused()
-    go(page, "")
+    go(page, "/decoder/1")
+    page.wait_for_timeout(300)
     listen(page)
-    page.get_by_role("button", name="Predict first").click()
+    page.get_by_role("button", name="Predict first").click()  # of the whole machine
     asks = page.locator(".machine-predict")
     expect(page.locator(".machine-stage .row.now .answer")).to_be_hidden()
     expect(asks.get_by_role("button").first).to_be_focused()
@@ -183,7 +184,7 @@ def test_the_guide_goes_to_eight_places_and_predicting_hides_the_answer(
     expect(page.locator(".machine-stage .row.now .answer")).to_be_visible()
     wait(page, "heard.length > 1")
     question, verdict = page.evaluate("heard")
-    assert question.strip() == "Step 1 of 9. Which word comes next?"
+    assert question.strip() == "the machine. Step 1 of 9. Which word comes next?"
     assert verdict.startswith("Yes: “A”")
 
 
@@ -235,6 +236,7 @@ def test_a_removed_head_and_a_forced_token_change_what_is_shown(page, address) -
     go(page, "/decoder/2/cross_attn/1")
     page.get_by_role("button", name="Cut this head").click()
     wait(page, "machine.view.log_probs.join() !== x.join()", before)
+    expect(page.get_by_role("button", name="Put this head back")).to_be_focused()
     expect(page.locator(".machine-stage .changed").first).to_have_text("0%")
     expect(page.locator(".machine-changes")).to_contain_text("1 head cut.")
     says, bold = page.locator(".machine-beneath .machine-says"), "[font-weight='600']"
@@ -250,7 +252,7 @@ def test_a_removed_head_and_a_forced_token_change_what_is_shown(page, address) -
     page.get_by_role("button", name="Undo all").click()
     wait(page, "machine.view.log_probs.join() === x.join()", before)
     expect(doors).to_have_count(3)  # its word, its score, its weight
-    expect(says).to_contain_text("The query meets every key")
+    expect(says).to_contain_text("The closer a key matches")
     go(page, "")
     page.evaluate("machine.show({ step: 0 })")
     choices = page.locator(".machine-stage .row.now .choice")
@@ -258,6 +260,9 @@ def test_a_removed_head_and_a_forced_token_change_what_is_shown(page, address) -
     expect(written).to_have_count(1)
     expect(written).to_contain_text("A ")
     word = choices.nth(1).locator("tspan").first.text_content()
+    choices.nth(1).focus()
+    page.keyboard.press("Tab")
+    expect(choices.nth(2)).to_be_focused()
     choices.nth(1).click()
     wait(page, "machine.view.tgt[0] === machine.state.forced[0]")
     expect(written).to_contain_text(f"{word} ")
@@ -268,11 +273,13 @@ def test_a_search_is_told_when_there_is_one_and_a_change_moves_no_control(
     page, address
 ) -> None:
     page.goto(address)
+    load_model(page)
+    listen(page)
     type_and_wait(page, SENTENCE)
-    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    wait(page, "heard.at(-1)?.startsWith('Translation: Two children')")
     page.evaluate("machine.show({ step: 1 })")
     page.wait_for_timeout(300)
-    listen(page)
+    page.evaluate("heard.length = 0")
     go(page, "/search")  # at the step where the picture was
     wait(page, "machine.view.search && heard.length")
     (told,) = page.evaluate("heard")

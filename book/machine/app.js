@@ -15,10 +15,9 @@ function start_engine() {
   const text = `"use strict";const E=(${transformer_engine})();` +
     `(${translator_worker})((${translator_tasks})(E).tasks);`;
   const worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
-  return (task, question, on_event) => new Promise((resolve, reject) => {
+  return (task, question) => new Promise((resolve, reject) => {
     const { port1: answers, port2: asks } = new MessageChannel();
-    answers.onmessage = ({ data: { event, answer, error } }) => {
-      if (event) return on_event(event);
+    answers.onmessage = ({ data: { answer, error } }) => {
       answers.close();
       return error === undefined ? resolve(answer) : reject(new Error(error));
     };
@@ -102,7 +101,7 @@ export class App {
   config; addresses; size; options; told; offer; found; found_before; // given, and found
   handlers = {};
   turn = 0;
-  engine = null; // asks the model, once it is loaded: engine(task, question, on_event)
+  engine = null; // asks the model, once it is loaded: engine(task, question)
 
   constructor(config, { trace, edited, addresses, size, at, options }) {
     Object.assign(this, { config, addresses, size, options });
@@ -297,7 +296,7 @@ export class App {
   get beside() {
     const { source, text } = this.untouched;
     if (!this.changes || !this.is_current || source !== this.view.source) return "";
-    return text === this.view.text ? "The same as without changes." : `Without changes: “${text}”`;
+    return text === this.view.text ? "The same words as without changes." : `Without changes: “${text}”`;
   }
 
   // Translate the sentence of the state and look at everything. A later call makes an
@@ -305,8 +304,8 @@ export class App {
   async update() {
     if (!this.engine) return;
     const turn = ++this.turn, late = () => turn !== this.turn;
-    const ask = async (task, question, on_event) => {
-      const answer = await this.engine(task, question, (event) => late() || on_event?.(event));
+    const ask = async (task, question) => {
+      const answer = await this.engine(task, question);
       if (late()) throw new Error("there is a later one");
       return answer;
     };
@@ -329,16 +328,15 @@ export class App {
       throw new Error(`the sentence has ${src.length} tokens, and the model reads ` +
         `${this.config.max_len} at most`);
     }
-    const see = async (how, on_event) => {
-      const { ids } = await ask("write", { src, ...how }, on_event);
+    const see = async (how) => {
+      const { ids } = await ask("write", { src, ...how });
       const seen = await ask("look", { src, tgt: ids, ...how });
       return { source: text, read, sizes, edits: how.edits, ...seen, live: true };
     };
     const is_known = this.untouched.source === text && this.untouched.live;
     if (this.changes && !is_known) this.untouched = await see({ edits: {} });
     const sampling = method === "sample" ? { method, seed, temperature, top_p } : {};
-    const view = await see({ edits, prefix: forced, ...sampling },
-      (event) => this.tell("writing", event.text));
+    const view = await see({ edits, prefix: forced, ...sampling });
     const is_same = JSON.stringify([text, edits]) ===
       JSON.stringify([this.view.source, this.view.edits]);
     this.view = { ...view, asks, search: is_same ? this.view.search : null }; // till a new one

@@ -47,6 +47,7 @@ export const percent = (p) => (p > 0 && p < 0.005 ? "<1%" : `${Math.round(100 * 
 export const decimal = (x, digits = 2) =>
   x.toFixed(digits).replace(/^-(0\.0*)$/, "$1").replace("-", "−").replace("Infinity", "∞");
 
+export const short = (words, n) => (words.length > n ? `${words.slice(0, n - 1)}…` : words);
 export const sum_of = (numbers) => numbers.reduce((sum, x) => sum + x, 0);
 export const mean_of = (numbers) => sum_of(numbers) / numbers.length;
 

@@ -366,7 +366,7 @@ export function transformer_engine() {
     new (model.causal ? IncrementalDecoder : RecomputingDecoder)({ model });
 
   // ---- Searches. config: bos_id, eos_id, max_len, and prefix, tokens to begin with.
-  // They tell what they do, step by step, and return hypotheses.
+  // They return hypotheses; beam search tells what it does, step by step.
 
   function next_log_probs(model, logits) {
     const log_probs = log_softmax(logits);
@@ -376,7 +376,7 @@ export function transformer_engine() {
   }
 
   // choose(log_probs) -> token
-  function decode(model, src, config, choose, tell = () => {}) {
+  function decode(model, src, config, choose) {
     const decoder = make_decoder(model), start = [config.bos_id, ...config.prefix || []];
     decoder.prefill(src);
     let ids = start, fresh = start, log_prob = 0, finished;
@@ -387,13 +387,12 @@ export function transformer_engine() {
       fresh = [token];
       ids = [...ids, token];
       finished = token === config.eos_id;
-      tell(ids.slice(1));
     } while (!finished && ids.length <= config.max_len);
     return { ids: ids.slice(1), log_prob, score: log_prob, finished };
   }
 
-  const greedy_decode = (model, src, config, tell) =>
-    decode(model, src, config, (scores) => top_tokens(scores, 1)[0][1], tell);
+  const greedy_decode = (model, src, config) =>
+    decode(model, src, config, (scores) => top_tokens(scores, 1)[0][1]);
 
   // Temperature first, then top-p: the fewest tokens with probability top_p together.
   function probabilities(log_probs, { temperature = 1, top_p = 1 }) {
@@ -418,14 +417,14 @@ export function transformer_engine() {
     };
   }
 
-  function sample(model, src, config, sampling, seed, tell) {
+  function sample(model, src, config, sampling, seed) {
     const draw = random(seed);
     return decode(model, src, config, (log_probs) => {
       const p = probabilities(log_probs, sampling);
       let left = draw();
       const token = p.findIndex((share) => (left -= share) < 0);
       return token < 0 ? top_tokens(p, 1)[0][1] : token; // shares are rounded
-    }, tell);
+    });
   }
 
   // The best ways to go on: [[log_prob, parent, token], ...], best first.

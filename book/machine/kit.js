@@ -32,8 +32,7 @@ export const is_still = () => matchMedia("(prefers-reduced-motion: reduce)").mat
 
 export const load_button = (app) => button(`Load the model (${app.size})`, () => app.load());
 
-/** A view of the search, at the step where the page is: draw(at) draws a step and returns
- *  its sentence. */
+/** A view of the search, at the page's step: draw(at) draws it and returns its sentence. */
 export function view_of_search(app, name, draw, ...inside) {
   const says = h("p", { class: "machine-says" }), body = h("div", {}, says, inside);
   const none = h("p", { class: "machine-note" });

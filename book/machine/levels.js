@@ -3,7 +3,7 @@
 // function of what is known of a sentence (a "view") and of where we are; none of them
 // reads the page, so the same functions make the pictures for readers without a script.
 
-import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, shown, strip,
+import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, short, shown, strip,
   sum_of, text } from "./draw.js";
 
 // A place: stack "" is the whole machine, kind "" a layer; head -1 and key -1 are "none"
@@ -162,8 +162,7 @@ function layer_door({ tall, at, end, layers }, stack, l) {
 }
 
 function label({ tall }, u, v, words, fill, more) {
-  const short = words.length > 9 && more.weight !== 700 ? `${words.slice(0, 8)}…` : words;
-  return tall ? text(v + 4, u + 2, short, { size: 14, fill, turn: -58, ...more })
+  return tall ? text(v + 4, u + 2, more.weight === 700 ? words : short(words, 9), { size: 14, fill, turn: -58, ...more })
     : text(u, v + 5, words, { fill, anchor: "end", ...more });
 }
 
@@ -338,7 +337,7 @@ function heads(view, place, row, left, top) { // four beside one another, in two
         && curve([start, bend, middle, end], tone, 0.5 + 7 * weight, 0.2 + 0.7 * weight)];
     });
     const mark = is_cut(view, { ...place, head }) ? " cut" : " nothing";
-    const says = share > 0 ? ` ${shown(keys[best]).slice(0, 6)} ${percent(share)}` : mark;
+    const says = share > 0 ? ` ${short(shown(keys[best]), 6)} ${percent(share)}` : mark;
     const most_at = `it looks most at “${shown(keys[best])}”, ${percent(share)}`;
     return door(path_of({ ...place, head }),
       `Into head ${head} of ${kind}: ${share > 0 ? most_at : mark}`,
@@ -456,7 +455,7 @@ export function head(view, { row, tall, before, found, found_before }, place) {
     d > 0 && lines.map(({ label, v, weight }, i) => [
       strip(X.value, values + i * gap, v,
         { width, height: high - 2, most: most_v, strength: weight }),
-      tall && text(X.word, values + i * gap + 10, shown(label).slice(0, X.n_letters),
+      tall && text(X.word, values + i * gap + 10, short(shown(label), X.n_letters),
         { anchor: "end", size: X.size, fill: tone_of(place) })]),
     d > 0 && text(X.value - 10, end + 26, tall ? "sum" : sum,
       { anchor: "end", fill, ...title }),
@@ -470,7 +469,7 @@ function key_line(place, X, { key, label, k, score, weight }, y, gap, how) {
   const style = { size, weight: best ? 600 : 400 }, fill = best ? "ink" : "soft";
   return door(path_of({ ...place, key }), `${shown(label)}: weight ${percent(weight)}`,
     box(word - 70, y - 2, bar + long + 80 - word, gap, "page", 1, { class: "door-ground", rx: 4 }),
-    text(word, y + high - 5, shown(label).slice(0, X.n_letters),
+    text(word, y + high - 5, short(shown(label), X.n_letters),
       { anchor: "end", fill: tone, ...style }),
     strip(X.key, y, k, { width: cell, height: high - 2, most }),
     X.score > 0 && d > 0 && text(X.score, y + 15, decimal(score),
@@ -483,7 +482,7 @@ function key_line(place, X, { key, label, k, score, weight }, y, gap, how) {
 
 function grouped(x) {
   if (x >= 1e7) return x.toExponential(2).replace("e+", " × 10^");
-  return decimal(x, x < 100 ? 2 : 0).replace(/\B(?=(\d{3})+$)/g, ",");
+  return decimal(x, x < 10 ? 4 : Number(x < 100) * 2).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 const WEIGHT = { // where features begin, how wide they are, and the letters beside them

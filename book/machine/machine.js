@@ -15,15 +15,10 @@ import { worry } from "./worry.js";
 
 const PACE = { first: 1300, step: 800, own: 330 }; // ms: before the first word, for each
 const NARROW = 800; // px: below, pictures stand upright
-const EXAMPLES = [
-  "Ein Hund spielt im Schnee.",
-  "Im Wasser schwimmt ein brauner Hund.",
-  "Eine Frau mit einem roten Hut liest in der Sonne ein Buch.",
-];
+const EXAMPLES = ["Ein Hund spielt im Schnee.", "Im Wasser schwimmt ein brauner Hund."];
 const HINTS = {
   layer: "Each part that isn’t cut adds what it finds to the word’s strand. Open a head.",
-  head: "The query meets every key that isn’t hidden; the closer the match, the more of that " +
-    "word’s value goes on. Open a row.",
+  head: "The closer a key matches the query, the more of its word’s value goes on. Open a row.",
   cut: "This head is cut: its weights count as 0, and it hands on nothing.",
   weight: "Multiply feature by feature, add up, divide, and compare with the other keys.",
 };
@@ -50,6 +45,7 @@ export function show(root, app) {
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 5000,
     spellcheck: "false", autocomplete: "off", list: "machine-examples", value: app.state.text,
     onfocus: () => app.load(), oninput: draw_changes });
+  const is_typed = () => field.value.trim() !== app.view.source.trim(); // another than is told of
   const go_button = h("button", { type: "submit", class: "machine-go" }, "Translate");
   const form = h("form", { class: "machine-say", onsubmit: translate },
     h("label", { for: "machine-field", class: "machine-spoken" }, "A German sentence"), field,
@@ -75,7 +71,8 @@ export function show(root, app) {
   });
   const slider = h("input", { type: "range", min: 1, max: 1,
     oninput: () => step_to(slider.valueAsNumber - 1) });
-  const back = button("Back", () => step_by(-1)), forward = button("Forward", () => step_by(1));
+  const back = button("Step back", () => step_by(-1));
+  const forward = button("Step forward", () => step_by(1));
   const predict = button("Predict first", start_predicting, { "aria-pressed": "false" });
   const views = h("nav", { class: "machine-views", "aria-label": "Views of the machine" },
     Object.entries({ "": "The machine", ...VIEWS }).map(([view, name]) =>
@@ -136,7 +133,7 @@ export function show(root, app) {
   async function copy_link() {
     try {
       await navigator.clipboard.writeText(app.address);
-      note.textContent = "Copied: the link holds the sentence, the changes, and this place.";
+      note.textContent = "Copied: the link holds what you typed, the changes, and this place.";
     } catch { // no clipboard in a page opened from a file
       note.replaceChildren("Copy this address: ", h("input", { readonly: true, value: app.address,
         "aria-label": "Address of this view", onfocus: ({ target }) => target.select() }));
@@ -162,13 +159,6 @@ export function show(root, app) {
     app.show({ step: from });
   }
 
-  /** The whole sentence, and the word that looks most at one word of the source. */
-  function finish() {
-    const peaks = app.view.tgt.slice(0, -1).map((_, i) => levels.looked_at(app.view, i, 1)[0][0]);
-    pause();
-    app.show({ step: Math.max(0, peaks.indexOf(Math.max(...peaks))) });
-  }
-
   function pause() {
     clearTimeout(playing);
     playing = null;
@@ -182,6 +172,7 @@ export function show(root, app) {
     app.show({ [app.axis]: step });
   }
 
+  const finish = () => step_to(surest()); // with the whole sentence
   const step_by = (by) => app.labels[app.row + by] && step_to(app.row + by);
 
   // ---- Drawing
@@ -224,9 +215,8 @@ export function show(root, app) {
     const is_other = state.text !== view.source;
     const waits = !view.live && !is_current;
     changed.hidden = !changes && !waits;
-    const is_typed = field.value.trim() !== view.source.trim(); // another than is told of
-    warning.hidden ||= is_typed;
-    root.classList.toggle("machine-waiting", waits || (!engine && is_typed));
+    warning.hidden ||= is_typed();
+    root.classList.toggle("machine-waiting", waits || (!engine && is_typed()));
     if (waits) {
       const what = [is_other && `the sentence “${state.text}”`, changes].filter(Boolean).join("; ");
       changed.replaceChildren(`Waiting for the model (${what}). `, h("span", {},
@@ -272,7 +262,8 @@ export function show(root, app) {
 
   async function draw() {
     const { place, panel } = app, level = levels.level_of(place);
-    const had_focus = root.contains(document.activeElement);
+    const had = document.activeElement, was_beneath = beneath.contains(had);
+    const had_focus = root.contains(had), href = had.getAttribute("href");
     draw_words();
     draw_changes();
     draw_crumbs(level);
@@ -298,8 +289,10 @@ export function show(root, app) {
     draw_beneath(level);
     draw_table();
     const at = document.activeElement, has_moved = came !== place;
-    const door = `a[href="#machine${levels.path_of(came, level + 1)}"]`; // the way back down
-    const heir = beneath.querySelector(".machine-predict button") || stage.querySelector(door);
+    const [same, back_down] = [href, `#machine${levels.path_of(came, level + 1)}`].map((each) =>
+      alive.querySelector(`:is(.machine-stage, .machine-heads) [href="${each}"]`));
+    const act = was_beneath && !has_moved && beneath.querySelector("button");
+    const heir = same || act || back_down;
     came = place;
     if (!had_focus || (root.contains(at) && !(has_moved && at === stage))) return;
     (heir || stage).focus({ preventScroll: !heir }); // what had the focus is gone
@@ -358,7 +351,7 @@ export function show(root, app) {
     const force = () => app.set({ forced: [...app.view.tgt.slice(0, row), id], step: row });
     Object.assign(choice, { role: "button", tabIndex: 0, onclick: force,
       ariaLabel: `Go on with “${choice.querySelector("tspan").textContent}” instead`,
-      onkeydown: ({ key }) => key === "Enter" && force() });
+      onkeydown: ({ key }) => void (key === "Enter" && force()) }); // false would hold the Tab key
   }
 
   function draw_beneath(level) {
@@ -377,7 +370,8 @@ export function show(root, app) {
     const words = removed.includes(place.head) ? "Put this head back" : "Cut this head";
     return h("div", { class: "machine-row machine-heads", role: "group",
       "aria-label": "The heads of this layer" }, links, app.engine
-      ? [button(words, () => app.remove_head(name, place.head)), h("small", {}, app.beside)]
+      ? [button(words, () => app.remove_head(name, place.head)), h("small", {}, removed.length
+        && [`Now: “${view.text}” `, app.beside])]
       : h("small", {}, "To cut a head: ", load_button(app)));
   }
 
@@ -385,13 +379,22 @@ export function show(root, app) {
   const looked_at = (step) => levels.looked_at(app.view, step, 2)
     .map(([p, key]) => p > 0 && quoted({ label: app.view.src_labels[key], p }));
 
+  /** The step that looks most at one word of the source. */
+  function surest() {
+    const peaks = app.view.tgt.slice(0, -1).map((_, i) => levels.looked_at(app.view, i, 1)[0][0]);
+    return Math.max(0, peaks.indexOf(Math.max(...peaks)));
+  }
+
   /** What the step shows, in a sentence. */
   function what_it_shows() {
     const { view, row } = app, [first, second] = looked_at(row);
     if (playing && !row) return "First the German side reads: each word looks at the others.";
     const found = first ? `looked most at ${first} and ${second}` : "couldn’t look at the German";
     const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
-    return `Writing ${quoted(written)}: layer ${levels.middle_layer(view)} of the decoder ${found}.`;
+    const how = row === surest() ? ", with the surest look of all" : "";
+    const now = tall && app.changes && !app.panel ? ` The text is now “${view.text}”` : "";
+    return `Writing ${quoted(written)}${how}: layer ${levels.middle_layer(view)} of the decoder ` +
+      `${found}.${now}`;
   }
 
   function draw_table() {
@@ -403,6 +406,7 @@ export function show(root, app) {
   // ---- Predict first
 
   function start_predicting() { // or end
+    if (app.path) app.move(""); // the question is asked there
     predicting = !predicting;
     told.row = -1; // told again, even if it is the same step
     pause();
@@ -483,8 +487,8 @@ export function show(root, app) {
   root.addEventListener("click", ({ target, clientX, clientY }) => {
     const at = /** @type {Element} */ (target), lane = at.closest(".lane");
     if (playing && at.closest("a, .machine-stage")) pause(); // going elsewhere ends the film
-    if (!lane) return; // a strand lies over the way into its layer
-    app.state.word = [...lane.parentElement.children].indexOf(lane); // for when it is opened
+    if (lane) app.state.word = [...lane.parentElement.children].indexOf(lane); // when it's opened
+    if (!at.closest(".lane, .row") || at.closest(".choice")) return; // else over a way into a layer
     const there = document.elementsFromPoint(clientX, clientY);
     const ground = there.find((each) => each.matches(".door-ground"));
     if (ground) location.hash = ground.parentElement.getAttribute("href");
@@ -502,10 +506,6 @@ export function show(root, app) {
   });
   app.on("status", (text) => { status.textContent = text; });
   app.on("busy", (is) => root.toggleAttribute("aria-busy", is));
-  app.on("writing", (text) => {
-    if (predicting) return;
-    steadily(() => words.replaceChildren(h("span", { class: "machine-word past" }, text)));
-  });
   app.on("state", () => {
     owed = 0;
     if (document.activeElement !== field) field.value = app.state.text;
@@ -513,7 +513,7 @@ export function show(root, app) {
   });
   app.on("place", () => {
     if (app.row !== told.row) answered = null;
-    predicting &&= !app.path; // the question is asked there, and answered elsewhere
+    predicting &&= !app.path; // and answered elsewhere
     note.textContent = ""; // a link that was copied is an old one now
     drawing = draw();
     queueMicrotask(announce); // when all is drawn
@@ -526,11 +526,11 @@ export function show(root, app) {
     const worries = worry(source, read.pieces, sure);
     const news = [app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside,
       worries];
-    if (!predicting) say(news.filter(Boolean).join(" "));
+    if (!predicting && !is_typed()) say(news.filter(Boolean).join(" "));
     root.classList.toggle("machine-own", is_new || root.matches(".machine-own"));
     if (typed && is_new && !app.place.stack && !app.panel) {
-      if (is_still()) finish();
-      else play(PACE.own);
+      (is_still() ? finish : play)(PACE.own);
+      told.row = app.row; // the translation is told, and not its step
     }
     typed = false;
     steadily(() => {
@@ -545,5 +545,5 @@ export function show(root, app) {
     tall = !tall;
     draw();
   }).observe(root);
-  return { play };
+  return { play, lead };
 }

@@ -27,7 +27,10 @@ export function operate(app, say) {
   const draw = button("Sample a translation", () => app.set({ method: "sample",
     temperature: temperature.valueAsNumber, top_p: top_p.valueAsNumber,
     seed: app.state.seed + 1 }));
-  const greedy = button("Back to greedy", () => app.set({ method: "greedy" }));
+  const greedy = button("Back to greedy", () => {
+    draw.focus(); // this button goes
+    app.set({ method: "greedy" });
+  });
   const field = h("input", { type: "text", id: "machine-reference", lang: "en", maxlength: 400,
     spellcheck: "false", placeholder: `Leave it empty to score ${OWN} translation`,
     onchange: () => app.set({ reference: field.value.trim() }) });
@@ -92,7 +95,7 @@ export function operate(app, say) {
       return;
     }
     draw_losses(found);
-    if (acted) say(`Translation: ${app.view.text} ${app.beside} Loss: ${in_words(found)}`);
+    if (acted) say(`Loss of ${found.whose} translation: ${in_words(found)}`);
     acted = false;
   }
 

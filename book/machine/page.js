@@ -19,7 +19,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   window.addEventListener("hashchange", () => app.follow(location.hash));
   // In parts, between which others have their turn; until then the picture without a script is seen.
   await turn();
-  const { play } = show(root, app);
+  const { play, lead } = show(root, app);
   await turn();
   app.tell("place");
   root.classList.add("machine-alive");
@@ -31,4 +31,6 @@ document.addEventListener("DOMContentLoaded", async () => {
     play();
   }
   document.documentElement.classList.remove("machine-linked"); // now it's what the link means
+  const led = Number(app.options.shares && kept("machine-guide"));
+  if (led && performance.navigation.type === 2) lead(led); // back from a chapter
 });

@@ -2,7 +2,7 @@
 // Beam search, step by step, as a tree beside the path that greedy search takes; below,
 // the hypotheses that it found, ranked again under another length penalty.
 
-import { box, COLOR, curve, decimal, e, element, h, picture, shown, text } from "./draw.js";
+import { box, COLOR, curve, decimal, e, element, h, picture, short, shown, text } from "./draw.js";
 import { button, fill, labeled, scroller, show_end, view_of_search } from "./kit.js";
 
 const WORDS = { beam: "kept", ended: "ended", dropped: "dropped" };
@@ -20,10 +20,8 @@ const middle = (t) => left(t) + BOX.width / 2;
 
 function draw_box(t, y, label, note, outline, fill = "ink") {
   const centered = { anchor: "middle", fill, stroke: "none" };
-  const squeezed = label.length < 12 ? {}
-    : { textLength: BOX.width - 10, lengthAdjust: "spacingAndGlyphs" };
   return [box(left(t), y, BOX.width, BOX.height, "page", 1, outline),
-    text(middle(t), y + 15, label, { size: 13, ...centered, ...squeezed }),
+    text(middle(t), y + 15, short(label, 12), { size: 13, ...centered }),
     text(middle(t), y + 29, note, { size: 12, ...centered })];
 }
 

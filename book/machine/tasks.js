@@ -41,14 +41,14 @@ export function translator_tasks(E) {
         too_long: src.length > model.config.max_len };
     },
 
-    // Write a translation, and tell of each token. method: "greedy", or "sample" with
+    // Write a translation. method: "greedy", or "sample" with
     // temperature, top_p and seed; prefix: ids to begin with.
-    write({ src, edits, method = "greedy", prefix = [], seed = 0, ...sampling }, tell) {
+    write({ src, edits, method = "greedy", prefix = [], seed = 0, ...sampling }) {
       E.intervene(model, edits);
       if (prefix.at(-1) === tokenizer.eos_id) return { ids: prefix }; // nothing is left
-      const how = config(src, prefix), written = (ids) => tell({ text: tokenizer.decode(ids) });
-      return method === "sample" ? E.sample(model, src, how, sampling, seed, written)
-        : E.greedy_decode(model, src, how, written);
+      const how = config(src, prefix);
+      return method === "sample" ? E.sample(model, src, how, sampling, seed)
+        : E.greedy_decode(model, src, how);
     },
 
     // Everything to be seen while a translation is written: weights of all heads, length
@@ -135,12 +135,11 @@ export function translator_tasks(E) {
   return { tasks, multiplications };
 }
 
-// The inside of the worker: {task, question} in; {event} and {answer} or {error} out, by the
-// port that comes with the question.
+// The inside of the worker: {task, question} in, {answer} or {error} out, by the port given
 export function translator_worker(tasks) {
   self.onmessage = ({ data: { task, question }, ports: [port] }) => {
     try {
-      port.postMessage({ answer: tasks[task](question, (event) => port.postMessage({ event })) });
+      port.postMessage({ answer: tasks[task](question) });
     } catch (error) {
       port.postMessage({ error: String(error.message || error) });
     }
