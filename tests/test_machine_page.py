@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -184,7 +185,7 @@ def test_the_guide_goes_to_eight_places_and_predicting_hides_the_answer(
     expect(page.locator(".machine-stage .row.now .answer")).to_be_visible()
     wait(page, "heard.length > 1")
     question, verdict = page.evaluate("heard")
-    assert question.strip() == "the machine. Step 1 of 9. Which word comes next?"
+    assert question.strip() == "the machine. Step 1 of 9. What is likeliest next?"
     assert verdict.startswith("Yes: “A”")
 
 
@@ -246,6 +247,7 @@ def test_a_removed_head_and_a_forced_token_change_what_is_shown(page, address) -
     expect(doors).to_have_count(0)  # no key is the one that is looked at most
     go(page, "/decoder/2/cross_attn/1/2")
     expect(picture(page)).to_contain_text(": the head is cut")
+    assert not re.search(r"\.\d*,\d", picture(page).text_content())
     go(page, "/decoder/2")  # what the layer would answer, and would have answered
     expect(picture(page).locator(".changed")).not_to_have_count(0)
     go(page, "/decoder/2/cross_attn/1")
@@ -290,6 +292,9 @@ def test_a_search_is_told_when_there_is_one_and_a_change_moves_no_control(
     slider.fill("3")  # the sentence above goes along
     third = page.locator(".machine-words button").nth(2)
     expect(third).to_have_class("machine-word now")
+    page.get_by_label("Beams").select_option("2")
+    page.get_by_role("button", name="Search again").click()
+    wait(page, "heard.at(-1).startsWith('First with α')")
     go(page, "/operate")
     cut = page.get_by_role("group", name="Cut cross-attention").get_by_role("button")
     cut.nth(1).focus()

@@ -299,8 +299,7 @@ export class App {
     return text === this.view.text ? "The same words as without changes." : `Without changes: “${text}”`;
   }
 
-  // Translate the sentence of the state and look at everything. A later call makes an
-  // earlier one give up.
+  // Translate and look at everything. A later call makes an earlier one give up.
   async update() {
     if (!this.engine) return;
     const turn = ++this.turn, late = () => turn !== this.turn;
@@ -345,10 +344,10 @@ export class App {
 
   async search() {
     const { view } = this, { edits, n_beams, length_penalty } = this.state;
-    if (!this.engine || !this.searches || view.searched) return;
-    view.searched = true;
-    const search = await this.engine("search", { src: view.src, edits, n_beams, length_penalty });
-    if (view !== this.view) return;
+    if (!this.engine || !this.searches) return;
+    view.found ||= this.engine("search", { src: view.src, edits, n_beams, length_penalty });
+    const search = await view.found; // of however many that ask
+    if (view !== this.view || view.search === search) return;
     view.search = search;
     this.tell("place"); // there is more to see of it
   }

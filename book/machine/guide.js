@@ -17,7 +17,7 @@ export const GUIDE = [
     chapter: "Chapter 8 builds it all.", href: "08_full_transformer.html" },
   { level: 0, control: ".lanes",
     words: "Each German word, or piece of one, is a strand in a lane of its own, and where " +
-      "strands cross, words look at one another: point at one, or tap its word.",
+      "strands cross, words look at one another: point at one, tap its word, or open a layer.",
     chapter: "Chapter 6 writes the encoder.", href: "06_encoder.html" },
   { level: 0, control: ".machine-stage",
     words: "The green band is all that the brown side ever learns of the German: follow the " +
@@ -40,6 +40,6 @@ export const GUIDE = [
       "is nothing below this, so go back up.",
     chapter: "Chapter 2 does it by hand.", href: "02_scaled_dot_product_attention.html" },
   { path: "/operate", control: ".machine-operate",
-    words: "Now break it: choose another word, hide one, cut a layer, and see what moves.",
+    words: "Now break it: choose another word above, hide one, cut a layer, and see what moves.",
     chapter: "Chapter 14 asks what that proves.", href: "14_reading_attention.html" },
 ];

@@ -3,8 +3,8 @@
 // function of what is known of a sentence (a "view") and of where we are; none of them
 // reads the page, so the same functions make the pictures for readers without a script.
 
-import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, short, shown, strip,
-  sum_of, text } from "./draw.js";
+import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, short, shown,
+  strip, sum_of, text } from "./draw.js";
 
 // A place: stack "" is the whole machine, kind "" a layer; head -1 and key -1 are "none"
 export const WHOLE = { stack: "", layer: 0, kind: "", head: -1, key: -1 };
@@ -162,7 +162,8 @@ function layer_door({ tall, at, end, layers }, stack, l) {
 }
 
 function label({ tall }, u, v, words, fill, more) {
-  return tall ? text(v + 4, u + 2, more.weight === 700 ? words : short(words, 9), { size: 14, fill, turn: -58, ...more })
+  const drawn = more.weight === 700 ? words : short(words, 9);
+  return tall ? text(v + 4, u + 2, drawn, { size: 14, fill, turn: -58, ...more })
     : text(u, v + 5, words, { fill, anchor: "end", ...more });
 }
 
@@ -196,8 +197,8 @@ function source_lane(view, plan, i) {
   });
   const [, end] = layers.encoder.at(-1);
   return e("g", { class: "lane", tabindex: -1 }, flow,
-    line([at(end, v), at(memory, v)], "memory", 2.2, 0.6, { class: "flow-3" }),
-    dot(...at(memory, v), "memory", tall ? 3 : 4), dot(...at(encoder[0], v), "source", 3),
+    e("g", { class: "flow-3" }, line([at(end, v), at(memory, v)], "memory", 2.2, 0.6),
+      dot(...at(memory, v), "memory", tall ? 3 : 4)), dot(...at(encoder[0], v), "source", 3),
     !(i % plan.every.source) && label(plan, encoder[0] - 10, v, shown(view.src_labels[i]),
       "source", { weight: 500, ...(view.edits?.hide?.includes(i)
         && { "text-decoration": "line-through", opacity: 0.5, stroke: "none" }) }));
@@ -336,8 +337,9 @@ function heads(view, place, row, left, top) { // four beside one another, in two
       return [dot(...start, tone, 1.6), weight > 0.03
         && curve([start, bend, middle, end], tone, 0.5 + 7 * weight, 0.2 + 0.7 * weight)];
     });
-    const mark = is_cut(view, { ...place, head }) ? " cut" : " nothing";
-    const says = share > 0 ? ` ${short(shown(keys[best]), 6)} ${percent(share)}` : mark;
+    const mark = is_cut(view, { ...place, head }) ? " cut" : " nothing", word = shown(keys[best]);
+    const name = /^\p{P}+$/u.test(word) ? `“${word}”` : short(word, 6);
+    const says = share > 0 ? ` ${name} ${percent(share)}` : mark;
     const most_at = `it looks most at “${shown(keys[best])}”, ${percent(share)}`;
     return door(path_of({ ...place, head }),
       `Into head ${head} of ${kind}: ${share > 0 ? most_at : mark}`,
@@ -482,7 +484,8 @@ function key_line(place, X, { key, label, k, score, weight }, y, gap, how) {
 
 function grouped(x) {
   if (x >= 1e7) return x.toExponential(2).replace("e+", " × 10^");
-  return decimal(x, x < 10 ? 4 : Number(x < 100) * 2).replace(/\B(?=(\d{3})+$)/g, ",");
+  if (x < 100) return decimal(x, x < 10 ? 4 : 2);
+  return decimal(x, 0).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 const WEIGHT = { // where features begin, how wide they are, and the letters beside them
@@ -510,7 +513,7 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
   const height = (sum) => 350 - 40 * sum / largest([sums]);
   const parts = lines.map(({ score }) => Math.exp(score)), part = parts[one.key];
   const softmax = `Softmax: e^${decimal(one.score, 4)} ≈ ${grouped(part)}, of ` +
-    `${grouped(sum_of(parts))} for all ${lines.length} keys`;
+    `${grouped(sum_of(parts))} for ${parts.filter(Boolean).length} keys`;
   const facts = [`Sum of the ${d} products: ${decimal(one.sum)}`,
     `Divided by √${d}: ${decimal(one.sum / Math.sqrt(d), 4)}`,
     part ? softmax : "The word is hidden: its score becomes −∞"];

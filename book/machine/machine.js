@@ -15,7 +15,6 @@ import { worry } from "./worry.js";
 
 const PACE = { first: 1300, step: 800, own: 330 }; // ms: before the first word, for each
 const NARROW = 800; // px: below, pictures stand upright
-const EXAMPLES = ["Ein Hund spielt im Schnee.", "Im Wasser schwimmt ein brauner Hund."];
 const HINTS = {
   layer: "Each part that isn’t cut adds what it finds to the word’s strand. Open a head.",
   head: "The closer a key matches the query, the more of its word’s value goes on. Open a row.",
@@ -43,13 +42,12 @@ export function show(root, app) {
   const focus = (...places) => // on the first that is to be seen
     places.find((place) => place.checkVisibility()).focus({ preventScroll: true });
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 5000,
-    spellcheck: "false", autocomplete: "off", list: "machine-examples", value: app.state.text,
+    spellcheck: "false", autocomplete: "off", value: app.state.text,
     onfocus: () => app.load(), oninput: draw_changes });
   const is_typed = () => field.value.trim() !== app.view.source.trim(); // another than is told of
   const go_button = h("button", { type: "submit", class: "machine-go" }, "Translate");
   const form = h("form", { class: "machine-say", onsubmit: translate },
     h("label", { for: "machine-field", class: "machine-spoken" }, "A German sentence"), field,
-    h("datalist", { id: "machine-examples" }, EXAMPLES.map((value) => e("option", { value }))),
     go_button);
   const bar = h("progress", { max: 1, hidden: true, "aria-label": "The model is being loaded" });
   const status = h("p", { class: "machine-status", role: "alert" }, app.told);
@@ -96,7 +94,8 @@ export function show(root, app) {
       button("Save as SVG", () => save_as("svg")), button("Save as PNG", () => save_as("png")),
       button("Copy link", copy_link), document.fullscreenEnabled && button("Full screen on/off", () =>
         (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen())), note));
-  const guide_button = button("Guide", () => lead(guide < 0 ? Number(kept("machine-guide")) : -1));
+  const guide_button = button("Guide", () =>
+    lead(guide < 0 ? (Number(kept("machine-guide")) || 1) - 1 : -1));
   const tools = h("div", { class: "machine-row" }, predict, guide_button, more);
   const player = h("div", { class: "machine-row machine-controls" },
     play_button, back, forward, slider);
@@ -290,7 +289,7 @@ export function show(root, app) {
     draw_table();
     const at = document.activeElement, has_moved = came !== place;
     const [same, back_down] = [href, `#machine${levels.path_of(came, level + 1)}`].map((each) =>
-      alive.querySelector(`:is(.machine-stage, .machine-heads) [href="${each}"]`));
+      (was_beneath ? beneath : stage).querySelector(`[href="${each}"]`));
     const act = was_beneath && !has_moved && beneath.querySelector("button");
     const heir = same || act || back_down;
     came = place;
@@ -370,7 +369,7 @@ export function show(root, app) {
     const words = removed.includes(place.head) ? "Put this head back" : "Cut this head";
     return h("div", { class: "machine-row machine-heads", role: "group",
       "aria-label": "The heads of this layer" }, links, app.engine
-      ? [button(words, () => app.remove_head(name, place.head)), h("small", {}, removed.length
+      ? [button(words, () => app.remove_head(name, place.head)), h("small", {}, removed.length > 0
         && [`Now: “${view.text}” `, app.beside])]
       : h("small", {}, "To cut a head: ", load_button(app)));
   }
@@ -419,7 +418,7 @@ export function show(root, app) {
     if (answered) return h("div", { class: "machine-predict" }, ...reply(best, row));
     const choices = view.next[row].slice(0, 5)
       .sort((a, b) => shown(a.label).localeCompare(shown(b.label), "en"));
-    return h("div", { class: "machine-predict" }, h("p", {}, "Which word comes next? "),
+    return h("div", { class: "machine-predict" }, h("p", {}, "What is likeliest next? "),
       choices.map((choice) => button(shown(choice.label), () => {
         answered = choice;
         draw();
@@ -431,14 +430,15 @@ export function show(root, app) {
     const verdict = answered.id === best.id ? `Yes: “${shown(best.label)}”, ${percent(best.p)}. `
       : `You said ${quoted(answered)}; the model says ${quoted(best)}. `;
     const next = button("Next word", () => app.show({ step: row + 1 }));
-    return [h("p", {}, verdict), app.labels[row + 1] && next];
+    const other = best.id !== app.view.tgt[row] && `The text goes on with “${shown(app.labels[row])}”. `;
+    return [h("p", {}, verdict, other), app.labels[row + 1] && next];
   }
 
   // ---- The guide
 
   async function lead(to) {
     guide = to;
-    kept("machine-guide", String(Math.max(0, to))); // a link to a chapter leaves it
+    kept("machine-guide", String(to + 1)); // a link to a chapter leaves it
     caption.hidden = guide < 0;
     alive.querySelector(".machine-lit")?.classList.remove("machine-lit");
     if (guide < 0) return focus(guide_button, forward);
@@ -508,6 +508,7 @@ export function show(root, app) {
   app.on("busy", (is) => root.toggleAttribute("aria-busy", is));
   app.on("state", () => {
     owed = 0;
+    note.textContent = "";
     if (document.activeElement !== field) field.value = app.state.text;
     steadily(draw_changes);
   });
@@ -524,9 +525,8 @@ export function show(root, app) {
     predicting &&= !is_new;
     const sure = app.changes ? 1 : Math.exp(mean_of(log_probs)); // else it isn't the model's doubt
     const worries = worry(source, read.pieces, sure);
-    const news = [app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside,
-      worries];
-    if (!predicting && !is_typed()) say(news.filter(Boolean).join(" "));
+    const news = [app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside, worries];
+    if (!predicting && !is_typed() && app.panel !== "operate") say(news.filter(Boolean).join(" "));
     root.classList.toggle("machine-own", is_new || root.matches(".machine-own"));
     if (typed && is_new && !app.place.stack && !app.panel) {
       (is_still() ? finish : play)(PACE.own);

@@ -95,7 +95,8 @@ export function operate(app, say) {
       return;
     }
     draw_losses(found);
-    if (acted) say(`Loss of ${found.whose} translation: ${in_words(found)}`);
+    const loss = `Loss of ${found.whose} translation: ${in_words(found)}`;
+    if (acted) say(`Translation: ${app.view.text} ${app.beside} ${loss}`);
     acted = false;
   }
 

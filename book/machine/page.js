@@ -32,5 +32,5 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   document.documentElement.classList.remove("machine-linked"); // now it's what the link means
   const led = Number(app.options.shares && kept("machine-guide"));
-  if (led && performance.navigation.type === 2) lead(led); // back from a chapter
+  if (led && performance.navigation.type === 2) lead(led - 1); // back from a chapter
 });

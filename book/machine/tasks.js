@@ -15,8 +15,7 @@ export function translator_tasks(E) {
   const likeliest = (p, n) => E.top_tokens(p, n).map(([share, id]) =>
     ({ id, label: tokenizer.label(id), p: share }));
 
-  // Multiplications of one pass without a cache: the encoder, and n_rows targets of
-  // n_tgt tokens, whose last position alone is scored.
+  // Of one pass without a cache: the encoder, and n_rows targets of n_tgt tokens, one scored
   function multiplications(n_src, n_tgt, n_rows) {
     const { d_model: d, n_encoder_layers: n_enc, n_decoder_layers: n_dec } = model.config;
     const feed = 2 * d * model.encoder.layers[0].feed_forward.expand.n_out;
