@@ -67,17 +67,19 @@ slides: $(TESTING) book  ## Make slides of every chapter, HTML and PDF, into _bu
 student: $(READY)  ## Write the notebooks without solutions, into _build/student
 	$(BIN)/python -m book_tools.students
 
-# Without a browser it stops at once. Two workers share the cores, so their threads wait
-# without spinning. What takes longest comes first.
+# Two workers share the cores, so their threads wait without spinning.
+REPLAY := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --nbval --nbval-current-env \
+  --nbval-cell-timeout 900 -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+# Without a browser it stops at once. What takes longest comes first.
 test:  ## Run the tests: code, all but six notebooks replayed and compared, pages in a browser
 	@VENV=$(VENV) $(PYTHON) -m book_tools.browser
 	@$(MAKE) --no-print-directory check book
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest tests/test_site.py book tests --nbval --nbval-current-env \
-	  --nbval-cell-timeout 900 -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow"
+	$(REPLAY) tests/test_site.py book tests -m "not slow"
 
 test-slow: $(TESTING)  ## Run the rest: notebooks that train for long, stopped runs, installations, exports
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest book tests --nbval --nbval-current-env \
-	  --nbval-cell-timeout 900 -n $(JOBS) --dist loadgroup -m slow
+	$(REPLAY) book -m slow
+	$(BIN)/python -m pytest tests -n $(JOBS) --dist load -m slow
 
 check: $(TESTING)  ## Run the quick tests: lint, imports, spelling, structure of the chapters
 	$(BIN)/ruff check .

@@ -21,11 +21,9 @@ LONG = [
 
 
 def pytest_itemcollected(item):
-    """Keep the cells of a notebook together, and the long notebooks for later."""
-    if item.path.suffix == ".ipynb":
-        item.add_marker(pytest.mark.xdist_group(item.path.stem))
-        if item.path.stem in LONG:
-            item.add_marker(pytest.mark.slow)
+    """Keep the long notebooks for later."""
+    if item.path.suffix == ".ipynb" and item.path.stem in LONG:
+        item.add_marker(pytest.mark.slow)
 
 
 def pytest_collectstart(collector):

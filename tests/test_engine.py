@@ -206,6 +206,7 @@ assert make_engine(torch.nn.Linear(2, 2)) is None
 """
 
 
+@pytest.mark.slow
 def test_a_compiler_in_the_same_process_does_not_matter():
     subprocess.run([sys.executable, "-c", COMPILED], check=True)
 

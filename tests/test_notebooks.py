@@ -30,6 +30,7 @@ def store(path, *sources):
     return path
 
 
+@pytest.mark.slow
 def test_what_is_stored_holds_nothing_that_changes_from_run_to_run(tmp_path):
     path = store(tmp_path / "03_trial.ipynb", SOLUTION, DRAWS)
     assert notebooks.execute(path)
@@ -60,6 +61,7 @@ def test_a_failing_cell_leaves_the_file_as_it_was(tmp_path):
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_what_cannot_repeat_is_kept_until_its_cell_changes(tmp_path):
     path = store(tmp_path / "trial.ipynb", TIMES)
     notebooks.execute(path)

@@ -104,6 +104,7 @@ BLOCKED = {
 }
 
 
+@pytest.mark.slow
 def test_the_installed_core_needs_torch_and_numpy_alone(wheel, tmp_path) -> None:
     wheel.extractall(tmp_path)
     run = [sys.executable, "-c", f"BLOCKED = {BLOCKED}\n{BARE}"]

@@ -52,6 +52,13 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const section of links.keys()) if (section) read.observe(section);
 });
 
+/* The contents, where they are opened, take the focus that they would cover. */
+document.addEventListener("DOMContentLoaded", () => {
+  document.getElementById("contents")?.addEventListener("toggle", ({ newState, target }) => {
+    if (newState === "open") target.querySelector("summary, a").focus({ preventScroll: true });
+  });
+});
+
 /* Code can be copied. */
 document.addEventListener("DOMContentLoaded", () => {
   for (const code of document.querySelectorAll("article [class*=highlight-]:not(.output)")) {
