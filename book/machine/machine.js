@@ -55,6 +55,7 @@ export function show(root, app) {
   const changed = h("p", { class: "machine-changes", hidden: true });
   const undo = button("Undo all", () => {
     focus(stage, forward); // first, since what has the focus stays where it is seen
+    note.textContent = "";
     app.undo_all();
   });
   const brought = Object.keys(app.offer?.edits || {}).length ? " and changes" : "";
@@ -508,7 +509,6 @@ export function show(root, app) {
   app.on("busy", (is) => root.toggleAttribute("aria-busy", is));
   app.on("state", () => {
     owed = 0;
-    note.textContent = "";
     if (document.activeElement !== field) field.value = app.state.text;
     steadily(draw_changes);
   });
