@@ -308,7 +308,7 @@ def test_a_search_is_told_when_there_is_one_and_a_change_moves_no_control(
     assert cut.nth(1).bounding_box()["y"] == pytest.approx(top, abs=2)
     go(page, "/search")
     page.get_by_role("button", name="Undo all").press("Enter")
-    expect(page.get_by_role("button", name="Forward")).to_be_focused()
+    expect(page.get_by_role("button", name="Next", exact=True)).to_be_focused()
 
 
 def test_the_address_holds_the_state_and_the_place(page, address) -> None:
@@ -533,7 +533,7 @@ def test_places_and_steps_are_told_once_to_those_who_listen(page, address) -> No
     wait(page, "heard.length")
     go(page, "/cache")
     wait(page, "heard.length > 1")
-    page.get_by_role("button", name="Forward").click()
+    page.get_by_role("button", name="Next", exact=True).click()
     wait(page, "heard.length > 2")
     page.wait_for_timeout(300)
     one, two, three = page.evaluate("heard")

@@ -70,8 +70,7 @@ export function show(root, app) {
   });
   const slider = h("input", { type: "range", min: 1, max: 1,
     oninput: () => step_to(slider.valueAsNumber - 1) });
-  const back = button("Step back", () => step_by(-1));
-  const forward = button("Step forward", () => step_by(1));
+  const back = button("Previous", () => step_by(-1)), forward = button("Next", () => step_by(1));
   const predict = button("Predict first", start_predicting, { "aria-pressed": "false" });
   const views = h("nav", { class: "machine-views", "aria-label": "Views of the machine" },
     Object.entries({ "": "The machine", ...VIEWS }).map(([view, name]) =>
