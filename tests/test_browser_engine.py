@@ -283,7 +283,7 @@ def rounded(value):
 
 @pytest.mark.parametrize(
     ("sentence", "edits"),
-    [(text, {}) for text in CAPTIONS[:2]]
+    [(text, {}) for text in CAPTIONS[:3]]
     + [(CAPTIONS[2], edits) for edits in EDITS if "hide" not in edits],
 )
 def test_the_trace_of_a_page_is_what_its_engine_says(

@@ -40,8 +40,8 @@ export function translator_tasks(E) {
         too_long: src.length > model.config.max_len };
     },
 
-    // Write a translation. method: "greedy", or "sample" with
-    // temperature, top_p and seed; prefix: ids to begin with.
+    // Write a translation. method: "greedy", or "sample" with temperature, top_p and seed;
+    // prefix: ids to begin with.
     write({ src, edits, method = "greedy", prefix = [], seed = 0, ...sampling }) {
       E.intervene(model, edits);
       if (prefix.at(-1) === tokenizer.eos_id) return { ids: prefix }; // nothing is left
