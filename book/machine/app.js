@@ -54,7 +54,7 @@ export const START = {
   ...FIRST, text: "", edits: {}, method: "greedy", n_beams: 4, length_penalty: 1, temperature: 1,
   top_p: 1, seed: 1, forced: [], reference: "",
 };
-export const VIEWS = { search: "Search", cache: "Cache", operate: "Operate" };
+export const VIEWS = { search: "Beam search", cache: "Cache", operate: "Operate" };
 export const SWITCHES = {
   src_positions: "source positions", tgt_positions: "target positions", causal: "the causal mask",
 };

@@ -105,13 +105,10 @@ const TALL = { encoder: [66, 120, 174, 228], memory: 250, decoder: [320, 374, 42
 const SELF = { encoder: 0.7, decoder: 0.38 }, CROSS = 0.62, FFN = 0.86;
 
 // The classes by which a row of the target is shown: written, being written, to come
-export function row_class(i, step) {
-  if (i === step) return "now";
-  return i < step ? "past" : "to-come";
-}
+export const row_class = (i, step) => ["past", "now", "to-come"][1 + Math.sign(i - step)];
 
 /** Where things are: u goes along the flow, v across it, with a lane for each token. Where
- *  lanes are narrow, labels stand at every second one, at every third, ... */
+ *  lanes are narrow, labels are steep; in yet narrower ones, at every second one, third, ... */
 function plan_of(view, tall) {
   const plan = tall ? TALL : WIDE, { top, room, lane: [narrow, wide] } = plan;
   const lanes = ({ length }) => {
@@ -123,9 +120,10 @@ function plan_of(view, tall) {
   const end = Math.max(source.at(-1), target.at(-1), tall ? room + top : 0);
   const layers = (stack) => range(n_layers(view, stack)).map((l) => plan[stack].slice(l, l + 2));
   const at = (u, v) => (tall ? [v, u] : [u, v]);
-  const every = (places) => (tall && Math.ceil(17 / (places[1] - places[0]))) || 1;
-  return { ...plan, tall, at, source, target, end,
-    every: { source: every(source), target: every(target) },
+  const pitch = { source: source[1] - source[0], target: target[1] - target[0] };
+  const every = (side) => (tall && Math.ceil(12.5 / pitch[side])) || 1;
+  return { ...plan, tall, at, source, target, end, pitch,
+    every: { source: every("source"), target: every("target") },
     layers: { encoder: layers("encoder"), decoder: layers("decoder") } };
 }
 
@@ -161,9 +159,10 @@ function layer_door({ tall, at, end, layers }, stack, l) {
       : text(middle, end + 26, `layer ${l}`, { size: 13, fill: "soft", anchor: "middle" }));
 }
 
-function label({ tall }, u, v, words, fill, more) {
+function label({ tall, pitch }, u, v, words, fill, more) {
+  const [size, turn] = pitch[fill] < 17 ? [12, -80] : [14, -58];
   const drawn = more.weight === 700 ? words : short(words, 9);
-  return tall ? text(v + 4, u + 2, drawn, { size: 14, fill, turn: -58, ...more })
+  return tall ? text(v + 4, u + 2, drawn, { size, fill, turn, ...more })
     : text(u, v + 5, words, { fill, anchor: "end", ...more });
 }
 
@@ -245,8 +244,8 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
   if (tall) { // among few labels, that of the word that is looked at most
     const [[, key]] = looked_at(view, i, 1);
     const u = plan.encoder[0] - 10, v = source[key], hides_others = key % plan.every.source > 0;
-    return [strands, hides_others && box(v - 4, u - 20, 82, 34, "page", 1,
-      { transform: `rotate(-58 ${v + 4} ${u + 2})` }),
+    return [strands, hides_others && box(v, u - 20, 70, 34, "page", 1,
+      { transform: `rotate(-80 ${v + 4} ${u + 2})` }),
     plan.every.source > 1 && label(plan, u, v, shown(view.src_labels[key]), "source",
       { weight: 700 })];
   }
@@ -370,7 +369,7 @@ function ends(tall, start, stop, word, color, lengths, answers) {
   const { stream } = LAYER.wide, x = start - 50, anchor = "end";
   const [[guess], guesses] = answers || [[], []];
   const [right, top] = tall ? [130, stop + 40] : [stop + 8, stream - 50];
-  const says = (x, y, ...words) => text(x, y, words, { size: 12.5, fill: "target" });
+  const says = (x, y, ...words) => text(x, y, words, { size: 12.5, fill: "target", class: "said" });
   return [
     tall ? [text(14, 22, word, large), text(14, stop + 22, after, small),
       text(96, 22, before, small)]
@@ -380,7 +379,7 @@ function ends(tall, start, stop, word, color, lengths, answers) {
     answers && [says(right, top - 19, "would answer"), tall ? says(14, 40, "would answer ", guess)
       : [says(4, stream - 32, "would answer"), says(4, stream - 14, guess)]],
     guesses.map((words, k) => text(right, top + 18 * k, words,
-      { fill: "target", ...(k ? { size: 12.5 } : { size: 15, weight: 600 }) })),
+      { fill: "target", class: "said", ...(k ? { size: 12.5 } : { size: 15, weight: 600 }) })),
   ];
 }
 

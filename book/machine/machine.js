@@ -44,6 +44,7 @@ export function show(root, app) {
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 5000,
     spellcheck: "false", autocomplete: "off", value: app.state.text,
     onfocus: () => app.load(), oninput: draw_changes });
+  const is_asked = () => predicting && app.axis === "step"; // of a word, and not in the encoder
   const is_typed = () => field.value.trim() !== app.view.source.trim(); // another than is told of
   const go_button = h("button", { type: "submit", class: "machine-go" }, "Translate");
   const form = h("form", { class: "machine-say", onsubmit: translate },
@@ -83,11 +84,11 @@ export function show(root, app) {
     e("summary", {}, "The same as a table"), sheet);
   const caption = h("div", { class: "machine-guide", hidden: true });
   const note = h("small"), panels = {}; // made when they are asked for
-  const save_as = (kind) => {
-    note.textContent = "";
+  const save_as = async (kind) => {
     const what = [root.ariaLabel, app.changes && `Changed: ${app.changes}`,
       decodeURIComponent(app.address)];
-    save(stage.querySelector("svg"), what.filter(Boolean), kind);
+    await save(stage.querySelector("svg"), what.filter(Boolean), kind);
+    say(note.textContent = `Saved as machine.${kind}, for a slide.`);
   };
   const more = h("details", { class: "machine-more" }, e("summary", {}, "Keep, share"),
     h("div", { class: "machine-row" },
@@ -181,7 +182,7 @@ export function show(root, app) {
     const { axis, labels, row } = app, { source, text, tgt_labels, log_probs } = app.view;
     const at = Math.min(row, tgt_labels.length - 1), is_step = axis === "step" && !app.searches;
     const n_forced = app.engine ? app.state.forced.length : 0;
-    const hides_now = predicting && !answered;
+    const hides_now = is_asked() && !answered;
     root.classList.toggle("machine-hides", hides_now);
     words.classList.toggle("source", axis === "word");
     words.ariaLabel = axis === "word" ? "The words of the sentence"
@@ -254,8 +255,9 @@ export function show(root, app) {
     const open = ".machine-live > :not([hidden])";
     const says = root.querySelector(`${open} .machine-predict p, ${open} .machine-says`);
     const step = !searches && `${axis === "word" ? "Word" : "Step"} ${row + 1} of ` +
-      `${labels.length}${predicting ? "" : `: ${shown(labels[row])}`}.`;
-    const words = [has_moved && `${where}.`, step, (!path || !step) && says?.textContent];
+      `${labels.length}${is_asked() ? "" : `: ${shown(labels[row])}`}.`;
+    const words = [has_moved && `${where}.`, step,
+      (!path || !step || is_asked()) && says?.textContent];
     say(words.filter(Boolean).join(" "));
   }
 
@@ -356,7 +358,7 @@ export function show(root, app) {
   function draw_beneath(level) {
     const is_cut = level > 1 && levels.is_cut(app.view, app.place);
     const hint = HINTS[is_cut ? "cut" : ["", "layer", "head", "weight"][level]];
-    beneath.replaceChildren(predicting ? ask() : h("p", { class: "machine-says" },
+    beneath.replaceChildren(is_asked() ? ask() : h("p", { class: "machine-says" },
       level === 3 && !app.found ? "" : hint || what_it_shows()), level < 2 ? "" : heads());
   }
 
@@ -405,7 +407,7 @@ export function show(root, app) {
   // ---- Predict first
 
   function start_predicting() { // or end
-    if (app.path) app.move(""); // the question is asked there
+    if (app.panel || app.axis === "word") app.move(""); // else the question is asked here
     predicting = !predicting;
     told.row = -1; // told again, even if it is the same step
     pause();
@@ -513,7 +515,7 @@ export function show(root, app) {
   });
   app.on("place", () => {
     if (app.row !== told.row) answered = null;
-    predicting &&= !app.path; // and answered elsewhere
+    predicting &&= !app.panel; // which show what comes
     note.textContent = ""; // a link that was copied is an old one now
     drawing = draw();
     queueMicrotask(announce); // when all is drawn
