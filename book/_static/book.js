@@ -52,10 +52,15 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const section of links.keys()) if (section) read.observe(section);
 });
 
-/* The contents, where they are opened, take the focus that they would cover. */
+/* The contents, where they are opened, take the focus, and close where it goes elsewhere:
+   they would cover it. */
 document.addEventListener("DOMContentLoaded", () => {
-  document.getElementById("contents")?.addEventListener("toggle", ({ newState, target }) => {
-    if (newState === "open") target.querySelector("summary, a").focus({ preventScroll: true });
+  const contents = document.getElementById("contents");
+  contents?.addEventListener("toggle", ({ newState }) => {
+    if (newState === "open") contents.querySelector("summary, a").focus({ preventScroll: true });
+  });
+  contents?.addEventListener("focusout", ({ relatedTarget: to }) => {
+    if (to && !contents.contains(to) && contents.matches(":popover-open")) contents.hidePopover();
   });
 });
 

@@ -21,18 +21,15 @@ export function markup(node) {
   return `<${tag}${marks}>${children.map(markup).join("")}</${tag}>`;
 }
 
-export const SVG = "http://www.w3.org/2000/svg", HTML = "http://www.w3.org/1999/xhtml";
-
-/** The tree as an element, with its handlers. @param {any} node @returns {any} */
-export function element(node, inside = HTML) {
+/** The tree as an element of HTML, with its handlers. @param {any} node @returns {any} */
+export function element(node) {
   if (typeof node !== "object" || node instanceof globalThis.Node) return node;
-  const space = node.tag === "svg" ? SVG : inside;
-  const made = document.createElementNS(space, node.tag);
+  const made = document.createElement(node.tag);
   for (const [name, value] of given(node.attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...node.children.map((child) => element(child, space)));
+  made.append(...node.children.map(element));
   return made;
 }
 

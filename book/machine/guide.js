@@ -6,7 +6,8 @@ import { middle_layer, most, path_of } from "./levels.js";
 /** The path of the machine, of a layer in the middle of the decoder, of a head, or a weight. */
 export function clearest({ view, row }, level) {
   const layer = middle_layer(view), name = `decoder.layers.${layer}.cross_attn`;
-  const head = view.heads?.[name]?.head || 0;
+  const cut = view.edits?.without?.[name] || [], stored = view.heads?.[name]?.head ?? 0;
+  const head = [stored, ...view.maps[name].keys()].find((each) => !cut.includes(each)) ?? 0;
   const [[, key]] = most(view.maps[name][head], row, view.src_labels.length, 1);
   return path_of({ stack: "decoder", layer, kind: "cross_attn", head, key }, level);
 }
@@ -15,7 +16,7 @@ export const GUIDE = [
   { level: 0, control: ".machine-controls button",
     words: "German goes in, in blue, and English comes out, in brown, word by word: press Play.",
     chapter: "Chapter 8 builds it all.", href: "08_full_transformer.html" },
-  { level: 0, control: ".lanes",
+  { level: 0, control: ".machine-stage",
     words: "Each German word, or piece of one, is a strand in a lane of its own, and where " +
       "strands cross, words look at one another: point at one, tap its word, or open a layer.",
     chapter: "Chapter 6 writes the encoder.", href: "06_encoder.html" },

@@ -18,11 +18,16 @@ export const button = (words, onclick, more = {}) =>
 /** Buttons in a row, made anew: [words, act, attributes] for each. A focus that was in the row
  *  goes to the current one, else it keeps its place. */
 export function refill(row, items, current = -1) {
-  const at = [...row.children].indexOf(document.activeElement);
-  row.replaceChildren(...items.map(([words, act, more], i) => button(words, act,
+  const at = [...row.querySelectorAll("button")].indexOf(document.activeElement);
+  const made = items.map(([words, act, more], i) => button(words, act,
     { ...(current >= 0 && { "aria-pressed": String(i === current),
-      tabindex: i === current ? 0 : -1 }), ...more })));
-  const heir = at >= 0 && row.children[current < 0 ? Math.min(at, items.length - 1) : current];
+      tabindex: i === current ? 0 : -1 }), ...more }));
+  row.replaceChildren();
+  for (const each of made) { // no line breaks before what is joined
+    if (each.matches(".joined") && row.lastChild) row.lastChild.append(each);
+    else row.append(h("span", {}, each));
+  }
+  const heir = at >= 0 && made[current < 0 ? Math.min(at, items.length - 1) : current];
   if (heir) heir.focus({ preventScroll: true });
 }
 

@@ -41,6 +41,11 @@ export function axes({ stack, kind }, { src_labels, tgt_labels }) {
   return [read, kind === "cross_attn" ? src_labels : read];
 }
 
+const is_own = ({ stack, kind }) => stack === "decoder" && kind === "self_attn";
+/** The keys that a query can look at: in the decoder, no word of its own that comes later */
+export const keys_of = (place, view, row) =>
+  axes(place, view)[1].slice(0, is_own(place) ? row + 1 : undefined);
+
 const query_of = (place, view, row) => shown(axes(place, view)[0][row]);
 /** Whether another view has read the same words up to this row: only then it can be compared. */
 const is_alike = (place, view, other, row) =>
@@ -72,8 +77,8 @@ const differ = (p, was) => was !== undefined && percent(was) !== percent(p);
 /** A probability, and what the untouched model says where that is another one. */
 function compared(p, was) {
   if (!differ(p, was)) return e("tspan", {}, percent(p));
-  return [e("tspan", { class: "changed" }, percent(p)),
-    e("tspan", { fill: COLOR.soft, dx: 4, "font-size": 12 }, `was ${percent(was)}`)];
+  return [e("tspan", { class: "changed" }, percent(p)), " ",
+    e("tspan", { fill: COLOR.soft, "font-size": 12 }, `was ${percent(was)}`)];
 }
 
 const in_words = ({ label, p, was }) => [e("tspan", {}, shown(label)), " ", compared(p, was)];
@@ -160,8 +165,8 @@ function layer_door({ tall, at, end, layers }, stack, l) {
 }
 
 function label({ tall, pitch }, u, v, words, fill, more) {
-  const [size, turn] = pitch[fill] < 17 ? [12, -80] : [14, -58];
-  const drawn = more.weight === 700 ? words : short(words, 9);
+  const [size, turn, n_letters] = pitch[fill] < 17 ? [12, -80, 8] : [14, -58, 9];
+  const drawn = short(words, n_letters);
   return tall ? text(v + 4, u + 2, drawn, { size, fill, turn, ...more })
     : text(u, v + 5, words, { fill, anchor: "end", ...more });
 }
@@ -221,7 +226,7 @@ function trunk(view, plan, i) { // of a word that is written
   const [, end] = layers.decoder.at(-1);
   return e("g", { class: "trunk" }, flow, dot(...at(decoder[0], v), "target", 3),
     !tall && text(end + 10, v + 5, shown(view.tgt_labels[i]),
-      { size: 13, fill: "soft", class: "written" }));
+      { size: 13, class: "written" }));
 }
 
 /** Without a causal mask: how earlier words look ahead, in the pass that writes this one */
@@ -249,7 +254,8 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
     plan.every.source > 1 && label(plan, u, v, shown(view.src_labels[key]), "source",
       { weight: 700 })];
   }
-  const answers = layers.decoder.map(([, to], l) => text(to, v - 9,
+  const places = layers.decoder.slice(0, plan.pitch.target < 26 ? -1 : undefined);
+  const answers = places.map(([, to], l) => text(to, v - 9,
     [e("title", {}, `what layer ${l} would answer`), shown(view.layers[l + 1][i][0].label)],
     { size: 12.5, fill: "target", anchor: "middle", class: "said" }));
   return [strands, answers];
@@ -394,29 +400,22 @@ function vectors_of(stored) {
 /** The numbers of one query of a head. found: q, k, v of all positions, or null where a
  *  stored view has no more of this head than its weights */
 export function numbers(view, place, found, row) {
-  const [, keys] = axes(place, view), heads = view.maps[name_of(place)];
+  const keys = keys_of(place, view, row), heads = view.maps[name_of(place)];
   const d = found ? view.sizes.d_model / heads.length : 0;
   const [queries, all_keys, values] = ["q", "k", "v"].map((which) =>
     found && vectors_of(found[which]));
   const part = (vectors, i) => (found ? Array.from(vectors.slice(i * d, (i + 1) * d)) : []);
   const q = part(queries, row);
-  // What comes later isn't there yet when a word is written.
-  const ordered = place.stack === "decoder" && place.kind === "self_attn";
-  const lines = (ordered ? keys.slice(0, row + 1) : keys).map((label, key) => {
+  const lines = keys.map((label, key) => {
     const k = part(all_keys, key), products = k.map((x, f) => x * q[f]), sum = sum_of(products);
-    const is_hidden = !ordered && view.edits?.hide?.includes(key);
+    const is_hidden = !is_own(place) && view.edits?.hide?.includes(key);
     const score = is_hidden ? -Infinity : sum / Math.sqrt(d);
     return { key, label, k, v: part(values, key), products, sum, score,
       weight: heads[place.head][row * keys.length + key] };
   });
-  // In a stored view the weights are rounded: from the scores they come with all digits.
-  if (!view.live && found && !is_cut(view, place)) {
-    const top = Math.max(...lines.map((each) => each.score));
-    const shares = lines.map((each) => Math.exp(each.score - top)), total = sum_of(shares);
-    lines.forEach((each, i) => { each.weight = shares[i] / total; });
-  }
   const output = q.map((_, f) => sum_of(lines.map(({ weight, v }) => weight * v[f])));
-  return { d, q, query: query_of(place, view, row), lines, output };
+  const one = lines.at(Math.min(place.key, lines.length - 1)); // if the place is one weight
+  return { d, q, query: query_of(place, view, row), lines, one, output };
 }
 
 const tone_of = ({ stack, kind }) => (kind === "cross_attn" ? "memory" : COLORS[stack]);
@@ -493,10 +492,9 @@ const WEIGHT = { // where features begin, how wide they are, and the letters bes
 };
 
 export function weight(view, { row, tall, before, found, found_before }, place) {
-  const { d, q, query, lines } = numbers(view, place, found, row);
-  const one = lines[Math.min(place.key, lines.length - 1)], name = shown(one.label);
+  const { d, q, query, lines, one } = numbers(view, place, found, row), name = shown(one.label);
   const old = found_before && is_alike(place, view, before, row)
-    && numbers(before, place, found_before, row).lines[one.key];
+    && numbers(before, place, found_before, row).one;
   const { left, cell, size, small, facts: facts_at } = WEIGHT[tall ? "tall" : "wide"];
   const tone = tone_of(place), high = 34, right = left + d * cell;
   const bars = (middle, values, most, words, fill) => [
@@ -511,8 +509,9 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
   const sums = products.map((_, f) => sum_of(products.slice(0, f + 1)));
   const height = (sum) => 350 - 40 * sum / largest([sums]);
   const parts = lines.map(({ score }) => Math.exp(score)), part = parts[one.key];
+  const n_seen = parts.filter(Boolean).length;
   const softmax = `Softmax: e^${decimal(one.score, 4)} ≈ ${grouped(part)}, of ` +
-    `${grouped(sum_of(parts))} for ${parts.filter(Boolean).length} keys`;
+    `${grouped(sum_of(parts))} for ${n_seen} ${n_seen === 1 ? "key" : "keys"}`;
   const facts = [`Sum of the ${d} products: ${decimal(one.sum)}`,
     `Divided by √${d}: ${decimal(one.sum / Math.sqrt(d), 4)}`,
     part ? softmax : "The word is hidden: its score becomes −∞"];
@@ -550,9 +549,10 @@ export function table(view, place, found, { row }) {
   if (level === 0) return table_of_steps(view);
   if (level === 1) return table_of_heads(view, place, row);
   if (!found && level === 3) return null;
-  const { lines, q } = numbers(view, place, found, row), one = lines[place.key];
+  const { lines, q, one } = numbers(view, place, found, row);
   if (level === 2) {
-    return { caption: "Scores and weights of this head", head: ["key", "score", "weight"],
+    return { caption: `Scores and weights of this head${is_cut(view, place) ? ", which is cut" : ""}`,
+      head: ["key", "score", "weight"],
       rows: lines.map(({ label, score, weight }) =>
         [shown(label), found ? decimal(score) : "–", decimal(weight, 3)]) };
   }
@@ -574,7 +574,14 @@ function table_of_heads(view, place, row) {
   const rows = KINDS[place.stack].flatMap((kind) => {
     const here = { ...place, kind }, [, keys] = axes(here, view);
     return view.maps[name_of(here)].map((weights, i) =>
-      [ATTENTIONS[kind], i, listed(most(weights, row, keys.length), keys)]);
+      [ATTENTIONS[kind], i, is_cut(view, { ...here, head: i }) ? "cut"
+        : listed(most(weights, row, keys.length), keys)]);
   });
-  return { caption: "What each head looks at most", head: ["attention", "head", "looks at"], rows };
+  const ends = ["before", "after"].map((when, i) => {
+    const length = `vector length ${decimal(view.norms[place.stack][place.layer + i][row], 1)}`;
+    const answers = place.stack === "decoder" && view.layers[place.layer + i][row].map(named);
+    return [when, "", answers ? `${length}; would answer ${answers.join(", ")}` : length];
+  });
+  return { caption: "What each head looks at most, and the vector before and after the layer",
+    head: ["attention", "head", "looks at"], rows: [...rows, ...ends] };
 }

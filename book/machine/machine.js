@@ -2,7 +2,7 @@
 // The picture of the model in a page; its parts open, down to one weight. The views "search",
 // "cache" and "operate" show the same sentence and the same changes.
 
-import { kept, VIEWS } from "./app.js";
+import { kept, VIEWS, worry } from "./app.js";
 import { cache } from "./cache.js";
 import { e, h, is_joined, markup, mean_of, percent, shown, table_of } from "./draw.js";
 import { clearest, GUIDE } from "./guide.js";
@@ -11,7 +11,6 @@ import * as levels from "./levels.js";
 import { operate } from "./operate.js";
 import { save } from "./save.js";
 import { search } from "./search.js";
-import { worry } from "./worry.js";
 
 const PACE = { first: 1300, step: 800, own: 330 }; // ms: before the first word, for each
 const NARROW = 800; // px: below, pictures stand upright
@@ -28,9 +27,9 @@ const quoted = ({ label, p }) => `“${shown(label)}” (${percent(p)})`;
  *  @param {HTMLElement} root @param {import("./app.js").App} app */
 export function show(root, app) {
   let playing = null, tall = root.clientWidth < NARROW, drawn = {}, guide = -1;
-  let typed = false, predicting = false, answered = null, stopped = false, owed = 0;
+  let typed = false, predicting = false, answered = null, stopped = false;
   let saying = null, where = "", came = app.place, drawing = null;
-  const told = { path: app.path, row: app.row, source: app.view.source };
+  const told = { ...app.view, path: app.path, row: app.row };
 
   // ---- What stays; what it shows is drawn anew
 
@@ -42,11 +41,11 @@ export function show(root, app) {
   const focus = (...places) => // on the first that is to be seen
     places.find((place) => place.checkVisibility()).focus({ preventScroll: true });
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 5000,
-    spellcheck: "false", autocomplete: "off", value: app.state.text,
+    spellcheck: "false", autocomplete: "off", value: app.state.text, required: true,
     onfocus: () => app.load(), oninput: draw_changes });
   const is_asked = () => predicting && app.axis === "step"; // of a word, and not in the encoder
   const is_typed = () => field.value.trim() !== app.view.source.trim(); // another than is told of
-  const go_button = h("button", { type: "submit", class: "machine-go" }, "Translate");
+  const go_button = h("button", { class: "machine-go", "aria-label": "Translate" }, "Translate");
   const form = h("form", { class: "machine-say", onsubmit: translate },
     h("label", { for: "machine-field", class: "machine-spoken" }, "A German sentence"), field,
     go_button);
@@ -85,6 +84,7 @@ export function show(root, app) {
   const caption = h("div", { class: "machine-guide", hidden: true });
   const note = h("small"), panels = {}; // made when they are asked for
   const save_as = async (kind) => {
+    if (!stage.querySelector("svg")) return; // of a weight whose numbers aren't there
     const what = [root.ariaLabel, app.changes && `Changed: ${app.changes}`,
       decodeURIComponent(app.address)];
     await save(stage.querySelector("svg"), what.filter(Boolean), kind);
@@ -109,11 +109,6 @@ export function show(root, app) {
 
   function translate(event) {
     event.preventDefault();
-    if (!field.value.trim()) {
-      warning.hidden = true;
-      app.status("Type a German sentence first.");
-      return;
-    }
     pause();
     typed = true;
     app.set({ text: field.value });
@@ -172,7 +167,7 @@ export function show(root, app) {
     app.show({ [app.axis]: step });
   }
 
-  const finish = () => step_to(surest()); // with the whole sentence
+  const finish = () => step_to(told.row = surest()); // with the whole sentence, which was told
   const step_by = (by) => app.labels[app.row + by] && step_to(app.row + by);
 
   // ---- Drawing
@@ -195,11 +190,11 @@ export function show(root, app) {
       const kinds = ["machine-word", levels.row_class(i, at), is_joined(label) && "joined",
         is_chosen && "forced", hidden && !predicting && "unseen"];
       const share = percent(Math.exp(log_probs[i]));
+      const says = `${shown(label)}, ${share}${is_chosen ? ", chosen by hand" : ""}`;
       return [hidden && predicting ? "·" : shown(label), () => step_to(i), {
         class: kinds.filter(Boolean).join(" "), title: !hidden && share,
-        "aria-label": hidden ? `word ${i + 1}, to come` : `${shown(label)}, ${share}` }];
+        "aria-label": hidden ? `word ${i + 1}, to come` : says }];
     }), at);
-    for (const each of words.querySelectorAll(".joined")) each.before("\u2060"); // no line break
     const where = `${row + 1} of ${labels.length}`, [looks] = is_step ? looked_at(at) : [];
     slider.max = labels.length;
     slider.value = row + 1;
@@ -229,20 +224,18 @@ export function show(root, app) {
   }
 
   function draw_crumbs(level) {
-    const { place, view, panel } = app, { stack, layer, kind, head, key } = place;
+    const { place, view, panel, row } = app, { stack, layer, kind, head } = place;
     const link = (to, words, more) =>
       h("a", { href: `#machine${levels.path_of(place, to)}`, ...more }, words);
-    const weight_of = level > 2 && shown(levels.axes(place, view)[1][key] || "");
+    const keys = levels.keys_of(place, view, row), at = Math.min(place.key, keys.length - 1);
     const names = ["the machine", `${stack}, layer ${layer}`,
-      `${levels.ATTENTIONS[kind]}, head ${head}`, `its weight for “${weight_of}”`];
+      `${levels.ATTENTIONS[kind]}, head ${head}`, `its weight for “${shown(keys[at] || "")}”`];
     crumbs.replaceChildren(...names.slice(0, level + 1).flatMap((name, i) => [i ? " › " : "",
       link(i, name, { "aria-current": i === level && "true" })]),
     link(Math.max(0, level - 1), "Up", { class: "machine-up" }));
     crumbs.hidden = !level;
     where = VIEWS[panel] || names.slice(Math.min(1, level), level + 1).join(", ");
-    for (const each of views.children) {
-      each.ariaCurrent = each.dataset.view === panel ? "page" : null;
-    }
+    for (const each of views.children) each.ariaCurrent = each.dataset.view === panel ? "page" : null;
   }
 
   /** For those who listen: where we are, if that is another place, and at which step. */
@@ -273,9 +266,11 @@ export function show(root, app) {
       numbers.before(panels[panel]);
     }
     for (const [name, each] of Object.entries(panels)) each.hidden = name !== panel;
-    predict.setAttribute("aria-pressed", String(predicting));
+    Object.assign(predict, { ariaPressed: String(predicting), hidden: Boolean(panel) || app.axis === "word" });
     stage.hidden = tools.hidden = play_button.hidden = app.searches;
     back.hidden = forward.hidden = !stage.hidden;
+    const is_lost = had_focus && !document.activeElement.checkVisibility(); // with its view
+    if (is_lost) focus(views.querySelector("[aria-current]"));
     back.ariaDisabled = String(!app.labels[app.row - 1]);
     forward.ariaDisabled = String(!app.labels[app.row + 1]);
     numbers.hidden = stage.hidden || predicting;
@@ -304,9 +299,8 @@ export function show(root, app) {
   function steadily(draw) {
     const at = document.activeElement, { top } = at.getBoundingClientRect();
     draw();
-    const from = scrollY, by = owed + (at.isConnected && at.getBoundingClientRect().top - top);
+    const by = at.isConnected && at.getBoundingClientRect().top - top;
     if (by) scrollBy({ top: by, behavior: "instant" });
-    owed = by - (scrollY - from); // where the page begins or ends
     panels.operate?.querySelector(":focus")?.scrollIntoView({ block: "nearest" });
   }
 
@@ -327,24 +321,17 @@ export function show(root, app) {
       const how = { row, tall, before, found_before };
       stage.innerHTML = markup(levels.draw(view, place, found, how)); // faster than by node
       stage.firstElementChild.classList.toggle("tall", tall);
-      if ((drawn.level ?? level) !== level && !is_still()) zoom(level > drawn.level ? 0.5 : 1.8);
+      stage.dataset.zoom = ["out", "", "in"][1 + Math.sign(level - (drawn.level ?? level))];
       drawn = { view, tall, before, level };
     }
     for (const choice of stage.querySelectorAll(".choice")) make_choice(choice);
   }
 
   // One zoom: the picture grows out of the place that was chosen, or shrinks into it.
-  let origin = "50% 50%";
   stage.addEventListener("pointerdown", ({ clientX, clientY }) => {
     const { left, top } = stage.getBoundingClientRect();
-    origin = `${clientX - left}px ${clientY - top}px`;
+    stage.style.setProperty("--from", `${clientX - left}px ${clientY - top}px`);
   });
-
-  function zoom(scale) {
-    const begin = { opacity: 0, transform: `scale(${scale})` };
-    stage.firstElementChild.style.transformOrigin = origin;
-    stage.firstElementChild.animate([begin, {}], { duration: 320, easing: "ease-in-out" });
-  }
 
   function make_choice(choice) { // a likely token that can be forced
     const row = Number(choice.closest(".row").dataset.row), id = Number(choice.dataset.id);
@@ -367,12 +354,13 @@ export function show(root, app) {
     const links = view.maps[name].map((_, head) => h("a", {
       href: `#machine${levels.path_of({ ...place, head })}`,
       "aria-current": head === place.head && "true", class: removed.includes(head) && "removed",
+      "aria-label": removed.includes(head) && `${head}, cut`,
     }, head));
     const words = removed.includes(place.head) ? "Put this head back" : "Cut this head";
     return h("div", { class: "machine-row machine-heads", role: "group",
       "aria-label": "The heads of this layer" }, links, app.engine
       ? [button(words, () => app.remove_head(name, place.head)), h("small", {}, removed.length > 0
-        && [`Now: “${view.text}” `, app.beside])]
+        && !predicting && [`Now: “${view.text}” `, app.beside])]
       : h("small", {}, "To cut a head: ", load_button(app)));
   }
 
@@ -390,11 +378,12 @@ export function show(root, app) {
   function what_it_shows() {
     const { view, row } = app, [first, second] = looked_at(row);
     if (playing && !row) return "First the German side reads: each word looks at the others.";
-    const found = first ? `looked most at ${first} and ${second}` : "couldn’t look at the German";
+    const how = row === surest() ? ", its surest look for a word," : "";
+    const found = first ? `looked most at ${first}${how} and ${second}`
+      : "couldn’t look at the German";
     const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
-    const how = row === surest() ? ", with the surest look of all" : "";
     const now = tall && app.changes && !app.panel ? ` The text is now “${view.text}”` : "";
-    return `Writing ${quoted(written)}${how}: layer ${levels.middle_layer(view)} of the decoder ` +
+    return `Writing ${quoted(written)}: layer ${levels.middle_layer(view)} of the decoder ` +
       `${found}.${now}`;
   }
 
@@ -407,7 +396,6 @@ export function show(root, app) {
   // ---- Predict first
 
   function start_predicting() { // or end
-    if (app.panel || app.axis === "word") app.move(""); // else the question is asked here
     predicting = !predicting;
     told.row = -1; // told again, even if it is the same step
     pause();
@@ -440,10 +428,11 @@ export function show(root, app) {
 
   async function lead(to) {
     guide = to;
+    guide_button.ariaExpanded = String(to >= 0);
     kept("machine-guide", String(to + 1)); // a link to a chapter leaves it
     caption.hidden = guide < 0;
     alive.querySelector(".machine-lit")?.classList.remove("machine-lit");
-    if (guide < 0) return focus(guide_button, forward);
+    if (guide < 0) return [guide_button, forward].find((each) => each.checkVisibility()).focus();
     pause();
     const { level, path, words: text, control, chapter, href } = GUIDE[guide];
     const is_last = guide === GUIDE.length - 1;
@@ -456,13 +445,13 @@ export function show(root, app) {
         !is_last && button("Next", () => lead(guide + 1)),
         button(is_last ? "Done" : "End", () => lead(-1))));
     focus(caption.querySelector(".machine-row").children[1]);
-    queueMicrotask(() => say(text)); // instead of where we are
+    queueMicrotask(() => say(`${guide + 1} of ${GUIDE.length}, ${where}. ${text}`));
     await drawing;
     const lit = alive.querySelector(control);
     lit.classList.add("machine-lit");
+    document.documentElement.style.setProperty("--guide", `${caption.offsetHeight + 8}px`);
     const room = innerHeight - caption.offsetHeight - 60; // above the caption, below the bar
     for (const seen of [beneath, stage, lit.closest(".machine-stage") || lit]) {
-      seen.style.scrollMarginBottom = `${caption.offsetHeight + 8}px`; // which covers it
       const block = seen.offsetHeight > room ? "start" : "nearest";
       seen.scrollIntoView({ block, behavior: "instant" });
     }
@@ -509,7 +498,6 @@ export function show(root, app) {
   app.on("status", (text) => { status.textContent = text; });
   app.on("busy", (is) => root.toggleAttribute("aria-busy", is));
   app.on("state", () => {
-    owed = 0;
     if (document.activeElement !== field) field.value = app.state.text;
     steadily(draw_changes);
   });
@@ -521,13 +509,15 @@ export function show(root, app) {
     queueMicrotask(announce); // when all is drawn
   });
   app.on("view", () => {
-    const { source, read, log_probs, text } = app.view, is_new = source !== told.source;
-    told.source = source;
+    const { source, read, log_probs, text, asks } = app.view, is_new = source !== told.source;
+    const is_known = asks === told.asks;
+    Object.assign(told, { source, asks });
+    answered = null; // it was of another text
     predicting &&= !is_new;
     const sure = app.changes ? 1 : Math.exp(mean_of(log_probs)); // else it isn't the model's doubt
     const worries = worry(source, read.pieces, sure);
     const news = [app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside, worries];
-    if (!predicting && !is_typed() && app.panel !== "operate") say(news.filter(Boolean).join(" "));
+    if (!predicting && !is_typed() && !is_known && app.panel !== "operate") say(news.filter(Boolean).join(" "));
     root.classList.toggle("machine-own", is_new || root.matches(".machine-own"));
     if (typed && is_new && !app.place.stack && !app.panel) {
       (is_still() ? finish : play)(PACE.own);

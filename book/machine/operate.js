@@ -32,8 +32,9 @@ export function operate(app, say) {
     app.set({ method: "greedy" });
   });
   const field = h("input", { type: "text", id: "machine-reference", lang: "en", maxlength: 400,
-    spellcheck: "false", placeholder: `Leave it empty to score ${OWN} translation`,
+    spellcheck: "false", placeholder: `Empty: ${OWN}`,
     onchange: () => app.set({ reference: field.value.trim() }) });
+  const value = () => h("span", { "aria-hidden": "true" }); // the slider speaks
   const group = (title, ...inside) => h("div", {}, h("h3", {}, title), inside);
   const row = (...inside) => h("div", { class: "machine-row" }, inside);
   const controls = h("fieldset", { class: "machine-controls-of-model" },
@@ -42,7 +43,7 @@ export function operate(app, say) {
     group("Hide source tokens: no head can look at them", tokens),
     group("Cut cross-attention: the decoder’s view of the source", cuts),
     group("Draw words instead of taking the likeliest", row(
-      labeled("Temperature", temperature, h("output")), labeled("Top-p", top_p, h("output")),
+      labeled("Temperature", temperature, value()), labeled("Top-p", top_p, value()),
       draw, greedy)),
     h("h3", {}, h("label", { for: "machine-reference" }, "A translation to score")),
     field, button("Score it", () => field.blur())); // which is a change, where it is one

@@ -16,6 +16,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     options: { step: 0, word: 0, ...JSON.parse(options || "{}") } });
   window.machine = app;
   const linked = app.restore(location.hash), loaded = !linked && app.recall();
+  history.replaceState("own", ""); // on the way back here, what was changed since then stays
   window.addEventListener("hashchange", () => app.follow(location.hash));
   // In parts, between which others have their turn; until then the picture without a script is seen.
   await turn();
@@ -23,7 +24,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   await turn();
   app.tell("place");
   root.classList.add("machine-alive");
-  if (linked) root.scrollIntoView({ block: "nearest" });
+  if (linked && performance.navigation.type === 0) root.scrollIntoView({ block: "nearest" });
   // A link asks for what it holds; and a model that was here a page ago is here again.
   if (loaded || (linked && !app.is_current)) await app.load();
   else if (app.options.play && !linked && !is_still() && !kept("machine-played")) {

@@ -1,19 +1,20 @@
 // @ts-check
 // A view as a file for a slide: the picture in the page's colors; below, what it is and where.
 
-import { COLOR, e, element, h, picture } from "./draw.js";
+import { COLOR, e, h, markup, picture } from "./draw.js";
 
-/** @param {SVGSVGElement|null} drawn @param {string[]} told @param {"svg"|"png"} kind */
+/** @param {SVGSVGElement} drawn @param {string[]} told @param {"svg"|"png"} kind */
 export async function save(drawn, told, kind) {
-  if (!drawn) return;
   const { height: end } = drawn.viewBox.baseVal, { x, width: long } = drawn.getBBox();
-  const width = Math.ceil(x + long) + 8, n = Math.floor(width / 6.5); // letters, of a wide font
+  const width = Math.ceil(x + long) + 32, n = Math.floor(width / 6.5); // letters, of a wide font
   const pieces = new RegExp(`.{1,${n}}(?=\\s|$)|.{1,${n}}`, "gsu"); // whole words, if it can be
   const lines = told.flatMap((words) => words.match(pieces)), height = end + 10 + 14 * lines.length;
-  const sheet = element(picture(width, height, drawn.ariaLabel,
+  const page = h("div");
+  page.innerHTML = markup(picture(width, height, drawn.ariaLabel,
     e("rect", { width: "100%", height: "100%", fill: COLOR.page }),
     lines.map((words, i) =>
       e("text", { x: 8, y: end + 16 + 14 * i, "font-size": 10, fill: "#8a8a8a" }, words))));
+  const sheet = page.firstChild;
   sheet.firstChild.after(...drawn.cloneNode(true).childNodes);
   const unseen = ".to-come, .past .asks, .past .sparse, .now .written";
   for (const each of sheet.querySelectorAll(unseen)) each.remove();

@@ -2,7 +2,7 @@
 // Beam search, step by step, as a tree beside the path that greedy search takes; below,
 // the hypotheses that it found, ranked again under another length penalty.
 
-import { box, COLOR, curve, decimal, e, element, h, picture, short, shown, text } from "./draw.js";
+import { box, COLOR, curve, decimal, e, h, markup, picture, short, shown, text } from "./draw.js";
 import { button, fill, labeled, scroller, show_end, view_of_search } from "./kit.js";
 
 const WORDS = { beam: "kept", ended: "ended", dropped: "dropped" };
@@ -89,7 +89,7 @@ export function search(app, say) {
       sum += log_prob;
       return draw_box(t, TOP, shown(tgt_labels[t]), decimal(sum), { ...PATH, "stroke-width": 2 });
     });
-    const made = element(picture(width, height, `The tree up to step ${at + 1}. The table ` +
+    drawing.innerHTML = markup(picture(width, height, `The tree up to step ${at + 1}. The table ` +
       "of candidates says the same in words.",
     box(left(at) - 10, 2, BOX.width + 20, height - 4, "hair", 0.5, { rx: 6 }),
     nodes.map(draw_edge), lane,
@@ -98,9 +98,7 @@ export function search(app, say) {
     columns.slice(0, at + 1).map((_, t) => text(middle(t), 18, `step ${t + 1}`,
       { size: 13, anchor: "middle", weight: t === at ? 700 : 400, stroke: "none" })),
     draw_box(-1, top_of(0), "<bos>", "start", OUTLINES.beam), nodes.map(draw_node)));
-    made.setAttribute("role", "img");
-    made.style.width = `${width / 16}rem`;
-    drawing.replaceChildren(made);
+    Object.assign(drawing.firstChild, { role: "img" }).style.width = `${width / 16}rem`;
     show_end(tree);
   }
 

@@ -16,7 +16,7 @@ export function machine_still(stored, config, { at, step, word, tall }) {
     throw new Error(`head ${place.head} is not stored at ${at}`);
   }
   const name = tall ? "machine-tall" : "machine-wide";
-  const word_of = (label, i) => [is_joined(label) && "\u2060", // no line break
+  const word_of = (label, i) => [!is_joined(label) && " ", // where a line may end
     e("label", { class: is_joined(label) && "joined" }, e("input", { type: "radio", name,
       class: "machine-spoken", checked: i === step }), shown(label))];
   return JSON.stringify({

@@ -6,6 +6,8 @@ trace = trace_translation(load("multi30k-de-en"), "Im Schnee spielt ein Hund.")
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from copy import deepcopy
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -67,6 +69,8 @@ def trace_translation(
 ) -> Plain:
     """Translate a sentence and keep all that the machine in a page shows.
 
+    It is the translation of the model with weights in 8 bits, as the pages have it.
+
     Args:
         translator: model and tokenizer.
         sentence: in the source language.
@@ -76,10 +80,15 @@ def trace_translation(
         n_beams: of a beam search that is kept step by step; 0 for none.
 
     Returns:
-        Plain data: ids and their labels, weights of every head rounded to thousandths,
+        Plain data: ids and their labels, weights of every head rounded to 6 digits,
         the vectors of one head of each attention, the length of the residual streams,
         what each layer would answer, the likeliest next tokens, and the search.
     """
+    translator = deepcopy(translator)
+    for weight in translator.model.parameters():
+        if weight.dim() == 2:
+            scales = weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-30) / 127
+            weight.copy_((weight / scales).round() * scales)
     model, tokenizer, edits = translator.model, translator.tokenizer, edits or {}
     src, sizes = tokenizer.encode(sentence.strip()), model.config
     max_len = min(len(src) + 50, sizes.max_len)
@@ -231,14 +240,8 @@ def _search(
             decoder.reorder(torch.tensor([parents]))
             ids = torch.tensor(search.newest()).view(-1, 1)
     hypotheses = [
-        {
-            "ids": found.ids,
-            "labels": tokenizer.tokens(found.ids),
-            "text": tokenizer.decode(found.ids),
-            "log_prob": _short(found.log_prob),
-            "score": _short(found.score),
-            "finished": found.finished,
-        }
+        asdict(found)
+        | {"labels": tokenizer.tokens(found.ids), "text": tokenizer.decode(found.ids)}
         for found in search.hypotheses
     ]
     options = {"n_beams": n_beams, "length_penalty": 1}
@@ -319,5 +322,5 @@ def _numbers(values: Tensor) -> list[float]:
 
 
 def _short(value: float) -> float:
-    """Round to thousandths; only what is zero becomes zero."""
-    return round(value, 3) or (0.001 if value > 0 else 0.0)
+    """Round to 6 digits; only what is zero becomes zero."""
+    return round(value, 6) or (1e-6 if value > 0 else 0.0)
