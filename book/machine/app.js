@@ -12,8 +12,7 @@ export const failed = (error) => `That didn’t work: ${error.message}.`;
 // ---- When a sentence is one that the model can't be trusted with
 
 const MANY = 1.9; // pieces a word: more than nearly every caption has
-// Mean probability of the tokens: a tenth of the captions has less, and is translated
-// much worse; so have nine tenths of the captions without capital letters.
+// Mean probability of the tokens: a tenth of the captions has less, and is translated much worse
 const SURE = 0.55;
 const ENGLISH = /\b(the|is|are|and|of|with|this)\b/i; // no German words
 
@@ -299,7 +298,7 @@ export class App {
   // The same, and how its translation isn't what it would write greedily; "" for nothing
   get changes() {
     const { forced, method } = this.state;
-    return [...this.edited, forced.length && "a word chosen by hand",
+    return [...this.edited, forced.length > 0 && `a word chosen by hand${forced.length > 1 ? ", and those before it kept" : ""}`,
       method === "sample" && "sampled tokens"].filter(Boolean).join(", ");
   }
 

@@ -40,6 +40,7 @@ export const h = (tag, attributes = {}, ...children) => element(e(tag, attribute
 
 export const shown = (token) => (token === "▁" ? "␣" : token.replace(/^▁/, ""));
 export const is_joined = (token) => !/^[▁<]/.test(token); // to the one before it
+export const piece = (token) => (/^\p{L}/u.test(token) ? `…${token}` : shown(token)); // alone
 export const percent = (p) => (p > 0 && p < 0.005 ? "<1%" : `${Math.round(100 * p)}%`);
 export const decimal = (x, digits = 2) =>
   x.toFixed(digits).replace(/^-(0\.0*)$/, "$1").replace("-", "−").replace("Infinity", "∞");

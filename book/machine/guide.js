@@ -17,8 +17,8 @@ export const GUIDE = [
     words: "German goes in, in blue, and English comes out, in brown, word by word: press Play.",
     chapter: "Chapter 8 builds it all.", href: "08_full_transformer.html" },
   { level: 0, control: ".machine-stage",
-    words: "Each German word, or piece of one, is a strand in a lane of its own, and where " +
-      "strands cross, words look at one another: point at one, tap its word, or open a layer.",
+    words: "Each German word, or piece of one, is a strand, and where strands cross, words " +
+      "look at one another: open a layer.",
     chapter: "Chapter 6 writes the encoder.", href: "06_encoder.html" },
   { level: 0, control: ".machine-stage",
     words: "The green band is all that the brown side ever learns of the German: follow the " +

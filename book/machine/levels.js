@@ -3,7 +3,7 @@
 // function of what is known of a sentence (a "view") and of where we are; none of them
 // reads the page, so the same functions make the pictures for readers without a script.
 
-import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, short, shown,
+import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, piece, short, shown,
   strip, sum_of, text } from "./draw.js";
 
 // A place: stack "" is the whole machine, kind "" a layer; head -1 and key -1 are "none"
@@ -71,7 +71,7 @@ export const most = (weights, row, n_keys, n = 3) => range(n_keys)
 export const looked_at = (view, step, n) => most(heads_together(view,
   `decoder.layers.${middle_layer(view)}.cross_attn`), step, view.src_labels.length, n);
 
-const named = ({ label, p }) => `${shown(label)} ${percent(p)}`;
+const named = ({ label, p }) => `${piece(label)} ${percent(p)}`;
 const differ = (p, was) => was !== undefined && percent(was) !== percent(p);
 
 /** A probability, and what the untouched model says where that is another one. */
@@ -81,7 +81,7 @@ function compared(p, was) {
     e("tspan", { fill: COLOR.soft, "font-size": 12 }, `was ${percent(was)}`)];
 }
 
-const in_words = ({ label, p, was }) => [e("tspan", {}, shown(label)), " ", compared(p, was)];
+const in_words = ({ label, p, was }) => [e("tspan", {}, piece(label)), " ", compared(p, was)];
 
 /** Likely tokens after a row, with what the untouched model gave them where it read the same */
 function beside(view, before, row, tokens_of) {
@@ -113,7 +113,7 @@ const SELF = { encoder: 0.7, decoder: 0.38 }, CROSS = 0.62, FFN = 0.86;
 export const row_class = (i, step) => ["past", "now", "to-come"][1 + Math.sign(i - step)];
 
 /** Where things are: u goes along the flow, v across it, with a lane for each token. Where
- *  lanes are narrow, labels are steep; in yet narrower ones, at every second one, third, ... */
+ *  lanes are narrow, labels are steep and small; then at every second one, third, ... */
 function plan_of(view, tall) {
   const plan = tall ? TALL : WIDE, { top, room, lane: [narrow, wide] } = plan;
   const lanes = ({ length }) => {
@@ -126,7 +126,7 @@ function plan_of(view, tall) {
   const layers = (stack) => range(n_layers(view, stack)).map((l) => plan[stack].slice(l, l + 2));
   const at = (u, v) => (tall ? [v, u] : [u, v]);
   const pitch = { source: source[1] - source[0], target: target[1] - target[0] };
-  const every = (side) => (tall && Math.ceil(12.5 / pitch[side])) || 1;
+  const every = (side) => (tall && Math.ceil(9.5 / pitch[side])) || 1;
   return { ...plan, tall, at, source, target, end, pitch,
     every: { source: every("source"), target: every("target") },
     layers: { encoder: layers("encoder"), decoder: layers("decoder") } };
@@ -165,8 +165,8 @@ function layer_door({ tall, at, end, layers }, stack, l) {
 }
 
 function label({ tall, pitch }, u, v, words, fill, more) {
-  const [size, turn, n_letters] = pitch[fill] < 17 ? [12, -80, 8] : [14, -58, 9];
-  const drawn = short(words, n_letters);
+  const is_dense = pitch[fill] < 17, size = is_dense ? Math.max(9.5, Math.min(12, pitch[fill])) : 14;
+  const drawn = short(words, is_dense ? 8 : 9), turn = is_dense ? -80 : -58;
   return tall ? text(v + 4, u + 2, drawn, { size, fill, turn, ...more })
     : text(u, v + 5, words, { fill, anchor: "end", ...more });
 }
@@ -249,7 +249,7 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
   if (tall) { // among few labels, that of the word that is looked at most
     const [[, key]] = looked_at(view, i, 1);
     const u = plan.encoder[0] - 10, v = source[key], hides_others = key % plan.every.source > 0;
-    return [strands, hides_others && box(v, u - 20, 70, 34, "page", 1,
+    return [strands, hides_others && box(v, u - 23, 70, 42, "page", 1,
       { transform: `rotate(-80 ${v + 4} ${u + 2})` }),
     plan.every.source > 1 && label(plan, u, v, shown(view.src_labels[key]), "source",
       { weight: 700 })];
@@ -263,8 +263,9 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
 
 /** The likeliest next tokens of a row, with what the untouched model gave them. */
 function answer(view, { at, tall, target, end, out, layers }, i, before) {
-  const [x, top] = tall ? [24, out + 20] : [out, Math.max(24, Math.min(target[i], end - 92))];
-  const [n, long, gap] = tall ? [4, 190, 21] : [5, 50, 23];
+  const v = target[i], is_low = v > end - 56, rises = is_low && v >= 100; // the list of choices
+  const [x, top] = tall ? [24, out + 20] : [out, is_low && !rises ? end - 56 : v];
+  const [n, long, gap] = tall ? [4, 190, 21] : [5, 50, rises ? -23 : 23];
   const near = tall ? [[x + 60, out - 14], [x + 60, out + 6]] : [[x - 18, top], [x - 4, top]];
   const [, from] = layers.decoder.at(-1);
   const found = beside(view, before, i, ({ next }) => next[i]).slice(0, n);
@@ -467,7 +468,7 @@ function key_line(place, X, { key, label, k, score, weight }, y, gap, how) {
   const { d, most, best, was } = how, { word, bar, cell, high, long, size } = X;
   const tone = tone_of(place), width = Math.max(1.5, long * weight);
   const style = { size, weight: best ? 600 : 400 }, fill = best ? "ink" : "soft";
-  return door(path_of({ ...place, key }), `${shown(label)}: weight ${percent(weight)}`,
+  return door(path_of({ ...place, key }), `${shown(label)}: weight ${percent(weight)}${differ(weight, was) ? `, was ${percent(was)}` : ""}`,
     box(word - 70, y - 2, bar + long + 80 - word, gap, "page", 1, { class: "door-ground", rx: 4 }),
     text(word, y + high - 5, short(shown(label), X.n_letters),
       { anchor: "end", fill: tone, ...style }),

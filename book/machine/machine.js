@@ -4,7 +4,7 @@
 
 import { kept, VIEWS, worry } from "./app.js";
 import { cache } from "./cache.js";
-import { e, h, is_joined, markup, mean_of, percent, shown, table_of } from "./draw.js";
+import { e, h, is_joined, markup, mean_of, percent, piece, shown, table_of } from "./draw.js";
 import { clearest, GUIDE } from "./guide.js";
 import { button, is_still, load_button, refill, scroller } from "./kit.js";
 import * as levels from "./levels.js";
@@ -21,7 +21,7 @@ const HINTS = {
   weight: "Multiply feature by feature, add up, divide, and compare with the other keys.",
 };
 
-const quoted = ({ label, p }) => `“${shown(label)}” (${percent(p)})`;
+const quoted = ({ label, p }) => `“${piece(label)}” (${percent(p)})`;
 
 /** A machine in its place in a page.
  *  @param {HTMLElement} root @param {import("./app.js").App} app */
@@ -43,7 +43,7 @@ export function show(root, app) {
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 5000,
     spellcheck: "false", autocomplete: "off", value: app.state.text, required: true,
     onfocus: () => app.load(), oninput: draw_changes });
-  const is_asked = () => predicting && app.axis === "step"; // of a word, and not in the encoder
+  const is_asked = () => predicting && app.axis === "step" && !app.panel; // where it can be
   const is_typed = () => field.value.trim() !== app.view.source.trim(); // another than is told of
   const go_button = h("button", { class: "machine-go", "aria-label": "Translate" }, "Translate");
   const form = h("form", { class: "machine-say", onsubmit: translate },
@@ -52,12 +52,12 @@ export function show(root, app) {
   const bar = h("progress", { max: 1, hidden: true, "aria-label": "The model is being loaded" });
   const status = h("p", { class: "machine-status", role: "alert" }, app.told);
   const warning = h("p", { class: "machine-warning", hidden: true });
-  const changed = h("p", { class: "machine-changes", hidden: true });
   const undo = button("Undo all", () => {
     focus(stage, forward); // first, since what has the focus stays where it is seen
     note.textContent = "";
     app.undo_all();
   });
+  const news = h("span"), changed = h("p", { class: "machine-changes", hidden: true }, news, undo);
   const brought = Object.keys(app.offer?.edits || {}).length ? " and changes" : "";
   const offer = h("p", { class: "machine-offer", hidden: !app.offer }, app.offer
     && [`You came with a sentence${brought} of your own: `,
@@ -80,7 +80,7 @@ export function show(root, app) {
     "aria-label": "The picture" });
   const beneath = h("div", { class: "machine-beneath" }), sheet = h("div");
   const numbers = h("details", { class: "machine-numbers", ontoggle: draw_table },
-    e("summary", {}, "The same as a table"), sheet);
+    e("summary", {}, "As a table"), sheet);
   const caption = h("div", { class: "machine-guide", hidden: true });
   const note = h("small"), panels = {}; // made when they are asked for
   const save_as = async (kind) => {
@@ -96,7 +96,7 @@ export function show(root, app) {
       button("Copy link", copy_link), document.fullscreenEnabled && button("Full screen on/off", () =>
         (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen())), note));
   const guide_button = button("Guide", () =>
-    lead(guide < 0 ? (Number(kept("machine-guide")) || 1) - 1 : -1));
+    lead(guide < 0 ? (Number(kept("machine-guide")) || 1) - 1 : -1), { "aria-expanded": "false" });
   const tools = h("div", { class: "machine-row" }, predict, guide_button, more);
   const player = h("div", { class: "machine-row machine-controls" },
     play_button, back, forward, slider);
@@ -147,7 +147,7 @@ export function show(root, app) {
       if (app.state.step < app.view.tgt.length - 1) playing = setTimeout(on, pace);
       else then();
     };
-    root.classList.add("machine-from-start");
+    root.classList.toggle("machine-from-start", pace === PACE.step);
     play_button.textContent = "Pause";
     if (pace === PACE.step) say(`Playing ${app.view.tgt.length} steps.`);
     playing = setTimeout(on, pace >= PACE.step ? PACE.first : pace);
@@ -185,13 +185,12 @@ export function show(root, app) {
     if (axis === "word") refill(words, labels.map((label, i) => [shown(label), () => step_to(i),
       { class: `machine-word ${i === row ? "now" : ""}` }]), row);
     else refill(words, tgt_labels.map((label, i) => {
-      const hidden = (playing || predicting) && (i > at || (hides_now && i === at));
-      const is_chosen = i < n_forced && app.view.next[i][0].id !== app.view.tgt[i];
+      const hidden = (playing || is_asked()) && (i > at || (hides_now && i === at));
       const kinds = ["machine-word", levels.row_class(i, at), is_joined(label) && "joined",
-        is_chosen && "forced", hidden && !predicting && "unseen"];
+        i < n_forced && "forced", hidden && !is_asked() && "unseen"];
       const share = percent(Math.exp(log_probs[i]));
-      const says = `${shown(label)}, ${share}${is_chosen ? ", chosen by hand" : ""}`;
-      return [hidden && predicting ? "·" : shown(label), () => step_to(i), {
+      const says = `${shown(label)}, ${share}${i < n_forced ? ", kept" : ""}${i === n_forced - 1 ? ", chosen by hand" : ""}`;
+      return [hidden && is_asked() ? "·" : shown(label), () => step_to(i), {
         class: kinds.filter(Boolean).join(" "), title: !hidden && share,
         "aria-label": hidden ? `word ${i + 1}, to come` : says }];
     }), at);
@@ -202,7 +201,7 @@ export function show(root, app) {
       : `Step of the ${app.searches ? "search" : "translation"}`;
     slider.ariaValueText = hides_now || !labels[row] ? where
       : `${shown(labels[row])}, ${where}${looks ? `; looked most at ${looks}` : ""}`;
-    root.ariaLabel = `The machine translates “${source}”${predicting ? "" : ` into “${text}”`}`;
+    root.ariaLabel = `The machine translates “${source}”${is_asked() ? "" : ` into “${text}”`}`;
   }
 
   function draw_changes() {
@@ -210,17 +209,18 @@ export function show(root, app) {
     const is_other = state.text !== view.source;
     const waits = !view.live && !is_current;
     changed.hidden = !changes && !waits;
+    undo.hidden = waits || !engine;
     warning.hidden ||= is_typed();
     root.classList.toggle("machine-waiting", waits || (!engine && is_typed()));
     if (waits) {
       const what = [is_other && `the sentence “${state.text}”`, changes].filter(Boolean).join("; ");
-      changed.replaceChildren(`Waiting for the model (${what}). `, h("span", {},
+      news.replaceChildren(`Waiting for the model (${what}). `, h("span", {},
         "Until then, you see a stored sentence. "), bar.hidden && !engine ? load_button(app) : "");
       return;
     }
     const now = is_current ? [`Now: “${view.text}” `, `${app.beside} `] : ["Now: …"];
-    const lines = [`Changed: ${changes}. `, ...(predicting ? [] : now)];
-    changed.replaceChildren(...lines.map((words) => h("span", {}, words)), engine ? undo : "");
+    const lines = [`Changed: ${changes}. `, ...(is_asked() ? [] : now)];
+    news.replaceChildren(...lines.map((words) => h("span", {}, words)));
   }
 
   function draw_crumbs(level) {
@@ -266,14 +266,16 @@ export function show(root, app) {
       numbers.before(panels[panel]);
     }
     for (const [name, each] of Object.entries(panels)) each.hidden = name !== panel;
-    Object.assign(predict, { ariaPressed: String(predicting), hidden: Boolean(panel) || app.axis === "word" });
+    predict.ariaPressed = String(predicting);
+    predict.hidden = Boolean(panel) || app.axis === "word"; // where nothing can be asked
     stage.hidden = tools.hidden = play_button.hidden = app.searches;
     back.hidden = forward.hidden = !stage.hidden;
     const is_lost = had_focus && !document.activeElement.checkVisibility(); // with its view
     if (is_lost) focus(views.querySelector("[aria-current]"));
     back.ariaDisabled = String(!app.labels[app.row - 1]);
     forward.ariaDisabled = String(!app.labels[app.row + 1]);
-    numbers.hidden = stage.hidden || predicting;
+    numbers.hidden = stage.hidden || is_asked();
+    caption.hidden = guide < 0 || (Boolean(panel) && app.path !== GUIDE[guide].path); // false there
     if (stage.hidden) {
       app.search();
       beneath.replaceChildren();
@@ -338,7 +340,7 @@ export function show(root, app) {
     if (!app.engine || id === app.view.tgt[row]) return;
     const force = () => app.set({ forced: [...app.view.tgt.slice(0, row), id], step: row });
     Object.assign(choice, { role: "button", tabIndex: 0, onclick: force,
-      ariaLabel: `Go on with “${choice.querySelector("tspan").textContent}” instead`,
+      ariaLabel: `Go on instead with ${choice.textContent}`,
       onkeydown: ({ key }) => void (key === "Enter" && force()) }); // false would hold the Tab key
   }
 
@@ -360,7 +362,7 @@ export function show(root, app) {
     return h("div", { class: "machine-row machine-heads", role: "group",
       "aria-label": "The heads of this layer" }, links, app.engine
       ? [button(words, () => app.remove_head(name, place.head)), h("small", {}, removed.length > 0
-        && !predicting && [`Now: “${view.text}” `, app.beside])]
+        && !is_asked() && [`Now: “${view.text}” `, app.beside])]
       : h("small", {}, "To cut a head: ", load_button(app)));
   }
 
@@ -409,7 +411,7 @@ export function show(root, app) {
     const choices = view.next[row].slice(0, 5)
       .sort((a, b) => shown(a.label).localeCompare(shown(b.label), "en"));
     return h("div", { class: "machine-predict" }, h("p", {}, "What is likeliest next? "),
-      choices.map((choice) => button(shown(choice.label), () => {
+      choices.map((choice) => button(piece(choice.label), () => {
         answered = choice;
         draw();
         say(beneath.querySelector("p").textContent);
@@ -445,7 +447,7 @@ export function show(root, app) {
         !is_last && button("Next", () => lead(guide + 1)),
         button(is_last ? "Done" : "End", () => lead(-1))));
     focus(caption.querySelector(".machine-row").children[1]);
-    queueMicrotask(() => say(`${guide + 1} of ${GUIDE.length}, ${where}. ${text}`));
+    queueMicrotask(() => say(`${guide + 1}: ${where}, “${shown(app.labels[app.row])}”. ${text}`));
     await drawing;
     const lit = alive.querySelector(control);
     lit.classList.add("machine-lit");
@@ -503,21 +505,20 @@ export function show(root, app) {
   });
   app.on("place", () => {
     if (app.row !== told.row) answered = null;
-    predicting &&= !app.panel; // which show what comes
     note.textContent = ""; // a link that was copied is an old one now
     drawing = draw();
     queueMicrotask(announce); // when all is drawn
   });
   app.on("view", () => {
     const { source, read, log_probs, text, asks } = app.view, is_new = source !== told.source;
-    const is_known = asks === told.asks;
-    Object.assign(told, { source, asks });
     answered = null; // it was of another text
     predicting &&= !is_new;
     const sure = app.changes ? 1 : Math.exp(mean_of(log_probs)); // else it isn't the model's doubt
     const worries = worry(source, read.pieces, sure);
-    const news = [app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside, worries];
-    if (!predicting && !is_typed() && !is_known && app.panel !== "operate") say(news.filter(Boolean).join(" "));
+    const said = [app.changes && `Changed: ${app.changes}.`, `Translation: ${text}`, app.beside, worries];
+    const is_news = asks !== told.asks && !is_asked() && !is_typed();
+    if (is_news && app.panel !== "operate") say(said.filter(Boolean).join(" "));
+    Object.assign(told, { source, asks });
     root.classList.toggle("machine-own", is_new || root.matches(".machine-own"));
     if (typed && is_new && !app.place.stack && !app.panel) {
       (is_still() ? finish : play)(PACE.own);
@@ -530,7 +531,7 @@ export function show(root, app) {
       draw();
     });
   });
-  root.addEventListener("fullscreenchange", () => root.scrollIntoView());
+  root.addEventListener("fullscreenchange", () => more.scrollIntoView({ block: "nearest" }));
   new ResizeObserver(([{ contentRect: { width } }]) => {
     if ((width < NARROW) === tall) return;
     tall = !tall;

@@ -90,7 +90,7 @@ export function search(app, say) {
       return draw_box(t, TOP, shown(tgt_labels[t]), decimal(sum), { ...PATH, "stroke-width": 2 });
     });
     drawing.innerHTML = markup(picture(width, height, `The tree up to step ${at + 1}. The table ` +
-      "of candidates says the same in words.",
+      "of candidates says its last step in words.",
     box(left(at) - 10, 2, BOX.width + 20, height - 4, "hair", 0.5, { rx: 6 }),
     nodes.map(draw_edge), lane,
     text(4, TOP + 22, name === "greedy search" ? "Greedy" : "Translation",
@@ -144,8 +144,8 @@ export function search(app, say) {
   }
 
   function first() {
-    const [{ text: words, score }] = ranked();
-    return `First with α = ${alpha_number.textContent}: “${words}”, ${decimal(score, 3)}.`;
+    const { length, 0: { text: words, score } } = ranked();
+    return `First of ${length}, α = ${alpha_number.textContent}: “${words}”, ${decimal(score, 3)}.`;
   }
 
   function draw_hypotheses() {
