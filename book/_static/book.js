@@ -57,7 +57,9 @@ document.addEventListener("DOMContentLoaded", () => {
 document.addEventListener("DOMContentLoaded", () => {
   const contents = document.getElementById("contents");
   contents?.addEventListener("toggle", ({ newState }) => {
-    if (newState === "open") contents.querySelector("summary, a").focus({ preventScroll: true });
+    if (newState !== "open") return;
+    contents.scrollTop = 0; // to what takes it
+    contents.querySelector("summary, a").focus({ preventScroll: true });
   });
   contents?.addEventListener("focusout", ({ relatedTarget: to }) => {
     if (to && !contents.contains(to) && contents.matches(":popover-open")) contents.hidePopover();

@@ -15,8 +15,7 @@ export const show_end = (region) => requestAnimationFrame(() => {
 export const button = (words, onclick, more = {}) =>
   h("button", { type: "button", onclick, ...more }, words);
 
-/** Buttons in a row, made anew: [words, act, attributes] for each. A focus that was in the row
- *  goes to the current one, else it keeps its place. */
+/** Buttons in a row, made anew: [words, act, attributes] for each. A focus in it stays in it. */
 export function refill(row, items, current = -1) {
   const at = [...row.querySelectorAll("button")].indexOf(document.activeElement);
   const made = items.map(([words, act, more], i) => button(words, act,

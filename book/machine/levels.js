@@ -112,8 +112,7 @@ const SELF = { encoder: 0.7, decoder: 0.38 }, CROSS = 0.62, FFN = 0.86;
 // The classes by which a row of the target is shown: written, being written, to come
 export const row_class = (i, step) => ["past", "now", "to-come"][1 + Math.sign(i - step)];
 
-/** Where things are: u goes along the flow, v across it, with a lane for each token. Where
- *  lanes are narrow, labels are steep and small; then at every second one, third, ... */
+/** Where things are: u goes along the flow, v across it, with a lane for each token. */
 function plan_of(view, tall) {
   const plan = tall ? TALL : WIDE, { top, room, lane: [narrow, wide] } = plan;
   const lanes = ({ length }) => {

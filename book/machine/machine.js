@@ -43,7 +43,7 @@ export function show(root, app) {
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 5000,
     spellcheck: "false", autocomplete: "off", value: app.state.text, required: true,
     onfocus: () => app.load(), oninput: draw_changes });
-  const is_asked = () => predicting && app.axis === "step" && !app.panel; // where it can be
+  const is_asked = () => predicting && app.axis === "step"; // of a word, and not in the encoder
   const is_typed = () => field.value.trim() !== app.view.source.trim(); // another than is told of
   const go_button = h("button", { class: "machine-go", "aria-label": "Translate" }, "Translate");
   const form = h("form", { class: "machine-say", onsubmit: translate },
@@ -167,7 +167,7 @@ export function show(root, app) {
     app.show({ [app.axis]: step });
   }
 
-  const finish = () => step_to(told.row = surest()); // with the whole sentence, which was told
+  const finish = () => step_to(app.view.live ? told.row = surest() : surest()); // which was told
   const step_by = (by) => app.labels[app.row + by] && step_to(app.row + by);
 
   // ---- Drawing
@@ -271,7 +271,7 @@ export function show(root, app) {
     stage.hidden = tools.hidden = play_button.hidden = app.searches;
     back.hidden = forward.hidden = !stage.hidden;
     const is_lost = had_focus && !document.activeElement.checkVisibility(); // with its view
-    if (is_lost) focus(views.querySelector("[aria-current]"));
+    if (is_lost) views.querySelector("[aria-current]").focus();
     back.ariaDisabled = String(!app.labels[app.row - 1]);
     forward.ariaDisabled = String(!app.labels[app.row + 1]);
     numbers.hidden = stage.hidden || is_asked();
@@ -505,6 +505,8 @@ export function show(root, app) {
   });
   app.on("place", () => {
     if (app.row !== told.row) answered = null;
+    if (predicting && app.panel) app.status("Predict first is over: this view shows what comes.");
+    predicting &&= !app.panel;
     note.textContent = ""; // a link that was copied is an old one now
     drawing = draw();
     queueMicrotask(announce); // when all is drawn
