@@ -66,8 +66,8 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
-/* Code can be copied. */
-document.addEventListener("DOMContentLoaded", () => {
+/* Code can be copied, once the page has been drawn. */
+document.addEventListener("DOMContentLoaded", () => setTimeout(() => {
   for (const code of document.querySelectorAll("article [class*=highlight-]:not(.output)")) {
     const button = document.createElement("button");
     button.type = "button";
@@ -80,7 +80,7 @@ document.addEventListener("DOMContentLoaded", () => {
     });
     code.append(button);
   }
-});
+}));
 
 document.addEventListener("DOMContentLoaded", () => {
   /* Opened from a folder, a page cannot read other pages: search without excerpts. */
