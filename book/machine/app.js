@@ -298,7 +298,8 @@ export class App {
   // The same, and how its translation isn't what it would write greedily; "" for nothing
   get changes() {
     const { forced, method } = this.state;
-    return [...this.edited, forced.length > 0 && `a word chosen by hand${forced.length > 1 ? ", and those before it kept" : ""}`,
+    return [...this.edited, forced.length > 0 && "a word chosen by hand",
+      forced.length > 1 && "and those before it kept",
       method === "sample" && "sampled tokens"].filter(Boolean).join(", ");
   }
 

@@ -3,8 +3,8 @@
 // function of what is known of a sentence (a "view") and of where we are; none of them
 // reads the page, so the same functions make the pictures for readers without a script.
 
-import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, piece, short, shown,
-  strip, sum_of, text } from "./draw.js";
+import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, piece, short,
+  shown, strip, sum_of, text } from "./draw.js";
 
 // A place: stack "" is the whole machine, kind "" a layer; head -1 and key -1 are "none"
 export const WHOLE = { stack: "", layer: 0, kind: "", head: -1, key: -1 };
@@ -125,7 +125,7 @@ function plan_of(view, tall) {
   const layers = (stack) => range(n_layers(view, stack)).map((l) => plan[stack].slice(l, l + 2));
   const at = (u, v) => (tall ? [v, u] : [u, v]);
   const pitch = { source: source[1] - source[0], target: target[1] - target[0] };
-  const every = (side) => (tall && Math.ceil(9.5 / pitch[side])) || 1;
+  const every = (side) => (tall && Math.ceil(9.5 / pitch[side])) || 1; // lane has a label
   return { ...plan, tall, at, source, target, end, pitch,
     every: { source: every("source"), target: every("target") },
     layers: { encoder: layers("encoder"), decoder: layers("decoder") } };
@@ -245,14 +245,7 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
     return e("g", { class: `ask ask-${l}` },
       looks(heads_together(view, `decoder.layers.${l}.cross_attn`), i, source.length, 0.05, look));
   });
-  if (tall) { // among few labels, that of the word that is looked at most
-    const [[, key]] = looked_at(view, i, 1);
-    const u = plan.encoder[0] - 10, v = source[key], hides_others = key % plan.every.source > 0;
-    return [strands, hides_others && box(v, u - 23, 70, 42, "page", 1,
-      { transform: `rotate(-80 ${v + 4} ${u + 2})` }),
-    plan.every.source > 1 && label(plan, u, v, shown(view.src_labels[key]), "source",
-      { weight: 700 })];
-  }
+  if (tall) return strands;
   const places = layers.decoder.slice(0, plan.pitch.target < 26 ? -1 : undefined);
   const answers = places.map(([, to], l) => text(to, v - 9,
     [e("title", {}, `what layer ${l} would answer`), shown(view.layers[l + 1][i][0].label)],
@@ -467,7 +460,8 @@ function key_line(place, X, { key, label, k, score, weight }, y, gap, how) {
   const { d, most, best, was } = how, { word, bar, cell, high, long, size } = X;
   const tone = tone_of(place), width = Math.max(1.5, long * weight);
   const style = { size, weight: best ? 600 : 400 }, fill = best ? "ink" : "soft";
-  return door(path_of({ ...place, key }), `${shown(label)}: weight ${percent(weight)}${differ(weight, was) ? `, was ${percent(was)}` : ""}`,
+  const old = differ(weight, was) ? `, was ${percent(was)}` : "";
+  return door(path_of({ ...place, key }), `${shown(label)}: weight ${percent(weight)}${old}`,
     box(word - 70, y - 2, bar + long + 80 - word, gap, "page", 1, { class: "door-ground", rx: 4 }),
     text(word, y + high - 5, short(shown(label), X.n_letters),
       { anchor: "end", fill: tone, ...style }),

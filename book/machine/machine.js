@@ -167,7 +167,12 @@ export function show(root, app) {
     app.show({ [app.axis]: step });
   }
 
-  const finish = () => step_to(app.view.live ? told.row = surest() : surest()); // which was told
+  function finish() { // with the whole sentence
+    const step = surest();
+    if (app.view.live) told.row = step; // a translation was told, and a film wasn't
+    step_to(step);
+  }
+
   const step_by = (by) => app.labels[app.row + by] && step_to(app.row + by);
 
   // ---- Drawing
