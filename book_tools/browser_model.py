@@ -14,29 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from transformer_book.charts.trace import quantize
 from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import DEFAULT, Translator, load
 
-LARGEST = 127
 PART = 600_000  # letters of a script
-
-
-def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Round a matrix to 8 bits, row by row.
-
-    Args:
-        weight: (n_rows, n_columns)
-
-    Returns:
-        numbers: (n_rows, n_columns), int8 from -127 to 127.
-        scales: (n_rows,), float32. numbers * scales[:, None] is close to the weight.
-    """
-    largest = weight.abs().amax(dim=1)
-    scales = torch.where(largest > 0, largest, 1.0) / LARGEST
-    return (weight / scales[:, None]).round().to(torch.int8), scales
 
 
 def model_data(translator: Translator) -> dict[str, Any]:

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from book_tools.browser_model import quantize, write_scripts
+from book_tools.browser_model import write_scripts
 from book_tools.toc import ROOT
 from transformer_book.charts.trace import (
     intervene,
     multiplications,
+    quantize,
     trace_translation,
 )
 from transformer_lib import (

@@ -43,7 +43,6 @@ def intervene(model: Transformer, edits: Plain) -> Iterator[None]:
         edits: "without", heads to remove by the name of their attention; and
             "src_positions", "tgt_positions", "causal": False for off.
     """
-    heads = edits.get("without", {})
     with ExitStack() as stack:
         for side in "src", "tgt":
             if not edits.get(f"{side}_positions", True):
@@ -53,9 +52,26 @@ def intervene(model: Transformer, edits: Plain) -> Iterator[None]:
         if not edits.get("causal", True):
             unmasked = lambda _, inputs: (*inputs[:3], None)  # noqa: E731
             stack.enter_context(model.decoder.register_forward_pre_hook(unmasked))
-        gone = {name: without_head(*numbers) for name, numbers in heads.items()}
+        gone = {
+            k: without_head(*heads) for k, heads in edits.get("without", {}).items()
+        }
         stack.enter_context(edit_weights(model, gone))
         yield
+
+
+def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Round a matrix to 8 bits, row by row, as the pages have it.
+
+    Args:
+        weight: (n_rows, n_columns)
+
+    Returns:
+        numbers: (n_rows, n_columns), int8 from -127 to 127.
+        scales: (n_rows,), float32. numbers * scales[:, None] is close to the weight.
+    """
+    largest = weight.abs().amax(dim=1)
+    scales = torch.where(largest > 0, largest, 1.0) / 127
+    return (weight / scales[:, None]).round().to(torch.int8), scales
 
 
 @torch.inference_mode()
@@ -87,8 +103,8 @@ def trace_translation(
     translator = deepcopy(translator)
     for weight in translator.model.parameters():
         if weight.dim() == 2:
-            scales = weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-30) / 127
-            weight.copy_((weight / scales).round() * scales)
+            numbers, scales = quantize(weight)
+            weight.copy_(numbers * scales[:, None])
     model, tokenizer, edits = translator.model, translator.tokenizer, edits or {}
     src, sizes = tokenizer.encode(sentence.strip()), model.config
     max_len = min(len(src) + 50, sizes.max_len)
@@ -226,10 +242,9 @@ def _search(
         candidates = _advance(search, log_probs, position, translator)
         parents, cache = search.parents(), decoder.cache
         # Only what has been read counts, not the space that is not in use.
-        n_bytes = sum(cache[attention].nbytes for attention in cache.buffers)
-        source_bytes = sum(kept.nbytes for kept in cache.source.kept.values())
-        counts = {"length": cache.length, "n_bytes": n_bytes}
-        counts |= {"source_bytes": source_bytes, "multiplications": done}
+        counts = {"length": cache.length, "multiplications": done}
+        counts["n_bytes"] = sum(cache[name].nbytes for name in cache.buffers)
+        counts["source_bytes"] = sum(x.nbytes for x in cache.source.kept.values())
         beams = [
             {"parent": beam.parent, "labels": tokenizer.tokens(beam.ids[1:])}
             for beam in search.beams
@@ -313,8 +328,7 @@ def _likeliest(log_probs: Tensor, translator: Translator, n: int) -> list[list[P
         [label] = translator.tokenizer.tokens([int(token)])
         return {"id": int(token), "label": label, "p": _short(float(p))}
 
-    best = zip(*log_probs.exp().topk(n, dim=-1), strict=True)
-    return [[*map(tell, *row)] for row in best]
+    return [[*map(tell, *row)] for row in zip(*log_probs.exp().topk(n), strict=True)]
 
 
 def _numbers(values: Tensor) -> list[float]:
