@@ -52,9 +52,8 @@ def intervene(model: Transformer, edits: Plain) -> Iterator[None]:
         if not edits.get("causal", True):
             unmasked = lambda _, inputs: (*inputs[:3], None)  # noqa: E731
             stack.enter_context(model.decoder.register_forward_pre_hook(unmasked))
-        gone = {
-            k: without_head(*heads) for k, heads in edits.get("without", {}).items()
-        }
+        without = edits.get("without", {}).items()
+        gone = {name: without_head(*heads) for name, heads in without}
         stack.enter_context(edit_weights(model, gone))
         yield
 
@@ -234,13 +233,12 @@ def _search(
     ids, steps = processor.start(n_beams).flatten(0, 1), []
     done = multiplications(sizes, len(src), 0, 0)["encoder"]
     while not search.done:
-        logits = decoder.step(ids)[None]
-        position = decoder.length
+        logits, position = decoder.step(ids)[None], decoder.length
         counted = partial(multiplications, sizes, len(src), position, n_beams)
         done += sum(counted(n_new=1).values())
         log_probs = processor.log_probs(logits, position)
         candidates = _advance(search, log_probs, position, translator)
-        parents, cache = search.parents(), decoder.cache
+        cache = decoder.cache
         # Only what has been read counts, not the space that is not in use.
         counts = {"length": cache.length, "multiplications": done}
         counts["n_bytes"] = sum(cache[name].nbytes for name in cache.buffers)
@@ -252,7 +250,7 @@ def _search(
         step = {"position": position, "candidates": candidates, "beams": beams}
         steps.append(step | {"cache": counts, "recomputed": counted()})
         if not search.done:
-            decoder.reorder(torch.tensor([parents]))
+            decoder.reorder(torch.tensor([search.parents()]))
             ids = torch.tensor(search.newest()).view(-1, 1)
     hypotheses = [
         asdict(found)
