@@ -5,7 +5,12 @@ import { App, kept } from "./app.js";
 import { is_still } from "./kit.js";
 import { show } from "./machine.js";
 
-const turn = () => new Promise((resolve) => { setTimeout(resolve); });
+// In parts, between which others have their turn; but at once where the browser looks for a
+// place on the page, which would move.
+const turn = () => new Promise((resolve) => {
+  if (location.hash || performance.navigation.type) resolve(null);
+  else setTimeout(resolve);
+});
 
 document.addEventListener("DOMContentLoaded", async () => {
   const root = /** @type {HTMLElement|null} */ (document.querySelector(".machine"));
@@ -18,8 +23,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const linked = app.restore(location.hash), loaded = !linked && app.recall();
   history.replaceState("own", ""); // on the way back here, what was changed since then stays
   window.addEventListener("hashchange", () => app.follow(location.hash));
-  // In parts, between which others have their turn; until then the picture without a script is seen.
-  await turn();
+  await turn(); // until then the picture without a script is seen
   const { play, lead } = show(root, app);
   await turn();
   app.tell("place");
