@@ -224,8 +224,7 @@ export function show(root, app) {
       return;
     }
     const now = is_current ? [`Now: “${view.text}” `, `${app.beside} `] : ["Now: …"];
-    const lines = [`Changed: ${changes}. `, ...(is_asked() ? [] : now)];
-    news.replaceChildren(...lines.map((words) => h("span", {}, words)));
+    news.textContent = [`Changed: ${changes}. `, ...(is_asked() ? [] : now)].join("");
   }
 
   function draw_crumbs(level) {

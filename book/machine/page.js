@@ -5,12 +5,9 @@ import { App, kept } from "./app.js";
 import { is_still } from "./kit.js";
 import { show } from "./machine.js";
 
-// In parts, between which others have their turn; but at once where the browser looks for a
-// place on the page, which would move.
-const turn = () => new Promise((resolve) => {
-  if (location.hash || performance.navigation.type) resolve(null);
-  else setTimeout(resolve);
-});
+// In parts, between which others have their turn, but at once where a place is asked for: it would move.
+const turn = () => !location.hash && !performance.navigation.type
+  && new Promise((resolve) => { setTimeout(resolve); });
 
 document.addEventListener("DOMContentLoaded", async () => {
   const root = /** @type {HTMLElement|null} */ (document.querySelector(".machine"));
