@@ -494,6 +494,7 @@ def test_without_scripts_and_on_paper_the_pictures_stand(
     page.goto(address)
     page.emulate_media(media="print")
     expect(page.locator(".machine-still svg").first).to_be_visible()
+    assert page.locator(".machine-still .wide .asks >> visible=true").count() == 1
     expect(page.locator(".machine-live")).to_be_hidden()
 
 
