@@ -14,7 +14,7 @@ export const failed = (error) => `That didn’t work: ${error.message}.`;
 const MANY = 1.9; // pieces a word: more than nearly every caption has
 // Mean probability of the tokens: a tenth of the captions has less, and is translated much worse
 const SURE = 0.55;
-const ENGLISH = /\b(the|is|are|and|of|with|this)\b/i; // no German words
+const ENGLISH = /\b(a|the|is|are|and|of|with|this)\b/i; // no German words
 
 /** What to tell about a sentence of so many pieces a word, and of how sure it was; or "" */
 export function worry(text, pieces, sure) {

@@ -458,7 +458,7 @@ export function head(view, { row, tall, before, found, found_before }, place) {
 /** A key with its score and its weight; it opens. */
 function key_line(place, X, { key, label, k, score, weight }, y, gap, how) {
   const { d, most, best, was } = how, { word, bar, cell, high, long, size } = X;
-  const tone = tone_of(place), width = Math.max(1.5, long * weight);
+  const tone = tone_of(place), width = weight && Math.max(1.5, long * weight);
   const style = { size, weight: best ? 600 : 400 }, fill = best ? "ink" : "soft";
   const old = differ(weight, was) ? `, was ${percent(was)}` : "";
   return door(path_of({ ...place, key }), `${shown(label)}: weight ${percent(weight)}${old}`,

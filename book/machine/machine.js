@@ -215,8 +215,7 @@ export function show(root, app) {
     const waits = !view.live && !is_current;
     changed.hidden = !changes && !waits;
     undo.hidden = waits || !engine;
-    warning.hidden ||= is_typed();
-    root.classList.toggle("machine-waiting", waits || (!engine && is_typed()));
+    root.classList.toggle("machine-waiting", waits || is_typed());
     if (waits) {
       const what = [is_other && `the sentence “${state.text}”`, changes].filter(Boolean).join("; ");
       news.replaceChildren(`Waiting for the model (${what}). `, h("span", {},
