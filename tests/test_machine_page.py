@@ -205,6 +205,10 @@ def test_a_typed_sentence_is_translated(
     expect(warning).to_be_hidden()
     type_and_wait(page, SENTENCE.lower())
     expect(warning).to_contain_text("nouns begin with a capital letter")
+    page.locator("#machine-field").fill("")  # what is shown is of another sentence
+    expect(page.locator(".machine-waiting .machine-warning")).to_be_visible()
+    type_and_wait(page, "A dog runs.")
+    expect(warning).to_contain_text("looks like English")
     type_and_wait(page, "Hund")
     expect(warning).not_to_contain_text("nouns begin with a capital letter")
     wrong = "machine.engine('tokens', {text: ' '}).catch((e) => e.message)"

@@ -9,10 +9,11 @@ export async function save(drawn, told, kind) {
   const width = Math.ceil(x + long) + 32, n = Math.floor(width / 6.5); // letters, of a wide font
   const pieces = new RegExp(`.{1,${n}}(?=\\s|$)|.{1,${n}}`, "gsu"); // whole words, if it can be
   const lines = told.flatMap((words) => words.match(pieces)), height = end + 10 + 14 * lines.length;
-  const page = Object.assign(h("div"), { innerHTML: markup(picture(width, height, drawn.ariaLabel,
+  const page = h("div");
+  page.innerHTML = markup(picture(width, height, drawn.ariaLabel,
     e("rect", { width: "100%", height: "100%", fill: COLOR.page }),
     lines.map((words, i) =>
-      e("text", { x: 8, y: end + 16 + 14 * i, "font-size": 10, fill: "#8a8a8a" }, words)))) });
+      e("text", { x: 8, y: end + 16 + 14 * i, "font-size": 10, fill: "#8a8a8a" }, words))));
   const sheet = page.firstChild;
   sheet.firstChild.after(...drawn.cloneNode(true).childNodes);
   const unseen = ".to-come, .past .asks, .past .sparse, .now .written";
