@@ -4,6 +4,8 @@ All works from outside: inside a `with` block, attentions of the model use anoth
 kernel. Afterwards the model is itself again.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -14,7 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lib.model.attention import (
-    MultiHeadAttention,
     eager_attention,
     fused_attention,
     scaled_dot_product_attention,
@@ -25,12 +26,14 @@ from transformer_lib.model.attention import (
 Edit = Callable[[Tensor, Tensor], Tensor]
 Watch = Callable[[Tensor, Tensor], None]
 # Given an attention, its weights and its values, returns what is to be kept of them.
-Look = Callable[[MultiHeadAttention, Tensor, Tensor], Tensor]
+Look = Callable[[nn.Module, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
 class OpenKernel:
-    """A value for `MultiHeadAttention.kernel` that shows its weights.
+    """A value for an attention's `kernel` that shows its weights.
+
+    A copy of the model has the edits, but nobody watches it.
 
     Attributes:
         edits: change the weights, one after the other.
@@ -61,9 +64,12 @@ class OpenKernel:
             watch(weights, v)
         return output
 
+    def __deepcopy__(self, _memo: dict) -> OpenKernel:
+        return OpenKernel(self.edits)
+
 
 @contextmanager
-def opened(changes: Mapping[MultiHeadAttention, OpenKernel]) -> Iterator[None]:
+def opened(changes: Mapping[nn.Module, OpenKernel]) -> Iterator[None]:
     """Let attentions use open kernels inside the `with` block.
 
     Args:
@@ -87,11 +93,19 @@ def opened(changes: Mapping[MultiHeadAttention, OpenKernel]) -> Iterator[None]:
             attention.kernel = kernel
 
 
-def named_attentions(model: nn.Module) -> Iterator[tuple[str, MultiHeadAttention]]:
-    """Yield the attentions of a model with their names, in the order of its parts."""
-    for name, module in model.named_modules():
-        if isinstance(module, MultiHeadAttention):
-            yield name, module
+def named_attentions(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Return the attentions of a model with their names, in the order of its parts.
+
+    An attention is what has a `kernel`: `MultiHeadAttention`, `GroupedQueryAttention`,
+    and what others build like them.
+
+    Raises:
+        ValueError: there is none, so that there would be nothing to look at.
+    """
+    attentions = [pair for pair in model.named_modules() if hasattr(pair[1], "kernel")]
+    if not attentions:
+        raise ValueError(f"{type(model).__name__} holds no attention")
+    return attentions
 
 
 @contextmanager
@@ -99,22 +113,26 @@ def watched(model: nn.Module, look: Look) -> Iterator[dict[str, Tensor]]:
     """Keep something of every attention's latest pass inside the `with` block.
 
     Args:
-        model: any module that holds MultiHeadAttention.
+        model: any module that holds attentions.
         look: says what is kept, of the weights that are used and of the values.
 
     Yields:
         A dictionary, filled while the model runs: for each attention, by its name in
         the model ("" if it is the model itself), what was kept, detached.
+
+    Raises:
+        ValueError: the model holds no attention.
     """
     kept: dict[str, Tensor] = {}
 
-    def keep(
-        name: str, attention: MultiHeadAttention, weights: Tensor, values: Tensor
-    ) -> None:
+    def keep(name: str, attention: nn.Module, weights: Tensor, values: Tensor) -> None:
         kept[name] = look(attention, weights, values).detach()
 
-    found = named_attentions(model)
-    with opened({a: OpenKernel(watches=(partial(keep, n, a),)) for n, a in found}):
+    changes = {
+        attention: OpenKernel(watches=(partial(keep, name, attention),))
+        for name, attention in named_attentions(model)
+    }
+    with opened(changes):
         yield kept
 
 
@@ -130,7 +148,7 @@ def edit_weights(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
     `record_attention` inside the block records the weights that are used.
 
     Args:
-        model: any module that holds MultiHeadAttention.
+        model: any module that holds attentions.
         edits: for each attention, by its name in the model, a function of its weights
             and of what its mask allows, both (batch, n_heads, q_len, k_len), that
             returns the weights to use. Rows need not sum to 1. It may change the
@@ -195,14 +213,14 @@ def record_value_norms(model: nn.Module) -> AbstractContextManager[dict[str, Ten
     others 2020, "Attention is Not Only a Weight", section 2.2).
 
     Args:
-        model: any module that holds MultiHeadAttention.
+        model: any module that holds attentions.
 
     Returns:
         For a `with` block: a dictionary, filled while the model runs. It has for each
         attention, by its name, the norms of its latest pass, (batch, n_heads, k_len).
     """
 
-    def norms(attention: MultiHeadAttention, weights: Tensor, values: Tensor) -> Tensor:
+    def norms(attention: nn.Module, weights: Tensor, values: Tensor) -> Tensor:
         shape = attention.n_heads, attention.d_head
         columns = attention.out_proj.weight.unflatten(1, shape)  # of each head
         added = torch.einsum("bhkd,ohd->bhko", values, columns)
