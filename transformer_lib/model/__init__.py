@@ -6,8 +6,11 @@ from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.modern import (
     GatedFeedForward,
     GroupedQueryAttention,
+    ModernConfig,
     NoPositions,
     RMSNorm,
+    build_model,
+    remove_positions,
     replace_attention,
     replace_feed_forward,
     replace_norms,

@@ -104,6 +104,7 @@ class EncoderClassifier(nn.Module):
         self, config: TransformerConfig, n_classes: int, pooling: Pooling = "max"
     ) -> None:
         super().__init__()
+        config.require_paper_parts()
         self.config = config
         self.encoder = build_encoder(config)
         self.pool = Pool(pooling, config.d_model)

@@ -94,6 +94,12 @@ class TransformerConfig:
                 f"have {self.src_vocab_size} and {self.tgt_vocab_size} tokens"
             )
 
+    def require_paper_parts(self) -> None:
+        """Refuse parts that came after the paper; here there are none.
+
+        `model.modern.ModernConfig` has them, and `model.modern.build_model` makes them.
+        """
+
 
 # The paper's two models: section 5.1 says about 37,000 byte pairs, shared by English
 # and German; table 3 has the rows "base" and "big". The equations show no biases in the

@@ -73,6 +73,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        config.require_paper_parts()
         self.config = config
         options = (config.dropout, config.norm_first, config.norm_eps)
         self.layers = nn.ModuleList(

@@ -7,17 +7,86 @@ Each part stands where one of the paper's parts stands, with the same `forward`:
                              keys, and NoPositions then takes the place of sinusoids
     GatedFeedForward         instead of FeedForward
 
-So a modern layer is a paper's layer made of other parts, and the three functions at the
-end exchange the parts of a whole model, a `Transformer` or a `LanguageModel`.
+So a modern layer is a paper's layer made of other parts, and functions at the end
+exchange the parts of a whole model, a `Transformer` or a `LanguageModel`. They note in
+its config what they did, a `ModernConfig`, of which `build_model` makes such a model.
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from transformer_lib.model.attention import Cache, Kernel, fused_attention
+from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.embeddings import Embeddings
 from transformer_lib.model.layers import ACTIVATIONS, Activation, LayerNorm
-from transformer_lib.model.transformer import initialize
+from transformer_lib.model.transformer import Transformer, initialize
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModernConfig(TransformerConfig):
+    """A TransformerConfig with the parts that came later; by default it has none.
+
+    Attributes:
+        rms_norm: RMSNorm instead of layer norm, everywhere.
+        gated: feed-forward networks of width d_ff with a gate, of the activation.
+        gate_bias: biases of the three matrices of a gated network.
+        n_kv_heads: heads of keys and values of `GroupedQueryAttention`, whose four
+            projections have a bias if attention_bias says so; None for the paper's
+            attention.
+        rotary: base of the rotary positions of self-attention.
+        window: keys that self-attention looks back on.
+        qk_norm: RMSNorm on queries and keys.
+        no_positions: nothing is added to the embeddings for a position.
+
+    Raises:
+        ValueError: rotary, window or qk_norm without n_kv_heads, or gate_bias without a
+            gate: the part that has them is not there.
+    """
+
+    rms_norm: bool = False
+    gated: bool = False
+    gate_bias: bool = False
+    n_kv_heads: int | None = None
+    rotary: float | None = None
+    window: int | None = None
+    qk_norm: bool = False
+    no_positions: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse choices of parts that are not there."""
+        super().__post_init__()
+        for name, owner in (
+            ("rotary", "n_kv_heads"),
+            ("window", "n_kv_heads"),
+            ("qk_norm", "n_kv_heads"),
+            ("gate_bias", "gated"),
+        ):
+            if getattr(self, name) and not getattr(self, owner):
+                raise ValueError(
+                    f"{name} {getattr(self, name)} has no effect without {owner}"
+                )
+
+    def require_paper_parts(self) -> None:
+        """Refuse to be taken for the paper's model.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            "a ModernConfig describes parts that the paper's model lacks: make the "
+            "model with build_model(config)"
+        )
+
+
+def modernize(config: TransformerConfig, **parts: object) -> ModernConfig:
+    """Return a config with other parts, and all else as it was."""
+    return ModernConfig(**{**vars(config), **parts})
 
 
 class RMSNorm(nn.Module):
@@ -263,11 +332,49 @@ class GatedFeedForward(nn.Module):
         return self.contract(self.dropout(hidden))
 
 
+def build_model(
+    config: TransformerConfig,
+    kind: Callable[[TransformerConfig], Model] = Transformer,
+) -> Model:
+    """Make a new model of the parts that its config names, the paper's or later ones.
+
+    Args:
+        config: a TransformerConfig, or a ModernConfig.
+        kind: makes a model of the paper's parts: `Transformer`, or `LanguageModel`.
+    """
+    names = [field.name for field in fields(TransformerConfig)]
+    model = kind(TransformerConfig(**{name: getattr(config, name) for name in names}))
+    if isinstance(config, ModernConfig):
+        if config.rms_norm:
+            replace_norms(model)
+        if config.gated:
+            replace_feed_forward(
+                model, config.d_ff, config.activation, config.gate_bias
+            )
+        if config.n_kv_heads is not None:
+            replace_attention(
+                model,
+                config.n_kv_heads,
+                config.rotary,
+                config.window,
+                config.qk_norm,
+                config.attention_bias,
+            )
+        if config.no_positions:
+            remove_positions(model)
+    return model
+
+
 def replace_norms(model: nn.Module) -> None:
-    """Put a fresh RMSNorm in the place of every layer norm, with its eps, in place."""
+    """Put a fresh RMSNorm in the place of every layer norm, with its eps, in place.
+
+    Args:
+        model: of any parts, with a config, which notes the change.
+    """
     for part in list(model.modules()):
         if isinstance(getattr(part, "norm", None), LayerNorm):
             part.norm = RMSNorm(len(part.norm.gain), part.norm.eps)
+    model.config = modernize(model.config, rms_norm=True)
 
 
 def replace_feed_forward(
@@ -276,17 +383,20 @@ def replace_feed_forward(
     """Put a fresh gated network in the place of every feed-forward, in place.
 
     Args:
-        model: of any parts, with a config.
+        model: of any parts, with a config, which notes the change.
         d_ff: hidden width; 2/3 of the old one leaves the number of parameters.
         activation: of the gate.
         bias: whether the matrices have biases.
     """
-    config = model.config
+    config = modernize(
+        model.config, d_ff=d_ff, activation=activation, gated=True, gate_bias=bias
+    )
     options = (config.d_model, d_ff, activation, bias, config.activation_dropout)
     for part in list(model.modules()):
         if hasattr(part, "feed_forward"):
             part.feed_forward = GatedFeedForward(*options)
             initialize(part.feed_forward)
+    model.config = config
 
 
 def replace_attention(
@@ -302,7 +412,7 @@ def replace_attention(
     Cross-attention gets no rotation and no window: its keys are another sequence's.
 
     Args:
-        model: of any parts, with a config.
+        model: of any parts, with a config, which notes the change.
         n_kv_heads: heads of keys and values; as many as of queries if None.
         rotary: the base of rotary positions, which then replace all that embeddings
             add for positions; None keeps the embeddings as they are.
@@ -310,8 +420,15 @@ def replace_attention(
         qk_norm: RMSNorm on queries and keys.
         bias: whether the projections add a bias.
     """
-    config = model.config
-    sizes = (config.d_model, config.n_heads, n_kv_heads or config.n_heads)
+    config = modernize(
+        model.config,
+        n_kv_heads=n_kv_heads or model.config.n_heads,
+        rotary=rotary,
+        window=window,
+        qk_norm=qk_norm,
+        attention_bias=bias,
+    )
+    sizes = (config.d_model, config.n_heads, config.n_kv_heads)
     shared = {"qk_norm": qk_norm, "bias": bias, "dropout": config.attention_dropout}
     for part in list(model.modules()):
         if hasattr(part, "self_attn"):
@@ -320,5 +437,18 @@ def replace_attention(
         if hasattr(part, "cross_attn"):
             part.cross_attn = GroupedQueryAttention(*sizes, **shared)
             initialize(part.cross_attn)
-        if rotary is not None and isinstance(part, Embeddings):
-            part.positions = NoPositions(config.d_model)
+    model.config = config
+    if rotary is not None:
+        remove_positions(model)
+
+
+def remove_positions(model: nn.Module) -> None:
+    """Let embeddings add nothing for a position, in place.
+
+    Args:
+        model: of any parts, with a config, which notes the change.
+    """
+    for part in list(model.modules()):
+        if isinstance(part, Embeddings):
+            part.positions = NoPositions(model.config.d_model)
+    model.config = modernize(model.config, no_positions=True)

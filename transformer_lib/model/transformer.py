@@ -96,6 +96,7 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        config.require_paper_parts()
         self.config = config
         self.encoder = build_encoder(config)
         self.decoder = build_decoder(config)
