@@ -30,13 +30,12 @@ from transformer_lib.data.corpora.multi30k import load_multi30k
 from transformer_lib.evaluation import bleu
 from transformer_lib.files import write_text
 from transformer_lib.generation import RecomputingDecoder
-from transformer_lib.pretrained.translator import DEFAULT
 
 RESULTS = (
     Path(__file__).parents[1]
     / "transformer_book/experiments/results/interventions.json"
 )
-N_SENTENCES, BATCH = 300, 50
+MODEL, N_SENTENCES, BATCH = "multi30k-de-en", 300, 50
 CROSS = [f"decoder.layers.{i}.cross_attn" for i in range(3)]
 EVERY = list(range(8))
 CHANGES: dict[str, dict[str, Any]] = {
@@ -135,10 +134,10 @@ def main() -> None:
     pairs = [(de, en) for en, de in load_multi30k().test[:N_SENTENCES]]
     record = {
         "command": "python -m benchmarks.interventions",
-        "model": DEFAULT,
+        "model": MODEL,
         "data": f"the first {N_SENTENCES} captions of Multi30k's test set of 2016",
         "n_sentences": len(pairs),
-        "rows": measure(load(DEFAULT), pairs),
+        "rows": measure(load(MODEL), pairs),
     }
     write_text(RESULTS, json.dumps(record, indent=1) + "\n")
 

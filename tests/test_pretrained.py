@@ -107,6 +107,25 @@ def test_damaged_and_foreign_files_are_refused(saved):
         tl.load(saved)
 
 
+def test_another_kind_of_folder_is_named(saved):
+    config = saved / "config.json"
+    fields = json.loads(config.read_text())
+    for content, message in (
+        ({"classes": ["no", "yes"]}, "it is a classifier's: load_classifier reads it"),
+        (fields | {"depth": 3, "n_experts": 8}, "no .* has the field depth, n_experts"),
+    ):
+        config.write_text(json.dumps(content))
+        with pytest.raises(ValueError, match=message):
+            tl.load(saved)
+    config.write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match="it is a translator's: load reads it"):
+        tl.load_classifier(saved)
+    (saved / "recipe.json").touch()
+    config.unlink()
+    with pytest.raises(FileNotFoundError, match="is not finished: `train --resume`"):
+        tl.load(saved)
+
+
 def test_an_unknown_name_is_answered_with_those_there_are():
     known = "grammar, home-assistant, home-assistant-random, multi30k-de-en"
     with pytest.raises(FileNotFoundError, match=f"'nonesuch': .* models are {known}$"):

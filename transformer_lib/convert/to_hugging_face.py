@@ -20,7 +20,15 @@ from torch import Tensor, nn
 from transformer_lib.convert.models import HEAD, HEAD_BIAS, SETTINGS, SRC, TGT
 from transformer_lib.convert.weights import convert_weights
 from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.modern import ModernConfig
 from transformer_lib.model.transformer import Transformer
+from transformer_lib.probe import (
+    at_rest,
+    draw_batches,
+    exact_copy,
+    require_described,
+    require_same_stages,
+)
 
 # What is added to the logit of the padding token, which no target may hold.
 NEVER = -1e9
@@ -35,6 +43,7 @@ def to_hugging_face(model: Transformer, bos_id: int, eos_id: int) -> nn.Module:
     """Turn a post-norm model into Marian, a pre-norm one into Pegasus.
 
     Tied matrices are written out. Ids are ours but for the padding: see `their_ids`.
+    Their model is proven to give our logits.
 
     Args:
         model: one vocabulary for both sides, sinusoids.
@@ -42,13 +51,15 @@ def to_hugging_face(model: Transformer, bos_id: int, eos_id: int) -> nn.Module:
         eos_id: the token that its targets end with.
 
     Raises:
-        ValueError: they have no place for something in the model.
+        ValueError: they have no place for something in the model, or it computes
+            something else than its configuration says.
         ImportError: transformers is not installed.
     """
     import transformers
 
     config = model.config
     _require_place(config)
+    model = require_described(model, lambda: Transformer(config))
     weights = _reordered_weights(model)
     weights[TGT][config.pad_id] = weights[TGT][bos_id]
     if config.norm_first:
@@ -83,7 +94,33 @@ def to_hugging_face(model: Transformer, bos_id: int, eos_id: int) -> nn.Module:
     computed = ("embed_positions.weight", "shared.weight")  # they stay
     own = {k: t for k, t in theirs.state_dict().items() if k.endswith(computed)}
     theirs.load_state_dict(own | state | {"final_logits_bias": bias})
-    return theirs.eval()
+    _require_same_logits(theirs.eval(), model, bos_id)
+    return theirs
+
+
+def _require_same_logits(theirs: nn.Module, model: Transformer, bos_id: int) -> None:
+    """Compare their model with ours, in float64, but for the padding's own logit."""
+    config = model.config
+    ids = their_ids(config)
+    with at_rest():
+        exact = exact_copy(theirs)
+        for src, tgt in draw_batches(config):
+            tgt[:, 0] = bos_id
+            their_tgt = ids[tgt]
+            their_tgt[:, 0] = ids[config.pad_id]
+            logits = exact(
+                input_ids=ids[src],
+                attention_mask=(src != config.pad_id).long(),
+                decoder_input_ids=their_tgt,
+            ).logits[..., ids]
+            expected = model(src, tgt)
+            logits[..., config.pad_id] = expected[..., config.pad_id]
+            require_same_stages(
+                {"logits": logits},
+                {"logits": expected},
+                "the model for Hugging Face",
+                torch.float32,  # of their weights
+            )
 
 
 def their_ids(config: TransformerConfig) -> Tensor:
@@ -98,6 +135,8 @@ def their_ids(config: TransformerConfig) -> Tensor:
 
 def _require_place(config: TransformerConfig) -> None:
     """Refuse what their code would leave out without a word."""
+    if isinstance(config, ModernConfig):
+        raise ValueError("their models have no place for parts that came later")
     wanted = {
         "final_norm": (None, config.norm_first),
         "norm_eps": (1e-5,),

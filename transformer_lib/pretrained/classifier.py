@@ -17,8 +17,8 @@ from transformer_lib.data.texts import encode_texts
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.generation.greedy import without_dropout
 from transformer_lib.model.classifier import EncoderClassifier
-from transformer_lib.model.config import TransformerConfig
-from transformer_lib.pretrained.translator import load_model, save_model
+from transformer_lib.model.modern import build_model
+from transformer_lib.pretrained.translator import load_model, read_config, save_model
 
 BATCH_SIZE = 64
 
@@ -96,13 +96,17 @@ class Classifier:
         return found
 
     def save(self, folder: str | Path) -> None:
-        """Write everything, in half precision, each file whole or not at all."""
+        """Write everything, in half precision, each file whole or not at all.
+
+        Raises:
+            ValueError: what would be loaded computes something else; see `save_model`.
+        """
         config = {
             "classes": list(self.classes),
             "pooling": self.model.pool.pooling,
             "model": asdict(self.model.config),
         }
-        save_model(Path(folder), self.model, config, self.tokenizer)
+        save_model(Path(folder), self.model, config, self.tokenizer, _classifier)
 
 
 def load_classifier(folder: str | Path) -> Classifier:
@@ -112,10 +116,15 @@ def load_classifier(folder: str | Path) -> Classifier:
         FileNotFoundError: the folder holds no classifier.
         ValueError: a file is damaged, or the weights do not fit the configuration.
     """
-
-    def build(config: dict[str, Any]) -> EncoderClassifier:
-        model = TransformerConfig(**config["model"])
-        return EncoderClassifier(model, len(config["classes"]), config["pooling"])
-
-    model, tokenizer, config = load_model(Path(folder), build)
+    model, tokenizer, config = load_model(Path(folder), _classifier)
     return Classifier(model, tokenizer, tuple(config["classes"]))
+
+
+def _classifier(config: dict[str, Any]) -> EncoderClassifier:
+    if "classes" not in config:
+        raise ValueError("it is a translator's: load reads it")
+    n_classes, pooling = len(config["classes"]), config["pooling"]
+    return build_model(
+        read_config(config["model"]),
+        lambda sizes: EncoderClassifier(sizes, n_classes, pooling),
+    )

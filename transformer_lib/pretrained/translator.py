@@ -4,16 +4,17 @@ model.safetensors    the weights, in half precision
 config.json          fields of TransformerConfig
 tokenizer.json       text to ids and back
 scores.json          what was measured, of shipped models
+recipe.json          how it was trained
 README.md            the model card: data, terms, scores, how it was made
 """
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import torch
 from torch import nn
 
 from transformer_lib.data.batches import pad_batch
@@ -21,17 +22,18 @@ from transformer_lib.data.examples import require_texts
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.files import write_bytes, write_text
 from transformer_lib.generation.beam_search import beam_search
-from transformer_lib.generation.constraints import GenerationConfig, without_dropout
+from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.incremental import Decoding, make_decoder
 from transformer_lib.model.config import TransformerConfig
+from transformer_lib.model.modern import ModernConfig, build_model
 from transformer_lib.model.transformer import Transformer
+from transformer_lib.probe import require_described, require_room_in_half
 from transformer_lib.weights import load_weights
 
 MODELS = Path(__file__).parent / "models"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
-SCORES = "scores.json"
-DEFAULT = "multi30k-de-en"
+SCORES, RECIPE = "scores.json", "recipe.json"
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -42,6 +44,7 @@ class Translator:
     Attributes:
         model: the Transformer.
         tokenizer: text to ids and back.
+        decoder: how the model is asked; its own modules with a cache if None.
 
     Raises:
         ValueError: the model has another number of tokens than the tokenizer.
@@ -49,6 +52,7 @@ class Translator:
 
     model: Transformer
     tokenizer: Tokenizer
+    decoder: Decoding | None = None
 
     def __post_init__(self) -> None:
         """Refuse a vocabulary that does not fit."""
@@ -58,6 +62,21 @@ class Translator:
                 f"the tokenizer has {n_tokens} tokens, but the model "
                 f"{config.src_vocab_size} and {config.tgt_vocab_size}"
             )
+
+    def fast(self) -> "Translator":
+        """Return a translator that decodes in less time on a CPU, with an engine.
+
+        The engine is made once, of the weights as they are now, and proven to compute
+        what the model computes. It is frozen: later changes of the model, a hook or an
+        edit of its attention, say, are not seen by `translate`. One engine translates
+        for one thread at a time.
+
+        Raises:
+            ValueError: the engine doesn't know a part of the model, or the two differ.
+        """
+        from transformer_lib.fast import make_engine
+
+        return replace(self, decoder=make_engine(self.model))
 
     def translate(
         self,
@@ -81,11 +100,14 @@ class Translator:
             One translation each, in the order given.
 
         Raises:
-            TypeError: sentences is a text instead of a list of texts.
+            TypeError: sentences is a text instead of a list of texts, or one of them is
+                no text.
             ValueError: a sentence holds no word, or is longer than the model allows;
-                its number, from 1, is in the message.
+                its number, from 1, is in the message. extra_len is negative.
         """
         require_texts("sentences", sentences)
+        if extra_len < 0:  # the end of each translation would be cut off
+            raise ValueError(f"extra_len must be at least 0, not {extra_len}")
         ids = [self._encode(i, text) for i, text in enumerate(sentences, start=1)]
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]), reverse=True)
         batches: Iterable[list[int]] = []
@@ -97,18 +119,18 @@ class Translator:
             from tqdm.auto import tqdm
 
             batches = tqdm(batches, unit="batch")
+        decoder = make_decoder(self.model) if self.decoder is None else self.decoder
         translations = [""] * len(ids)
-        with without_dropout(self.model):
-            decoder = make_decoder(self.model)  # once for all batches
-            for rows in batches:
-                found = self._decode(
-                    [ids[row] for row in rows], n_beams, extra_len, decoder
-                )
-                for row, text in zip(rows, found, strict=True):
-                    translations[row] = text
+        for rows in batches:
+            some = [ids[row] for row in rows]
+            found = self._decode(some, n_beams, extra_len, decoder)
+            for row, text in zip(rows, found, strict=True):
+                translations[row] = text
         return translations
 
     def _encode(self, number: int, text: str) -> list[int]:
+        if not isinstance(text, str):
+            raise TypeError(f"sentence {number} is {text!r}, not a text")
         try:
             ids = self.tokenizer.encode(text.strip())
         except ValueError as error:
@@ -140,8 +162,13 @@ class Translator:
         return [tokenizer.decode(hypothesis.ids) for hypothesis in best]
 
     def save(self, folder: str | Path) -> None:
-        """Write the model, in half precision, each file whole or not at all."""
-        save_model(Path(folder), self.model, asdict(self.model.config), self.tokenizer)
+        """Write the model, in half precision, each file whole or not at all.
+
+        Raises:
+            ValueError: what would be loaded computes something else; see `save_model`.
+        """
+        config = asdict(self.model.config)
+        save_model(Path(folder), self.model, config, self.tokenizer, _transformer)
 
 
 def shipped_models() -> list[str]:
@@ -156,6 +183,10 @@ def find(name: str | Path) -> Path:
         FileNotFoundError: there is no such model; the message lists those there are.
     """
     folder = MODELS / name if (MODELS / name).is_dir() else Path(name)
+    if (folder / RECIPE).is_file() and not (folder / CONFIG).is_file():
+        raise FileNotFoundError(
+            f"the run in {str(name)!r} is not finished: `train --resume` finishes it"
+        )
     if not (folder / CONFIG).is_file():
         raise FileNotFoundError(
             f"there is no model {str(name)!r}: no folder of that name has a {CONFIG}, "
@@ -179,7 +210,26 @@ def load(name: str | Path) -> Translator:
 
 
 def _transformer(config: dict[str, Any]) -> Transformer:
-    return Transformer(TransformerConfig(**config))
+    if "classes" in config:
+        raise ValueError("it is a classifier's: load_classifier reads it")
+    return build_model(read_config(config))
+
+
+def read_config(fields: dict[str, Any]) -> TransformerConfig:
+    """Make the configuration that a file describes, of the paper's parts or later ones.
+
+    Raises:
+        ValueError: it has a field that no configuration has, or a value is refused.
+        TypeError: a field is missing.
+    """
+    later, paper = (
+        {field.name for field in dataclasses.fields(kind)}
+        for kind in (ModernConfig, TransformerConfig)
+    )
+    if unknown := fields.keys() - later:
+        raise ValueError(f"no configuration has the field {', '.join(sorted(unknown))}")
+    kind = TransformerConfig if fields.keys() <= paper else ModernConfig
+    return kind(**fields)
 
 
 def read_terms(name: str | Path, what: str = "Terms") -> str | None:
@@ -196,26 +246,39 @@ def read_terms(name: str | Path, what: str = "Terms") -> str | None:
 
 
 def save_model(
-    folder: Path, model: nn.Module, config: dict, tokenizer: Tokenizer
+    folder: Path,
+    model: nn.Module,
+    config: dict[str, Any],
+    tokenizer: Tokenizer,
+    build: Callable[[dict[str, Any]], nn.Module],
 ) -> None:
     """Write the three files of a model; weights that are tied are stored once.
 
+    Before the first byte is written, the model is proven to be the one that
+    `load_model` would make of the files: `build` makes a new one, and both compute the
+    same numbers. What the model is made of doesn't matter: compiled parts, subclasses,
+    and hooks that only look are saved as what they compute.
+
+    Args:
+        folder: is made if it is missing.
+        model: in any state.
+        config: what `build` makes the model of, plain data.
+        tokenizer: of this library.
+        build: as for `load_model`.
+
     Raises:
-        ValueError: a weight is NaN or too large for half precision; nothing is written.
+        ValueError: the model computes something else than its configuration says; or a
+            weight is NaN or too large for half precision, or half precision would
+            change what the model computes. Nothing is written.
         AttributeError: the tokenizer is another library's; nothing is written.
     """
     from safetensors.torch import save
 
-    weights = {
-        name: parameter.detach().half().contiguous()
-        for name, parameter in model.named_parameters()
-    }
-    for name, weight in weights.items():
-        if not torch.isfinite(weight).all():
-            raise ValueError(f"{name} does not fit into half precision, or holds NaN")
-    text = tokenizer.to_json()
+    text, description = tokenizer.to_json(), json.dumps(config, indent=1) + "\n"
+    twin = require_described(model, lambda: build(json.loads(description)))
+    weights = require_room_in_half(twin)
     write_bytes(folder / WEIGHTS, save(weights))
-    write_text(folder / CONFIG, json.dumps(config, indent=1) + "\n")
+    write_text(folder / CONFIG, description)
     write_text(folder / TOKENIZER, text)
 
 
@@ -240,7 +303,7 @@ def load_model(
         config = json.loads(path.read_text(encoding="utf-8"))
         model = build(config)
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} describes no model: {error!r}") from None
+        raise ValueError(f"{path} describes no model: {error}") from None
     try:
         load_weights(model.eval(), load_file(weights), str(weights))
     except SafetensorError as error:
