@@ -31,7 +31,7 @@ from transformer_book.experiments.ablations import (
     write_results,
 )
 from transformer_book.experiments.modern import STUDIES, Study
-from transformer_lib.acceleration import keep_freed_memory
+from transformer_lib.fast import keep_freed_memory
 from transformer_lib.runs.recipe import read_recipe
 from transformer_lib.runs.translation import Data, prepare
 

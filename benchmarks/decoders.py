@@ -11,8 +11,8 @@ import torch
 from peers import Marian
 from torch import Tensor, nn
 
-from transformer_lib.acceleration import keep_freed_memory, make_engine
 from transformer_lib.convert import convert_weights, fix_positions, sinusoid_halves
+from transformer_lib.fast import keep_freed_memory, make_engine
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode

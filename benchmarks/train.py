@@ -20,11 +20,10 @@ from peers import Marian, TorchTransformer
 from torch import Tensor, nn
 from turns import ratio, store, take_turns, working
 
-from transformer_lib.acceleration import for_training, keep_freed_memory
 from transformer_lib.data.batches import Batch, make_batch
+from transformer_lib.fast import batch_loss, fast_training, keep_freed_memory
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer
-from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import make_optimizer, set_learning_rate
 
 OURS = "transformer_lib"
@@ -65,7 +64,7 @@ def make_step(
         keep_freed_memory()
     model, batch = MODELS[library](CONFIG).train(), draw_batch()
     if library == OURS:
-        for_training(model, getattr(torch, precision))
+        fast_training(model, getattr(torch, precision)).__enter__()  # for good
     optimizer = make_optimizer(model)
     set_learning_rate(optimizer, 1e-4)
 

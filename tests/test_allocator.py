@@ -8,7 +8,7 @@ import pytest
 PAGES = """
 import resource, sys
 import torch
-from transformer_fast.allocator import keep_freed_memory
+from transformer_lib.fast import keep_freed_memory
 told = keep_freed_memory() if sys.argv[1] == "keep" else True
 def new_pages():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

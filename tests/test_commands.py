@@ -13,11 +13,11 @@ from small_run import read_log
 
 from book_tools.toc import ROOT
 from transformer_lib import load, load_classifier
-from transformer_lib.acceleration import for_training
 from transformer_lib.cli import main
 from transformer_lib.data import corpora
 from transformer_lib.data.corpora import LabelledCorpus
 from transformer_lib.evaluation.scores import Score
+from transformer_lib.fast import fast_training
 from transformer_lib.runs import classification, read_recipe, translation
 
 TRANSLATOR = """
@@ -139,11 +139,12 @@ def test_a_run_is_the_epochs_of_a_chapter_and_returns_what_it_stores(tmp_path):
     recipe = read_recipe(tmp_path / "a.toml")
     data, training = classification.prepare(recipe), recipe.training
     trained = classification.train(recipe, data, tmp_path / "run").model
-    model = for_training(classification.new_model(recipe, data))  # as a run does
+    model = classification.new_model(recipe, data)
     optimizer = classification.make_optimizer(model, training)
     rows = data.rows["train"]
-    for epoch in range(training.epochs):
-        classification.train_epoch(model, optimizer, rows, training, epoch)
+    with fast_training(model):  # as a run does
+        for epoch in range(training.epochs):
+            classification.train_epoch(model, optimizer, rows, training, epoch)
     rounded = model.head.weight.half().float()
     assert not torch.equal(rounded, model.head.weight)
     for each in (trained, load_classifier(tmp_path / "run").model):

@@ -5,8 +5,8 @@ import torch
 from small_models import SRC, make_model
 from torch import nn
 
-from transformer_fast import for_training
-from transformer_fast.dropout import FastDropout, fast_dropout
+from transformer_lib.fast import fast_training
+from transformer_lib.fast.dropout import FastDropout, fast_dropout
 
 N = 1_000_000
 
@@ -51,13 +51,13 @@ def test_a_model_made_for_training_computes_what_it_did() -> None:
     model = make_model(dropout=0.3, activation_dropout=0.2)
     tgt = torch.tensor([[1, 3, 4]] * len(SRC))
     expected = model(SRC, tgt)
-    assert for_training(for_training(model)) is model
-    assert torch.equal(model(SRC, tgt), expected)
-    kinds = {type(part) for part in model.modules() if isinstance(part, nn.Dropout)}
-    assert kinds == {FastDropout}
-    torch.manual_seed(0)
-    first, second = (model.train()(SRC, tgt) for _ in range(2))
-    assert not torch.equal(first, second)
+    with fast_training(model):
+        assert torch.equal(model(SRC, tgt), expected)
+        kinds = {type(part) for part in model.modules() if isinstance(part, nn.Dropout)}
+        assert kinds == {FastDropout}
+        torch.manual_seed(0)
+        first, second = (model.train()(SRC, tgt) for _ in range(2))
+        assert not torch.equal(first, second)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5, 1 - 1e-9, 1.0])

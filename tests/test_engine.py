@@ -1,11 +1,9 @@
-"""What the engine knows and what it leaves to a model's own modules; how it multiplies.
+"""The engine: what it knows, that it is frozen, what it copies, how it multiplies.
 
-That its logits are those of the full pass stands in `test_incremental.py`.
+That its logits are those of the full pass stands in `test_incremental.py`; that what is
+attached to a model is refused, in `test_seam.py`.
 """
 
-import logging
-import subprocess
-import sys
 from collections.abc import Callable
 from types import MethodType
 
@@ -18,9 +16,10 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import transformer_lib as tl
-from transformer_fast import linear as linear_module
-from transformer_fast.engine import Engine, make_engine
-from transformer_fast.linear import PreparedLinear
+from transformer_lib.fast import Engine, make_engine
+from transformer_lib.fast import linear as linear_module
+from transformer_lib.fast.linear import PreparedLinear
+from transformer_lib.model import replace_attention
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +28,27 @@ def _no_gradients():
         yield
 
 
-def test_weights_that_change_between_two_searches_are_seen():
+def test_an_engine_is_frozen_when_it_is_made():
     model, config = make_model(9), make_config(9)
-    before = tl.greedy_decode(model, SRC, config)
-    model.decoder.layers[0].cross_attn.out_proj.weight.mul_(-2)
+    before, engine = tl.greedy_decode(model, SRC, config), make_engine(model)
+    for parameter in model.parameters():
+        parameter.mul_(-2)
     after = tl.greedy_decode(model, SRC, config)
-    plain = tl.greedy_decode(model, SRC, config, tl.IncrementalDecoder(model))
-    assert [h.ids for h in before] != [h.ids for h in after] == [h.ids for h in plain]
+    frozen = tl.greedy_decode(model, SRC, config, engine)
+    assert [h.ids for h in after] != [h.ids for h in before] == [h.ids for h in frozen]
+
+
+def test_a_translator_is_made_fast_once_and_translates_the_same(monkeypatch):
+    plain = tl.load("grammar")
+    fast, sentences = plain.fast(), ["die Katze schläft", "der alte Hund sieht sie"]
+    for n_beams in (1, 4):
+        expected = plain.translate(sentences, n_beams)
+        assert fast.translate(sentences, n_beams) == expected
+    asked = []
+    step = fast.decoder.step
+    monkeypatch.setattr(fast.decoder, "step", lambda x: asked.append(x) or step(x))
+    fast.translate(sentences)
+    assert asked
 
 
 def test_another_default_device_does_not_matter():
@@ -84,12 +97,12 @@ def test_only_positions_that_differ_are_copied():
     assert reorder(engine, [[2, 1, 0], [1, 1, 2]]) == [5 * a_token] * 2 + [a_token]
 
 
-# Models that are left to their own modules
+# Models that it doesn't know
 
 
 def override_method(model: tl.Transformer) -> None:
-    attention = model.get_submodule(SELF_ATTN)
-    attention.forward = MethodType(tl.MultiHeadAttention.forward, attention)
+    attention = model.get_submodule("decoder.layers.1.self_attn")
+    attention.forward = MethodType(lambda self, x, *_, **__: x, attention)
 
 
 def other_heads(model: tl.Transformer) -> None:
@@ -100,115 +113,59 @@ def other_heads(model: tl.Transformer) -> None:
 
 
 # Hooks, wrappers, subclasses and the like on every module: `test_seam.py`.
-SELF_ATTN = "decoder.layers.1.self_attn"
-LAYER = "decoder.layers.0"
-STRANGERS: dict[str, Callable[[tl.Transformer], object] | tuple[str, object]] = {
-    # Each reason: what is done to a model, or the value that a part of it gets.
-    f"{SELF_ATTN} has its own forward": override_method,
-    "lm_head has its own": lambda m: m.lm_head.compile(),
-    "has a Tanh as its activation": (f"{LAYER}.feed_forward.activation", nn.Tanh()),
-    "activation is an approximation": (
-        f"{LAYER}.feed_forward.activation",
-        nn.GELU("tanh"),
+FIRST, LAYER = "encoder.layers.0", "decoder.layers.0"
+ACTIVATION = f"{LAYER}.feed_forward.activation"
+STRANGERS: list[tuple[str, Callable[[tl.Transformer], object] | tuple[str, object]]] = [
+    # A refusal; what is done to a model, or the value that a part of it gets.
+    ("computes other logits", override_method),
+    ("computes other logits", (f"{LAYER}.self_attn_connection.norm_first", True)),
+    ("computes other logits", (ACTIVATION, nn.GELU("tanh"))),
+    ("computes other logits", other_heads),
+    ("computes other memory", (f"{FIRST}.self_attn.kernel", lambda q, *_: q)),
+    (f"know {ACTIVATION}, a Tanh", (ACTIVATION, nn.Tanh())),
+    (
+        f"know {FIRST}.self_attn, a GroupedQueryAttention",
+        lambda model: replace_attention(model, window=99),
     ),
-    f"{LAYER} has a ReLU as its adapter": (f"{LAYER}.adapter", nn.ReLU()),
-    f"{LAYER} has no cross_attn_connection": (f"{LAYER}.cross_attn_connection", None),
-    "lm_head.more is a Parameter": ("lm_head.more", nn.Parameter(torch.ones(1))),
-    "lm_head has a buffer": lambda m: m.lm_head.register_buffer("more", torch.ones(1)),
-    "parameters of several types": lambda m: m.encoder.float(),
-    "is torch.float16 on cpu": lambda m: m.half(),
-    "on meta": lambda m: m.to("meta"),
-    f"sizes of {LAYER}.cross_attn do": (f"{LAYER}.cross_attn.d_inputs", (6, 8, 8)),
-    "the attentions differ in their heads": other_heads,
-    "pre-norm and post-norm": (f"{LAYER}.self_attn_connection.norm_first", True),
-    "encoder.layers.0.self_attn_connection.dropout drops out": lambda m: m.train(),
-    "tgt_embeddings.dropout drops out": lambda m: m.tgt_embeddings.dropout.train(),
-    "tokens changes its weights": ("tgt_embeddings.tokens.max_norm", 1.0),
-    "a stack has no layer": ("encoder.layers", nn.ModuleList()),
-}
+    ("misses a part of the model", (f"{LAYER}.cross_attn_connection", None)),
+    ("misses a part of the model", ("encoder.layers", nn.ModuleList())),
+    (
+        f"{FIRST}.self_attn.q_proj.weight is torch.float32, but lm_head is not",
+        lambda model: model.encoder.float(),
+    ),
+    ("is torch.float16 on cpu", lambda model: model.half()),
+    ("on meta", lambda model: model.to("meta")),
+    ("tokens changes its weights", ("tgt_embeddings.tokens.max_norm", 1.0)),
+]
 
 
-@pytest.mark.parametrize("reason", STRANGERS)
-def test_a_stranger_is_left_to_its_own_modules(reason, caplog):
-    model = make_model()
-    with caplog.at_level(logging.DEBUG, logger="transformer_fast"):
-        assert make_engine(model) is not None
-        assert not caplog.records
-        change = STRANGERS[reason]
-        if callable(change):
-            change(model)
-        else:
-            (parent, _, child), value = change[0].rpartition("."), change[1]
-            setattr(model.get_submodule(parent), child, value)
-        assert make_engine(model) is None
-    assert reason in caplog.text
+@pytest.mark.parametrize(("reason", "change"), STRANGERS)
+def test_a_stranger_is_refused_by_name(reason, change):
+    model = make_model(activation="gelu")
+    make_engine(model)
+    if callable(change):
+        change(model)
+    else:
+        (parent, _, child), value = change[0].rpartition("."), change[1]
+        setattr(model.get_submodule(parent), child, value)
+    with pytest.raises(ValueError, match=reason):
+        make_engine(model)
+    with pytest.raises(ValueError, match="decodes a Transformer, not a Linear"):
+        make_engine(nn.Linear(2, 2))
 
 
-@pytest.mark.parametrize(
-    ("owner", "name"),
-    [
-        (tl.LayerNorm, "forward"),
-        (tl.MultiHeadAttention, "split_heads"),
-        (tl.Embeddings, "__call__"),
-        (tl.LayerNorm, "__getattribute__"),
-        (nn.Module, "__call__"),
-        (F, "layer_norm"),
-    ],
-    ids=lambda value: getattr(value, "__name__", value),
-)
-def test_a_class_that_was_changed_is_a_stranger(owner, name, monkeypatch, caplog):
-    original = getattr(owner, name)
-    monkeypatch.setattr(owner, name, lambda *a, **k: original(*a, **k))
-    with caplog.at_level(logging.DEBUG, logger="transformer_fast"):
-        assert make_engine(make_model()) is None
-    assert f"{owner.__name__} was changed" in caplog.text
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_surroundings_that_change_operations_are_strange(caplog):
-    model, reasons = make_model().float(), []
-
-    def refused(*arguments: object) -> object:
-        reasons.append(make_engine(model))
-        return arguments and arguments[0]
-
-    caplog.set_level(logging.DEBUG, logger="transformer_fast")
-    with torch.autocast("cpu", torch.bfloat16):
-        refused()
-    with _Copies():
-        refused()
-    torch.vmap(refused)(torch.ones(2))
-    with torch.nn.modules.module.register_module_forward_pre_hook(print):
-        refused()
-    torch.jit.trace(refused, torch.ones(2), check_trace=False)
-    assert reasons == [None] * 5
-    for reason in (
-        "autocast is enabled",
-        "a mode watches the operations",
-        "a function transform is active",
-        "there is a hook for all modules",
-        "the model is being traced",
-    ):
-        assert reason in caplog.text
-    with torch.device("cpu"):
-        assert make_engine(model) is not None
-
-
-COMPILED = """
-import torch
-from transformer_lib import Transformer, TransformerConfig
-from transformer_lib.acceleration import make_engine
-sizes = dict(src_vocab_size=9, tgt_vocab_size=9, d_model=8, n_heads=2, d_ff=8)
-torch.compile(torch.nn.Linear(2, 2), backend="eager")(torch.ones(1, 2))
-assert "patched" in torch.nn.Module.__init__.__qualname__
-assert make_engine(Transformer(TransformerConfig(**sizes)).eval()) is not None
-assert make_engine(torch.nn.Linear(2, 2)) is None
-"""
-
-
-@pytest.mark.slow
-def test_a_compiler_in_the_same_process_does_not_matter():
-    subprocess.run([sys.executable, "-c", COMPILED], check=True)
+def test_making_an_engine_leaves_model_and_chance_as_they_were():
+    model = make_model(dropout=0.5).train()
+    model.encoder.eval()
+    modes = [part.training for part in model.modules()]
+    torch.manual_seed(3)
+    with tl.record_attention(model) as maps, tl.record_hidden_states(model) as states:
+        make_engine(model)
+    found = torch.rand(1)
+    torch.manual_seed(3)
+    assert torch.equal(torch.rand(1), found)
+    assert [part.training for part in model.modules()] == modes
+    assert maps == states == {}
 
 
 # Prepared matrices

@@ -1,18 +1,22 @@
-"""Training made fast: the same products and gradients, and strangers left alone."""
+"""Fast training: the same products and gradients, and a model that is itself after."""
 
+from copy import deepcopy
 from functools import partial
 
 import pytest
 import torch
 from reference import gradients
+from small_models import BOS, PAD, SRC, make_model
 from torch import Tensor, nn
 
-from transformer_fast import training
-from transformer_fast.dropout import FastDropout
-from transformer_fast.training import FastLinear, for_training
 from transformer_lib import MultiHeadAttention
+from transformer_lib.data.batches import make_batch
+from transformer_lib.fast import batch_loss, fast_training, require_same_step, training
+from transformer_lib.fast.dropout import FastDropout
+from transformer_lib.fast.training import FastLinear
 from transformer_lib.model import GroupedQueryAttention, fused_attention
 from transformer_lib.model.attention import eager_attention
+from transformer_lib.training import loss as plain
 
 
 @pytest.fixture
@@ -33,16 +37,19 @@ def test_products_and_gradients_are_pytorchs(any_size, shape, bias) -> None:
     torch.manual_seed(0)
     linear, x = nn.Linear(5, 11, bias=bias), torch.randn(shape, requires_grad=True)
     expected = results(linear, x)
-    found = results(for_training(nn.Sequential(linear))[0], x)
-    assert type(linear) is FastLinear
+    with fast_training(linear):
+        found = results(linear, x)
+        assert type(linear) is FastLinear
+    assert type(linear) is nn.Linear
     assert "_Product" in type(found[0].grad_fn).__name__
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
 def test_only_what_is_wanted_gets_a_gradient(any_size) -> None:
-    linear, x = for_training(nn.Sequential(nn.Linear(5, 11)))[0], torch.randn(3, 5)
+    linear, x = nn.Linear(5, 11), torch.randn(3, 5)
     linear.weight.requires_grad_(False)
-    linear(x).sum().backward()
+    with fast_training(linear):
+        linear(x).sum().backward()
     assert linear.weight.grad is None
     assert x.grad is None
     torch.testing.assert_close(linear.bias.grad, torch.full((11,), 3.0))
@@ -50,33 +57,34 @@ def test_only_what_is_wanted_gets_a_gradient(any_size) -> None:
 
 def test_what_mkldnn_does_not_serve_is_pytorchs_bit_for_bit(any_size) -> None:
     torch.manual_seed(0)
-    plain, x = nn.Linear(5, 11), torch.randn(3, 5)
-    fast = for_training(nn.Sequential(nn.Linear(5, 11)))[0]
-    fast.load_state_dict(plain.state_dict())
-    with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(fast(x), plain(x))
-        assert fast(x).dtype == torch.bfloat16
-    with torch.no_grad():
-        assert fast(x).grad_fn is None
-    rows = torch.func.vmap(torch.func.jacrev(fast))(x)
-    torch.testing.assert_close(rows, plain.weight.detach().expand(3, -1, -1))
-    assert torch.equal(fast.double()(x.double()), plain.double()(x.double()))
+    own, x = nn.Linear(5, 11), torch.randn(3, 5)
+    fast = deepcopy(own)
+    with fast_training(fast):
+        with torch.autocast("cpu", torch.bfloat16):
+            assert torch.equal(fast(x), own(x))
+            assert fast(x).dtype == torch.bfloat16
+        with torch.no_grad():
+            assert fast(x).grad_fn is None
+        rows = torch.func.vmap(torch.func.jacrev(fast))(x)
+        torch.testing.assert_close(rows, own.weight.detach().expand(3, -1, -1))
+        assert torch.equal(fast.double()(x.double()), own.double()(x.double()))
 
 
 class OwnLinear(nn.Linear):
     """Somebody's own."""
 
 
-def test_layers_of_others_stay_as_they_are() -> None:
-    parts = [nn.Linear(2, 2), OwnLinear(2, 2), nn.Dropout(0.5), nn.Dropout(0.5)]
-    parts[0].register_forward_hook(lambda *_: None)
-    parts[2].register_full_backward_hook(lambda *_: None)
-    model = for_training(nn.Sequential(*parts))
-    kinds = [type(part) for part in model]
-    assert kinds == [nn.Linear, OwnLinear, nn.Dropout, FastDropout]
-    model.eval()
-    assert for_training(model) is model
-    assert not model[3].training
+def test_layers_of_others_stay_and_hooks_go_on() -> None:
+    seen = []
+    parts = [nn.Linear(2, 2), OwnLinear(2, 2), nn.Dropout(0.5)]
+    for part in parts:
+        part.register_forward_hook(lambda part, *_: seen.append(type(part)))
+    model = nn.Sequential(*parts)
+    with pytest.raises(RuntimeError, match="stop"), fast_training(model):
+        model(torch.ones(1, 2))
+        raise RuntimeError("stop")
+    assert seen == [FastLinear, OwnLinear, FastDropout]
+    assert [type(part) for part in model] == [nn.Linear, OwnLinear, nn.Dropout]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +95,34 @@ def test_attention_is_eager_in_bfloat16_only(kind) -> None:
     own.kernel = lambda *arguments: eager_attention(*arguments)
     model = nn.Sequential(kind(4, 2), own)
     kernels = [model[0].kernel, own.kernel]
-    for_training(model)
+    with fast_training(model):
+        assert [model[0].kernel, own.kernel] == kernels
+    with fast_training(model, torch.bfloat16):
+        assert [model[0].kernel, own.kernel] == [eager_attention, kernels[1]]
     assert [model[0].kernel, own.kernel] == kernels == [fused_attention, own.kernel]
-    for_training(model, torch.bfloat16)
-    assert [model[0].kernel, own.kernel] == [eager_attention, kernels[1]]
+
+
+BATCH = make_batch(
+    [(row[row != PAD].tolist(), [3, 4, 5][:n]) for n, row in enumerate(SRC, start=1)],
+    bos_id=BOS,
+    pad_id=PAD,
+)
+
+
+def test_padding_is_not_scored_and_the_step_is_the_same() -> None:
+    model, scored = make_model(), []
+    expected = plain.batch_loss(model, BATCH)
+    model.lm_head.register_forward_hook(lambda _, __, y: scored.append(len(y)))
+    torch.testing.assert_close(batch_loss(model, BATCH), expected)
+    assert scored == [BATCH.n_targets], "of 16 positions"
+    require_same_step(model, batch_loss, plain.batch_loss, BATCH)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_a_step_that_would_be_another_is_refused(any_size, monkeypatch) -> None:
+    model = make_model().float()
+    require_same_step(model, batch_loss, plain.batch_loss, BATCH)
+    exact = training._multiply
+    monkeypatch.setattr(training, "_multiply", lambda *a: exact(*a) * 1.001)
+    with pytest.raises(ValueError, match=r"another gradient: set fast = false"):
+        require_same_step(model, batch_loss, plain.batch_loss, BATCH)

@@ -16,7 +16,7 @@ import pytest
 from book_tools.notebook_parts import code_cells
 from book_tools.toc import ROOT
 
-PACKAGES = ("transformer_lib", "transformer_fast", "transformer_book")
+PACKAGES = ("transformer_lib", "transformer_book")
 DONE_WITHOUT = {"vl_convert"}  # a notebook then has no still picture of a chart
 
 

@@ -1,13 +1,11 @@
-"""One seam for speed: whatever is attached to a model, it decodes as it computes.
+"""Whatever is attached to a model counts: it is decoded, or saved, as it computes.
 
 Every module of a model is changed in every way from outside: by a hook, a pre-hook, a
 wrapper, an adapter, a parametrization, a subclass, an edit of attention's weights.
-Reading whole targets, decoding them step by
-step, and whatever `make_decoder` chooses must then give the same logits.
+Reading whole targets and decoding them step by step must then give the same logits; an
+engine, and a folder to be written, must be refused.
 """
 
-import subprocess
-import sys
 from collections.abc import Callable
 
 import peft
@@ -18,14 +16,16 @@ from small_models import SRC, VOCAB, make_config, make_model
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from transformer_lib.acceleration import make_engine
+from transformer_lib.fast import make_engine
+from transformer_lib.generation import RecomputingDecoder
 from transformer_lib.generation.beam_search import beam_search
+from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.generation.incremental import IncrementalDecoder, make_decoder
 from transformer_lib.interpret.interventions import OpenKernel, without_head
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.layers import LayerNorm
 from transformer_lib.model.transformer import Transformer
-from transformer_lib.pretrained.translator import load
+from transformer_lib.probe import require_described
 
 FACTOR = 1.25
 
@@ -147,18 +147,40 @@ def step_by_step(decoder, tgt: Tensor) -> Tensor:
 
 @torch.no_grad()
 @pytest.mark.parametrize(("change", "name"), CASES)
-def test_what_is_attached_counts_in_every_way_of_decoding(change, name) -> None:
+def test_what_is_attached_counts_or_is_refused(change, name) -> None:
     tgt, unchanged = draw_targets(), small_model()
     model = change(small_model(), name).eval()
     expected = model(SRC, tgt)
     gap = (expected - unchanged(SRC, tgt)).abs().max()
     assert gap > 1e-4, "the change changes something"
-    decoders = [make_decoder(model)]
-    assert make_engine(model) is None, "the engine knows no such model"
-    if name and (change, name) != (wrap, "decoder"):  # not the model as a whole
-        decoders.append(IncrementalDecoder(change(small_model(), name).eval()))
+    decoders = [RecomputingDecoder(model)]
+    if not name:  # the model as a whole
+        with pytest.raises(ValueError, match="a hook, a wrapper or a forward"):
+            greedy_decode(model, SRC, make_config())
+    elif (change, name) != (wrap, "decoder"):  # a wrapper without layers
+        decoders.append(make_decoder(change(small_model(), name).eval()))
+    if change is parametrize_it or (change is not wrap and name.endswith("positions")):
+        decoders.append(make_engine(model))  # it reads the weights, asks for positions
+    else:
+        with pytest.raises(ValueError, match="the engine"):
+            make_engine(model)
     for decoder in decoders:
         torch.testing.assert_close(step_by_step(decoder, tgt), expected, **EXACT)
+    with pytest.raises(ValueError, match=f"the model (has|lacks)|{name or 'whole'}"):
+        require_described(model, lambda: Transformer(model.config))
+
+
+@torch.no_grad()
+def test_what_changes_no_number_is_left_alone() -> None:
+    model, seen = small_model(), []
+    for module in model.modules():
+        if module is not model:
+            module.register_forward_hook(lambda *_: seen.append(1))
+    engine, tgt = make_engine(model), draw_targets()
+    for decoder in (engine, make_decoder(model)):
+        found = step_by_step(decoder, tgt)
+        torch.testing.assert_close(found, model(SRC, tgt), **EXACT)
+    require_described(model, lambda: Transformer(model.config))
 
 
 @torch.no_grad()
@@ -171,7 +193,11 @@ def test_a_hook_on_all_modules_of_a_process_counts() -> None:
     )
     try:
         expected = model(SRC, tgt)
-        found = step_by_step(make_decoder(model), tgt)
+        found = step_by_step(RecomputingDecoder(model), tgt)
+        with pytest.raises(ValueError, match="use decoder=RecomputingDecoder"):
+            IncrementalDecoder(model).prefill(SRC)
+        with pytest.raises(ValueError, match="the engine computes other memory"):
+            make_engine(model)
     finally:
         handle.remove()
     torch.testing.assert_close(found, expected, **EXACT)
@@ -188,22 +214,3 @@ def test_decoding_under_autocast_is_the_full_pass_under_autocast(dtype) -> None:
         assert beam_search(model, SRC, make_config(5), 3)
     assert expected.dtype == dtype
     torch.testing.assert_close(found, expected.float(), rtol=0.05, atol=0.05)
-
-
-WITHOUT_FAST = """
-import sys
-sys.modules["transformer_fast"] = None  # as if it were not installed
-import transformer_lib
-print(transformer_lib.load("grammar").translate(["die Katze schläft"], n_beams=4))
-from transformer_lib.cli import train
-from transformer_lib.acceleration import make_engine
-assert make_engine(transformer_lib.load("grammar").model) is None
-"""
-
-
-def test_without_transformer_fast_everything_works() -> None:
-    run = [sys.executable, "-c", WITHOUT_FAST]
-    done = subprocess.run(run, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    expected = load("grammar").translate(["die Katze schläft"], 4)
-    assert done.stdout.strip() == str(expected)

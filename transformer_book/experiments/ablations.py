@@ -18,9 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib.acceleration import for_training
 from transformer_lib.data.steps import Steps
 from transformer_lib.evaluation.scores import bleu, chrf, exact_match, nats_per_token
+from transformer_lib.fast import batch_loss, fast_training
 from transformer_lib.files import write_text
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.config import TransformerConfig
@@ -28,7 +28,6 @@ from transformer_lib.model.transformer import Transformer, count_parameters
 from transformer_lib.pretrained.translator import Translator
 from transformer_lib.runs.translation import Data
 from transformer_lib.training.loop import Trainer
-from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import learning_rate, make_optimizer
 from transformer_lib.weights import average_tensors
 
@@ -196,10 +195,11 @@ def train_variant(
         number = step if variant.warm_up else max(step, plan.warmup)
         return learning_rate(number, d_model, plan.warmup, plan.rate_scale)
 
-    d_model, model = model.config.d_model, for_training(model)
+    d_model = model.config.d_model
     loss = partial(variant.loss, smoothing=variant.smoothing)
     trainer = Trainer(model, make_optimizer(model), loss, rate, max_norm=1.0)
-    return trainer.run(islice(steps.starting_at(1), plan.steps))
+    with fast_training(model):
+        yield from trainer.run(islice(steps.starting_at(1), plan.steps))
 
 
 def run(variant: Variant, data: Data, seed: int, plan: Plan = PLAN) -> dict[str, Any]:

@@ -21,5 +21,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     for name in options.model or shipped_models():
-        result = evaluate(load(name), read_recipe_of(name), sys.stderr.isatty())
+        result = evaluate(load(name).fast(), read_recipe_of(name), sys.stderr.isatty())
         sys.stdout.write(f"{name}\n{describe(result)}\n")

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from transformer_lib.acceleration import keep_freed_memory
 from transformer_lib.cli.shell import new_parser
+from transformer_lib.fast import keep_freed_memory
 from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import SCORES
 from transformer_lib.runs import classification, translation
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         data, begun = translation.prepare(recipe), time.perf_counter()
         translator = translation.train(recipe, data, folder, progress)
         seconds = time.perf_counter() - begun
-        result = {**evaluate(translator, recipe, progress), "seconds": seconds}
+        result = {**evaluate(translator.fast(), recipe, progress), "seconds": seconds}
         text = json.dumps(result, default=asdict, ensure_ascii=False, indent=1)
         write_text(folder / SCORES, text + "\n")
         scores = describe(result)

@@ -14,6 +14,7 @@ from transformer_lib.data.corpora.parallel import PARTS
 from transformer_lib.data.texts import LabelledRows, TextSteps, encode_texts
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.evaluation.accuracy import accuracy
+from transformer_lib.fast import require_same_step
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained.classifier import Classifier, load_classifier
@@ -104,6 +105,9 @@ def train(
         found = accuracy(model, data.rows["valid"])
         return {"valid_nats": found.nats, "valid_accuracy": found.value}
 
+    if training.fast:
+        [first] = next(steps.starting_at(1))
+        require_same_step(model, text_loss, text_loss, first)
     job = Job(
         recipe=recipe,
         trainer=Trainer(

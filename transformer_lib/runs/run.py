@@ -14,6 +14,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -24,8 +25,8 @@ from filelock import FileLock
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from transformer_lib.acceleration import for_training
 from transformer_lib.data.steps import BatchStream
+from transformer_lib.fast import fast_training
 from transformer_lib.files import naming, remove_leftovers, write_text
 from transformer_lib.runs.checkpoint import (
     keep_newest,
@@ -108,7 +109,7 @@ def _claim(folder: Path, recipe: Recipe) -> None:
 def _train(job: Job, folder: Path, progress: bool) -> None:
     """Take the steps that are missing."""
     device, dtype = choose_device(job.recipe.training.precision)
-    model = for_training(job.trainer.model.to(device), dtype)
+    model = job.trainer.model.to(device)
 
     def loss(model: nn.Module, batch: Any) -> Tensor:
         with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
@@ -137,20 +138,22 @@ def _train(job: Job, folder: Path, progress: bool) -> None:
         total=job.n_steps,
         disable=not progress,
     )
-    for nats in losses:
-        step = trainer.n_steps
-        note(train_nats=nats, rate=trainer.rate(step))
-        if step % job.save_every == 0:
-            # The line comes first: a run that resumes here has it.
-            note(**job.measure(model))
-            state = {
-                "step": step,
-                "data": digest,
-                "model": model.state_dict(),
-                "optimizer": trainer.optimizer.state_dict(),
-            }
-            save_checkpoint(checkpoints / f"step-{step:08d}.pt", state)
-            keep_newest(checkpoints, job.average)
+    fast = job.recipe.training.fast
+    with fast_training(model, dtype) if fast else nullcontext():
+        for nats in losses:
+            step = trainer.n_steps
+            note(train_nats=nats, rate=trainer.rate(step))
+            if step % job.save_every == 0:
+                # The line comes first: a run that resumes here has it.
+                note(**job.measure(model))
+                state = {
+                    "step": step,
+                    "data": digest,
+                    "model": model.state_dict(),
+                    "optimizer": trainer.optimizer.state_dict(),
+                }
+                save_checkpoint(checkpoints / f"step-{step:08d}.pt", state)
+                keep_newest(checkpoints, job.average)
 
 
 def _resume(trainer: Trainer, path: Path, digest: str) -> None:

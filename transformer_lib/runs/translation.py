@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from transformer_lib import fast
 from transformer_lib.data.batches import Batch, limit_lengths, token_batches
 from transformer_lib.data.corpora import ParallelCorpus
 from transformer_lib.data.steps import Steps
@@ -122,10 +123,15 @@ def fit(
         ValueError, OSError: see `run_job`.
     """
     training, d_model = recipe.training, model.config.d_model
+    loss = partial(batch_loss, smoothing=training.smoothing)
+    if training.fast:
+        plain, loss = loss, partial(fast.batch_loss, smoothing=training.smoothing)
+        [first, *_] = next(steps.starting_at(1))
+        fast.require_same_step(model, loss, plain, first)
     trainer = Trainer(
         model,
         make_optimizer(model),
-        loss=partial(batch_loss, smoothing=training.smoothing),
+        loss=loss,
         rate=lambda step: learning_rate(
             step, d_model, training.warmup, training.rate_scale
         ),

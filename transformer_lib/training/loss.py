@@ -9,12 +9,11 @@ import math
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib.acceleration import real_positions
 from transformer_lib.data.batches import Batch
 from transformer_lib.data.texts import LabelledBatch
-from transformer_lib.generation.incremental import at_least_float32
 from transformer_lib.model.classifier import EncoderClassifier
 from transformer_lib.model.transformer import Transformer
+from transformer_lib.precision import at_least_float32
 
 
 def split_target(target: Tensor) -> tuple[Tensor, Tensor]:
@@ -117,10 +116,7 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float = 0.1) -> Tens
     """
     pad_id = model.config.pad_id
     real = batch.tgt_out != pad_id
-    with real_positions(model, real) as are_selected:
-        logits = model(batch.src, batch.tgt_in)
-    if not are_selected:
-        logits = logits[real]  # (n_tokens, tgt_vocab_size)
+    logits = model(batch.src, batch.tgt_in)[real]  # (n_tokens, tgt_vocab_size)
     return label_smoothed_loss(logits, batch.tgt_out[real], pad_id, smoothing)
 
 

@@ -1,20 +1,22 @@
-"""A decoder of prepared operations, for models that it knows exactly.
+"""A decoder of prepared operations, which takes less time than the model's modules.
 
 A step of a search multiplies a few rows by every matrix of the decoder, and calling a
 hundred modules takes longer than the work itself. The engine does the same work without
 modules: matrices that read the same rows are joined, each is stored in the order in
-which it is read, and what follows a product is done with it where that pays. It does so
-for models that `recognition` knows in every detail.
+which it is read, and what follows a product is done with it where that pays.
+
+It is made once for many searches, and proven when it is made: it computes the model's
+numbers, or there is no engine.
 """
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from transformer_fast.caches import (
+from transformer_lib.fast.caches import (
     SourceCache,
     SourceMask,
     TargetCache,
@@ -22,20 +24,44 @@ from transformer_fast.caches import (
     attend_batched,
     is_batched,
 )
-from transformer_fast.linear import Multiply, MultiplyAdd, PreparedLinear
-from transformer_fast.recognition import why_unknown
-from transformer_lib.model.embeddings import Embeddings
+from transformer_lib.fast.linear import Multiply, MultiplyAdd, PreparedLinear
+from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.model.embeddings import Embeddings, PositionalEncoding
 from transformer_lib.model.layers import (
     ACTIVATIONS,
     DecoderLayer,
     EncoderLayer,
+    FeedForward,
     LayerNorm,
+    SublayerConnection,
 )
 from transformer_lib.model.masks import padding_mask
 from transformer_lib.model.transformer import Decoder, Encoder, Transformer
+from transformer_lib.precision import at_least_float32
+from transformer_lib.probe import at_rest, draw_batches, exact_copy, require_same_stages
 
-_LOGGER = logging.getLogger("transformer_fast")
-_ACTIVATION_NAMES = {kind: name for name, kind in ACTIVATIONS.items()}
+_DTYPES = (torch.float32, torch.float64, torch.bfloat16)
+
+# What the engine reads: by a module's last name what it has to be.
+_KINDS = {
+    "encoder": Encoder,
+    "decoder": Decoder,
+    "src_embeddings": Embeddings,
+    "tgt_embeddings": Embeddings,
+    "positions": PositionalEncoding,
+    "self_attn": MultiHeadAttention,
+    "cross_attn": MultiHeadAttention,
+    "feed_forward": FeedForward,
+    "self_attn_connection": SublayerConnection,
+    "cross_attn_connection": SublayerConnection,
+    "feed_forward_connection": SublayerConnection,
+    "norm": LayerNorm,
+    "activation": tuple(ACTIVATIONS.values()),
+    "tokens": nn.Embedding,
+    **dict.fromkeys(("q_proj", "k_proj", "v_proj", "out_proj"), nn.Linear),
+    **dict.fromkeys(("expand", "contract", "lm_head"), nn.Linear),
+}
+_LAYERS = {"encoder.layers": EncoderLayer, "decoder.layers": DecoderLayer}
 
 Norm = Callable[[Tensor], Tensor]
 # From a sum of residual and sub-layer's output to what the next sub-layer needs: its
@@ -43,32 +69,65 @@ Norm = Callable[[Tensor], Tensor]
 Close = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
-def make_engine(model: nn.Module) -> "Engine | None":
-    """Prepare a model's decoding; None if the model is not known in every detail.
+def make_engine(model: nn.Module) -> "Engine":
+    """Prepare a model's decoding, and prove that it computes what the model computes.
 
-    Why it is not known stands in the debug log of "transformer_fast".
+    The proof is by numbers, on a few random batches, in float64 and as the weights are.
 
     Args:
-        model: any; its weights must not change while the engine is used.
+        model: a Transformer of the paper's parts, on the CPU, in any state. What is
+            attached to it now must not change its numbers; what is done to it later,
+            the engine doesn't see: it has a copy of the weights.
+
+    Raises:
+        ValueError: a part is of another kind, or missing, or the numbers differ.
     """
-    reason = why_unknown(model)
-    if reason is not None:
-        _LOGGER.debug("the model's own modules decode: %s", reason)
-        return None
-    return Engine(model)
+    try:
+        engine = Engine(model)
+    except (AttributeError, IndexError) as error:
+        raise ValueError(f"the engine misses a part of the model: {error}") from None
+    with at_rest():
+        exact = exact_copy(model)
+        for some in (Engine(exact), engine):
+            _require_same_numbers(some, exact)
+    return engine
+
+
+def _require_same_numbers(engine: "Engine", model: Transformer) -> None:
+    """Compare memory and logits of an engine with those of a model in float64."""
+    for src, tgt in draw_batches(model.config):
+        mask = padding_mask(src, model.config.pad_id)
+        memory = model.encode(src, mask)
+        engine.prefill(src)
+        found = {
+            "memory": engine.encode(src).double(),
+            "logits": torch.stack([engine.step(ids) for ids in tgt.split(1, 1)], 1),
+        }
+        real = mask.flatten(1)[..., None]  # what stands at padding is never read
+        found["memory"] = found["memory"].where(real, 0.0)
+        expected = {"memory": memory.where(real, 0.0), "logits": model(src, tgt)}
+        require_same_stages(found, expected, "the engine", engine.dtype)
 
 
 class Engine:
     """The protocol `Decoding` of `generation.incremental` on prepared operations.
 
+    It has a copy of the weights, and is not proven: `make_engine` does that.
+
     Args:
-        model: one that `why_unknown` has nothing against.
+        model: a Transformer of the paper's parts, on the CPU.
         capacity: tokens of a target that there is room for at first.
+
+    Raises:
+        ValueError: a part is of another kind; the message names it.
     """
 
     @torch.no_grad()
     def __init__(self, model: Transformer, capacity: int = 32) -> None:
+        _require_known_parts(model)
+        model = deepcopy(model).eval().requires_grad_(False)
         self.pad_id, self.capacity = model.config.pad_id, capacity
+        self.dtype = model.lm_head.weight.dtype
         attentions = [layer.cross_attn for layer in model.decoder.layers]
         self.n_heads, self.d_head = attentions[0].n_heads, attentions[0].d_head
         self.n_layers = len(attentions)
@@ -79,7 +138,11 @@ class Engine:
         self.lm_head = _join([model.lm_head])
         # The memory's keys and values, of all layers at once.
         self.source_projection = _join(
-            [part for each in attentions for part in (each.k_proj, each.v_proj)]
+            [
+                projection
+                for attention in attentions
+                for projection in (attention.k_proj, attention.v_proj)
+            ]
         )
 
     @property
@@ -90,8 +153,7 @@ class Engine:
     @torch.no_grad()
     def prefill(self, src: Tensor, n_beams: int = 1) -> None:
         """Read the source (batch, src_len), and forget what was before."""
-        is_token = padding_mask(src, self.pad_id)
-        mask = SourceMask(is_token, self.read_source.tokens.dtype)
+        mask = self._mask(src)
         memory = self._encode(src, mask)  # (batch * src_len, d_model)
         kept = self.source_projection.multiply(len(memory))(memory)
         # -> (2 * n_layers, batch, n_heads, src_len, d_head)
@@ -101,6 +163,14 @@ class Engine:
         self.n_beams, self.n_rows = n_beams, len(src) * n_beams
         sizes = (self.n_layers, len(src), n_beams, self.n_heads, self.d_head)
         self.target = TargetCache(sizes, memory.dtype, self.capacity)
+
+    @torch.no_grad()
+    def encode(self, src: Tensor) -> Tensor:
+        """Return the memory (batch, src_len, d_model); any numbers where padding is."""
+        return self._encode(src, self._mask(src)).view(*src.shape, -1)
+
+    def _mask(self, src: Tensor) -> SourceMask:
+        return SourceMask(padding_mask(src, self.pad_id), self.dtype)
 
     def _encode(self, src: Tensor, mask: SourceMask) -> Tensor:
         """(batch, src_len) -> (batch * src_len, d_model)."""
@@ -149,7 +219,7 @@ class Engine:
         if n_new > 1:
             h = h[n_new - 1 :: n_new]
         logits = self.lm_head.multiply(self.n_rows)(h)
-        return logits.float() if logits.dtype == torch.bfloat16 else logits
+        return at_least_float32(logits)
 
     def reorder(self, parents: Tensor) -> None:
         """Let every beam go on from what its parent read.
@@ -170,7 +240,7 @@ class _Reader:
     """Embeddings: ids and the position of the first one -> a row for each token."""
 
     def __init__(self, embeddings: Embeddings) -> None:
-        self.tokens = embeddings.tokens.weight.detach()
+        self.tokens = embeddings.tokens.weight
         self.positions, self.scale = embeddings.positions, embeddings.scale
         self.norm = None if embeddings.norm is None else _norm(embeddings.norm)
         self.vectors = self.tokens[:0]  # of the first positions
@@ -230,7 +300,11 @@ class _Layer:
             self.cross_out = _join([cross.out_proj])
         self.expand = _join([feed_forward.expand])
         self.contract = _join([feed_forward.contract])
-        self.activation = _ACTIVATION_NAMES[type(feed_forward.activation)]
+        self.activation = next(
+            name
+            for name, kind in ACTIVATIONS.items()
+            if isinstance(feed_forward.activation, kind)
+        )
 
     def bind(self, n_rows: int, closings: Iterator[Close]) -> "_Operations":
         """Return the operations on so many rows; take the layer's closings."""
@@ -326,3 +400,33 @@ def _chain_norms(stack: Encoder | Decoder) -> tuple[Close, list[Close]]:
         final = norms[-1]
         closings[-1] = normalize_both(lambda x: last(final(x)))
     return normalize_input(None), closings
+
+
+def _require_known_parts(model: nn.Module) -> None:
+    """Refuse parts that the engine can't read, and numbers that it can't multiply.
+
+    Whether parts compute what their classes compute is not asked: the proof tells.
+    """
+    if not isinstance(model, Transformer):
+        raise ValueError(f"the engine decodes a Transformer, not a {_kind(model)}")
+    for name, module in model.named_modules():
+        parent, _, own = name.rpartition(".")
+        known = _LAYERS.get(parent) or _KINDS.get(own, nn.Module)
+        if not isinstance(module, known):
+            raise ValueError(f"the engine doesn't know {name}, a {_kind(module)}")
+        if getattr(module, "max_norm", None) is not None:
+            raise ValueError(f"{name} changes its weights when it is read")
+    for name, parameter in model.named_parameters():
+        if parameter.device.type != "cpu" or parameter.dtype not in _DTYPES:
+            raise ValueError(
+                "the engine decodes on the CPU in float32, float64 or bfloat16, but "
+                f"{name} is {parameter.dtype} on {parameter.device}"
+            )
+        if parameter.dtype != model.lm_head.weight.dtype:
+            raise ValueError(f"{name} is {parameter.dtype}, but lm_head is not")
+        if not parameter.isfinite().all():
+            raise ValueError(f"{name} holds NaN or infinity: it is broken")
+
+
+def _kind(module: nn.Module) -> str:
+    return type(module).__name__

@@ -7,29 +7,11 @@ them.
 from collections.abc import Callable
 
 import torch
-from torch.nn.modules import module as torch_module
-from torch.utils._device import DeviceContext
-from torch.utils._python_dispatch import _get_current_dispatch_mode
-
-
-def has_global_hooks() -> bool:
-    """Say whether there is a forward hook for all modules of this process."""
-    return bool(
-        torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks
-    )
 
 
 def is_transformed() -> bool:
     """Say whether a function transform, such as vmap, is active."""
     return torch._C._functorch.peek_interpreter_stack() is not None
-
-
-def is_watched() -> bool:
-    """Say whether a mode, other than one for a default device, sees all operations."""
-    modes = torch.overrides._get_current_function_mode_stack()
-    return _get_current_dispatch_mode() is not None or any(
-        type(mode) is not DeviceContext for mode in modes
-    )
 
 
 def has_bfloat16() -> bool:

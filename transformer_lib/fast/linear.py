@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_fast import private
+from transformer_lib.fast import private
 
 Multiply = Callable[[Tensor], Tensor]
 MultiplyAdd = Callable[[Tensor, Tensor], Tensor]
