@@ -10,8 +10,7 @@ from small_models import BOS, EOS, PAD, SRC, VOCAB, make_config, make_model, rou
 from torch import Tensor
 
 import transformer_lib as tl
-from transformer_fast import search as module
-from transformer_fast.search import settle, top_tokens
+from transformer_lib.generation import settle, top, top_tokens
 from transformer_lib.generation.beam_search import Beam, BeamHypotheses, BeamOptions
 
 SEEDS = (8, 9, 12, 14)
@@ -105,7 +104,7 @@ def test_a_batch_equals_its_sentences_one_by_one(seed, early_stopping) -> None:
 @pytest.mark.parametrize("n", [1, 8, 40])
 @pytest.mark.parametrize("few_scores", [0, 2**20])
 def test_top_tokens_are_those_of_topk(monkeypatch, few_scores, vocab_size, n) -> None:
-    monkeypatch.setattr(module, "_FEW_SCORES", few_scores)
+    monkeypatch.setattr(top, "_FEW_SCORES", few_scores)
     torch.manual_seed(n)
     scores = torch.randn(3, 4, vocab_size)
     scores[0, :, 5:] = -torch.inf  # as in a forced prefix
@@ -163,3 +162,30 @@ def test_the_best_child_takes_the_row_of_its_parent(parents, rows) -> None:
 def test_options_of_no_use_are_refused(options, message) -> None:
     with pytest.raises(ValueError, match=message):
         tl.beam_search(make_model(), SRC, make_config(), **options)
+
+
+@pytest.mark.parametrize("n_beams", [1, 3])
+def test_a_listener_sees_where_each_beam_and_each_target_comes_from(n_beams) -> None:
+    model, ended = make_model(9), [[] for _ in SRC]
+    before, numbers = {}, {}
+
+    def listen(position, searches, candidates) -> None:
+        for row, search in enumerate(searches):
+            number = numbers.setdefault(id(search), row)  # in the first step, all
+            parents = before.get(number, [[BOS]] * n_beams)
+            rows = zip(*(part[row].tolist() for part in candidates), strict=True)
+            offered = {(*parents[parent], token): p for p, parent, token in rows}
+            for beam in search.beams:
+                assert beam.log_prob == offered[tuple(beam.ids)]
+                assert beam.ids[:-1] == parents[beam.parent]
+            ended[number] += [
+                target
+                for target in search.hypotheses
+                if len(target.ids) == position
+                and offered[(BOS, *target.ids)] == target.log_prob
+            ]
+            before[number] = [beam.ids for beam in search.beams]
+
+    found = tl.beam_search(model, SRC, make_config(), n_beams, listener=listen)
+    for targets, seen in zip(found, ended, strict=True):
+        assert targets and all(target in seen for target in targets)

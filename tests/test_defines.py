@@ -2,9 +2,9 @@
 
 A cell names in its metadata what it defines: `"defines": "transformer_lib.model.
 attention.MultiHeadAttention"`, or a list of such names. Docstrings and annotations are
-left out and, in chapters before the one about decoding step by step, the argument
-`cache`, keywords made of it, and an `if` about it. Outside `model`, calls of functions
-`require_…` are left out as well.
+left out, calls of functions `require_…`, which refuse what makes no sense, and, in
+chapters before the one about decoding step by step, the argument `cache`, keywords made
+of it, and an `if` about it.
 """
 
 import ast
@@ -35,11 +35,17 @@ PARTS = {  # what a reader has written by the end of a chapter
     15: "Pool EncoderClassifier",
     16: "convert_mask",
     17: "RMSNorm rotate GatedFeedForward GroupedQueryAttention NoPositions "
-    "replace_norms replace_feed_forward replace_attention",
+    "modernize build_model replace_norms replace_feed_forward replace_attention "
+    "remove_positions",
     18: "DecoderOnlyLayer LanguageModel",
 }
 PARTS[0] = " ".join(PARTS[chapter] for chapter in range(1, 9))
-UNPRINTED = {"Cache", "TransformerConfig", "sinusoid_table"}  # of transformer_lib.model
+UNPRINTED = {
+    "Cache",
+    "TransformerConfig",
+    "ModernConfig",
+    "sinusoid_table",
+}  # of transformer_lib.model
 
 
 def mentions_cache(node):
@@ -47,10 +53,10 @@ def mentions_cache(node):
 
 
 class Plain(ast.NodeTransformer):
-    """Leaves out docstrings and annotations and, if told so, cache and guards."""
+    """Leaves out docstrings, annotations and guards and, if told so, the cache."""
 
-    def __init__(self, cached, guarded):
-        self.cached, self.guarded = cached, guarded
+    def __init__(self, cached):
+        self.cached = cached
 
     def generic_visit(self, node):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -81,27 +87,25 @@ class Plain(ast.NodeTransformer):
     def visit_Expr(self, node):
         function = getattr(node.value, "func", None)
         name = getattr(function, "id", "") or getattr(function, "attr", "")
-        gone = not self.guarded and name.startswith(("check_", "require_"))
-        return None if gone else self.generic_visit(node)
+        return None if name.startswith("require_") else self.generic_visit(node)
 
     def visit_If(self, node):
         gone = not self.cached and mentions_cache(node.test)
         return None if gone else self.generic_visit(node)
 
 
-def definitions(source, cached=True, guarded=True):
+def definitions(source, cached=True):
     """The classes and functions at the top level of a source, plain, by name."""
     kinds = ast.ClassDef | ast.FunctionDef
     found = [node for node in ast.parse(source).body if isinstance(node, kinds)]
-    trees = map(Plain(cached, guarded).visit, found)
+    trees = map(Plain(cached).visit, found)
     return {tree.name: ast.unparse(ast.fix_missing_locations(tree)) for tree in trees}
 
 
 def library(name, cached=True):
     module, _, own = name.rpartition(".")
     path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
-    guarded = module.startswith("transformer_lib.model.")
-    return definitions(path.read_text(encoding="utf-8"), cached, guarded).get(own)
+    return definitions(path.read_text(encoding="utf-8"), cached).get(own)
 
 
 def defining_cells(chapter):
@@ -121,8 +125,7 @@ def test_what_a_chapter_defines_is_the_librarys(chapter):
         expected = {
             each: library(name, chapter >= CACHE_CHAPTER) for each, name in own.items()
         }
-        guarded = all(name.startswith("transformer_lib.model.") for name in names)
-        assert definitions(source, guarded=guarded) == expected
+        assert definitions(source) == expected
         held |= own.keys()
     assert held >= set(PARTS[chapter].split())
 

@@ -7,8 +7,9 @@ import torch
 from small_models import BOS, EOS, PAD, SRC, constant_model, make_config, make_model
 from torch import Tensor
 
+from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.constraints import Hypothesis
-from transformer_lib.generation.greedy import greedy_decode
+from transformer_lib.generation.greedy import Targets, greedy_decode
 from transformer_lib.generation.incremental import IncrementalDecoder
 from transformer_lib.interpret.recording import record_attention, source_attention
 from transformer_lib.model.transformer import Transformer
@@ -71,3 +72,33 @@ def test_attention_to_the_source_is_that_of_each_step() -> None:
                 decoder.step(torch.tensor([[token]]))
             step = maps["decoder.layers.1.cross_attn"][0, :, 0].mean(0)
             torch.testing.assert_close(step, expected, rtol=0, atol=1e-10)
+
+
+def test_a_listener_is_told_of_each_step() -> None:
+    """Each target's log-probability is the sum over the steps that were told."""
+    model, sums, positions = make_model(9), torch.zeros(len(SRC)).double(), []
+
+    def listen(position: int, targets: Targets, log_probs: Tensor) -> None:
+        positions.append(position)
+        tokens = targets.ids[:, position]
+        sums[targets.sentences] += log_probs[range(len(tokens)), tokens]
+
+    found = greedy_decode(model, SRC, make_config(), listener=listen)
+    assert positions == [*range(1, 1 + max(len(target.ids) for target in found))]
+    expected = torch.tensor([target.log_prob for target in found]).double()
+    torch.testing.assert_close(sums, expected)
+
+
+def test_an_error_of_a_listener_ends_the_search() -> None:
+    told = []
+
+    def listen(*step: object) -> None:
+        told.append(step)
+        if len(told) == 2:
+            raise RuntimeError("stop")
+
+    for search in (greedy_decode, beam_search):
+        told.clear()
+        with pytest.raises(RuntimeError, match="stop"):
+            search(make_model(9), SRC, make_config(), listener=listen)
+        assert len(told) == 2

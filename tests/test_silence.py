@@ -250,6 +250,37 @@ for high in (2.0, torch.nan):
         lambda high=high: plots.plot_attention([[high]], ["a"], ["b"]))  # fmt: skip
 
 
+# --- looking inside -------------------------------------------------------------------
+
+for name, look in {
+    "attention": tl.record_attention,
+    "hidden states": tl.record_hidden_states,
+}.items():
+    row(f"recording: {name} of what has none", "Linear holds no",
+        lambda look=look: look(torch.nn.Linear(2, 2)).__enter__())  # fmt: skip
+
+
+# --- decoding -------------------------------------------------------------------------
+
+for where, sentence in {"left": [0, 0, 3, 4], "inside": [3, 0, 4, 2]}.items():
+    for search in (tl.greedy_decode, tl.beam_search):
+        row(f"{search.__name__}: padding on the {where}", "sentence 1 .* on the right",
+            partial(lambda search, row: search(
+                make_model(), torch.tensor([[3, 4, 5, 2], row]),
+                tl.GenerationConfig(bos_id=1, eos_id=2, max_len=5),
+            ), search, sentence))  # fmt: skip
+
+
+def translate(sentences, **options):
+    return tl.load("grammar").translate(sentences, **options)
+
+
+row("translate: fewer tokens than its source", "extra_len must be at least 0, not -3",
+    partial(translate, ["die Katze schläft"], extra_len=-3))  # fmt: skip
+row("translate: no text among texts", "sentence 2 is None, not a text",
+    partial(translate, ["die Katze schläft", None]), TypeError)  # fmt: skip
+
+
 @pytest.mark.parametrize(("do", "match", "error"), ROWS)
 def test_what_would_be_wrong_in_silence_is_refused(do, match, error):
     torch.manual_seed(0)

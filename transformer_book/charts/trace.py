@@ -15,15 +15,20 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from transformer_lib import GenerationConfig, Transformer, TransformerConfig, Translator
+from transformer_lib import (
+    GenerationConfig,
+    Tokenizer,
+    Transformer,
+    TransformerConfig,
+    Translator,
+)
 from transformer_lib.generation import IncrementalDecoder, RecomputingDecoder
 from transformer_lib.generation.beam_search import (
     BeamHypotheses,
-    BeamOptions,
-    begin,
-    best_candidates,
+    Candidates,
+    beam_search,
 )
-from transformer_lib.generation.constraints import LogitsProcessor, without_dropout
+from transformer_lib.generation.constraints import without_dropout
 from transformer_lib.generation.greedy import greedy_decode
 from transformer_lib.interpret import edit_weights, named_attentions, without_head
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
@@ -223,59 +228,74 @@ def _one_head(weights: Tensor, vectors: list[Tensor], head: int | None) -> Plain
 def _search(
     translator: Translator, src: list[int], config: GenerationConfig, n_beams: int
 ) -> Plain:
-    """Take the steps of `beam_search` for one sentence and keep each of them."""
+    """Keep each step of `beam_search` for one sentence."""
     model, tokenizer = translator.model, translator.tokenizer
-    source, sizes = torch.tensor([src]), model.config
-    processor = LogitsProcessor(model, source, config)
-    decoder = IncrementalDecoder(model)
-    decoder.prefill(source, n_beams)
-    (search,) = begin(processor, BeamOptions(n_beams, 1.0, False))
-    ids, steps = processor.start(n_beams).flatten(0, 1), []
-    done = multiplications(sizes, len(src), 0, 0)["encoder"]
-    while not search.done:
-        logits, position = decoder.step(ids)[None], decoder.length
-        counted = partial(multiplications, sizes, len(src), position, n_beams)
+    decoder, steps = IncrementalDecoder(model), []
+    done = multiplications(model.config, len(src), 0, 0)["encoder"]
+    before: list[list[int]] = [[config.bos_id]] * n_beams  # the beams' tokens
+
+    def keep(
+        position: int, searches: list[BeamHypotheses], candidates: Candidates
+    ) -> None:
+        nonlocal done, before
+        [search] = searches
+        counted = partial(multiplications, model.config, len(src), position, n_beams)
         done += sum(counted(n_new=1).values())
-        log_probs = processor.log_probs(logits, position)
-        candidates = _advance(search, log_probs, position, translator)
         cache = decoder.cache
         # Only what has been read counts, not the space that is not in use.
         counts = {"length": cache.length, "multiplications": done}
         counts["n_bytes"] = sum(cache[name].nbytes for name in cache.buffers)
         counts["source_bytes"] = sum(x.nbytes for x in cache.source.kept.values())
-        beams = [
-            {"parent": beam.parent, "labels": tokenizer.tokens(beam.ids[1:])}
-            for beam in search.beams
-        ]
-        step = {"position": position, "candidates": candidates, "beams": beams}
-        steps.append(step | {"cache": counts, "recomputed": counted()})
-        if not search.done:
-            decoder.reorder(torch.tensor([search.parents()]))
-            ids = torch.tensor(search.newest()).view(-1, 1)
-    hypotheses = [
-        asdict(found)
-        | {"labels": tokenizer.tokens(found.ids), "text": tokenizer.decode(found.ids)}
-        for found in search.hypotheses
+        steps.append(
+            {
+                "position": position,
+                "candidates": _fates(search, position, candidates, before, tokenizer),
+                "beams": [
+                    {"parent": beam.parent, "labels": tokenizer.tokens(beam.ids[1:])}
+                    for beam in search.beams
+                ],
+                "cache": counts,
+                "recomputed": counted(),
+            }
+        )
+        before = [beam.ids for beam in search.beams]
+
+    [hypotheses] = beam_search(
+        model, torch.tensor([src]), config, n_beams, decoder=decoder, listener=keep
+    )
+    found = [
+        asdict(hypothesis)
+        | {
+            "labels": tokenizer.tokens(hypothesis.ids),
+            "text": tokenizer.decode(hypothesis.ids),
+        }
+        for hypothesis in hypotheses
     ]
     options = {"n_beams": n_beams, "length_penalty": 1}
-    return {**options, "steps": steps, "hypotheses": hypotheses}
+    return {**options, "steps": steps, "hypotheses": found}
 
 
-def _advance(
-    search: BeamHypotheses, log_probs: Tensor, position: int, translator: Translator
+def _fates(
+    search: BeamHypotheses,
+    position: int,
+    candidates: Candidates,
+    before: list[list[int]],
+    tokenizer: Tokenizer,
 ) -> list[Plain]:
-    """Let the search take a step; return its candidates and what became of them."""
-    before, tokenizer = list(search.beams), translator.tokenizer
-    totals = torch.tensor([[beam.log_prob for beam in before]])
-    best = best_candidates(log_probs, totals, 2 * len(before))
-    rows = list(zip(*(part[0].tolist() for part in best), strict=True))
-    known = {tuple(found.ids) for found in search.hypotheses}
-    search.advance(rows, position)
-    beams = {(beam.parent, beam.ids[-1]) for beam in search.beams}
-    ended = {tuple(found.ids) for found in search.hypotheses} - known
+    """Say of each candidate of a step what became of it.
 
-    def tell(log_prob: float, parent: int, token: int) -> Plain:
-        ids = [*before[parent].ids[1:], token]
+    Args:
+        search: of the only sentence, after the step.
+        position: of the new token, from 1.
+        candidates: of the step.
+        before: the tokens of the beams that they continue.
+        tokenizer: names tokens.
+    """
+    beams = {(beam.parent, beam.ids[-1]) for beam in search.beams}
+    ended = [found.ids for found in search.hypotheses if len(found.ids) == position]
+
+    def describe(log_prob: float, parent: int, token: int) -> Plain:
+        ids = [*before[parent][1:], token]
         fate = "beam" if (parent, token) in beams else "dropped"
         return {
             "log_prob": _short(log_prob),
@@ -283,10 +303,11 @@ def _advance(
             "token": token,
             "label": tokenizer.tokens([token])[0],
             "text": tokenizer.decode(ids),
-            "fate": "ended" if tuple(ids) in ended else fate,
+            "fate": "ended" if ids in ended else fate,
         }
 
-    return [tell(*row) for row in rows if row[0] > float("-inf")]
+    rows = zip(*(column[0].tolist() for column in candidates), strict=True)
+    return [describe(*row) for row in rows if row[0] > float("-inf")]
 
 
 def multiplications(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf, isfinite
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from transformer_lib.acceleration import settle, top_tokens
 from transformer_lib.generation.constraints import (
     GenerationConfig,
     Hypothesis,
@@ -17,9 +16,16 @@ from transformer_lib.generation.constraints import (
     without_dropout,
 )
 from transformer_lib.generation.incremental import Decoding, make_decoder
+from transformer_lib.generation.top import top_tokens
 from transformer_lib.model.transformer import Transformer
 
 EarlyStopping = bool | Literal["never"]
+
+# Told of each step: (position, searches, candidates). position is that of the new
+# token, from 1. searches are those of the sentences that were not done before, in the
+# order of the batch; their beams and hypotheses are those after the step, and go on
+# changing. candidates are what they chose from.
+Listener = Callable[[int, "list[BeamHypotheses]", "Candidates"], None]
 
 
 @torch.inference_mode()
@@ -32,6 +38,7 @@ def beam_search(  # noqa: PLR0913
     early_stopping: EarlyStopping = False,
     *,
     decoder: Decoding | None = None,
+    listener: Listener | None = None,
 ) -> list[list[Hypothesis]]:
     """Search for the targets with the highest score.
 
@@ -45,14 +52,15 @@ def beam_search(  # noqa: PLR0913
 
     Args:
         model: in either mode; it decodes without dropout.
-        src: (batch, src_len), source ids, padded with the config's pad_id.
+        src: (batch, src_len), source ids, padded with pad_id on the right.
         config: what the targets must keep to.
         n_beams: targets kept for each sentence.
         length_penalty: see above.
         early_stopping: when a sentence that has n_beams hypotheses is done. True: at
             once. False: when its likeliest unfinished target, were it to end now, would
             not get among them. "never": when it could not do so at any length.
-        decoder: what `make_decoder(model)` returned, where it serves many calls.
+        decoder: how the model is asked; `make_decoder(model)` if None.
+        listener: is told of each step, see `Listener`. Its errors end the search.
 
     Returns:
         For each sentence its hypotheses, best first: n_beams of them, or fewer if there
@@ -66,15 +74,18 @@ def beam_search(  # noqa: PLR0913
     options = BeamOptions(n_beams, length_penalty, early_stopping)
     with without_dropout(model):
         processor = LogitsProcessor(model, src, config)
-        decoder = decoder or make_decoder(model)
+        if decoder is None:
+            decoder = make_decoder(model)
         decoder.prefill(src, n_beams)
         searches = searching = begin(processor, options)
         ids = processor.start(n_beams).flatten(0, 1)  # (n_rows, length)
-        position = ids.size(1)  # of the new token
         while searching:
             logits = decoder.step(ids).unflatten(0, (-1, n_beams))
+            position = decoder.length  # of the new token
             log_probs = processor.log_probs(logits, position)
-            advance_all(searching, log_probs, position)
+            candidates = advance_all(searching, log_probs, position)
+            if listener is not None:
+                listener(position, searching, candidates)
             left = [i for i, s in enumerate(searching) if not s.done]
             if 0 < len(left) < len(searching):
                 processor.select(ids.new_tensor(left))
@@ -85,7 +96,6 @@ def beam_search(  # noqa: PLR0913
                 decoder.reorder(ids.new_tensor(parents))
                 newest = [s.newest() for s in searching]
                 ids = ids.new_tensor(newest).view(-1, 1)  # (n_rows, 1)
-            position += 1
     return [search.hypotheses for search in searches]
 
 
@@ -102,13 +112,16 @@ def begin(processor: LogitsProcessor, options: BeamOptions) -> list[BeamHypothes
 
 def advance_all(
     searches: Sequence[BeamHypotheses], next_log_probs: Tensor, position: int
-) -> None:
+) -> Candidates:
     """Let all searches take a step, each with its own best candidates.
 
     Args:
         searches: one for each sentence.
         next_log_probs: (n_sentences, n_beams, vocab_size), of the new token.
         position: of the new token, from 1.
+
+    Returns:
+        The candidates, twice as many as beams for each sentence.
     """
     beams = [[beam.log_prob for beam in s.beams] for s in searches]
     log_probs = next_log_probs.new_tensor(beams)  # (n_sentences, n_beams)
@@ -117,6 +130,7 @@ def advance_all(
     rows = zip(*(part.tolist() for part in best), strict=True)
     for search, row in zip(searches, rows, strict=True):
         search.advance(zip(*row, strict=True), position)
+    return best
 
 
 class Candidates(NamedTuple):
@@ -295,3 +309,14 @@ class BeamHypotheses:
     def newest(self) -> list[int]:
         """Return the last token of each beam."""
         return [beam.ids[-1] for beam in self.beams]
+
+
+def settle(children: Sequence[Beam]) -> list[Beam]:
+    """Give each of the new beams, which come best first, its row.
+
+    The best child of a parent takes the parent's row, and its siblings take the rows of
+    beams without children. So the cache has to be copied for siblings only.
+    """
+    heirs = {child.parent: child for child in reversed(children)}
+    siblings = (child for child in children if heirs[child.parent] is not child)
+    return [heirs.get(row) or next(siblings) for row in range(len(children))]

@@ -8,6 +8,7 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
+from transformer_lib.model.language_model import LanguageModel
 from transformer_lib.model.transformer import Transformer
 
 _FREE = -1  # in a table of forced tokens: any token may stand here
@@ -98,15 +99,15 @@ class LogitsProcessor:
 
     Args:
         model: that writes the targets.
-        src: (batch, src_len), source ids.
+        src: (batch, src_len), source ids, padded on the right.
         config: what the targets must keep to.
 
     Attributes:
         max_lens: length at which the targets of each sentence are truncated.
 
     Raises:
-        ValueError: a sentence is all padding, or a token that the config names is not
-            in the vocabulary.
+        ValueError: a sentence is all padding or has padding before its end, or a token
+            that the config names is not in the vocabulary.
     """
 
     def __init__(
@@ -114,6 +115,8 @@ class LogitsProcessor:
     ) -> None:
         self.config, self.pad_id = config, model.config.pad_id
         require_words(src, self.pad_id)
+        if not isinstance(model, LanguageModel):  # whose prompts end where they must
+            require_padding_last(src, self.pad_id)
         require_known_tokens(config, model)
         self.max_lens = config.max_lens(len(src))
         prefixes = [list(prefix) for prefix in config.prefixes] or [[]]
@@ -197,6 +200,22 @@ def require_words(src: Tensor, pad_id: int) -> None:
     if empty.any():
         row = int(empty.nonzero()[0])
         raise ValueError(f"sentence {row} of the batch is empty: it is all padding")
+
+
+def require_padding_last(src: Tensor, pad_id: int) -> None:
+    """Refuse padding before the end of a sentence: positions would be wrong.
+
+    Raises:
+        ValueError: naming the sentence.
+    """
+    is_padding = src == pad_id
+    early = (is_padding[:, :-1] & ~is_padding[:, 1:]).any(dim=1)
+    if early.any():
+        row = int(early.nonzero()[0])
+        raise ValueError(
+            f"sentence {row} of the batch has padding before its last token: pad "
+            "sentences on the right"
+        )
 
 
 def require_known_tokens(config: GenerationConfig, model: Transformer) -> None:

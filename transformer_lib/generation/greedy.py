@@ -14,12 +14,18 @@ from transformer_lib.generation.constraints import (
 from transformer_lib.generation.incremental import Decoding, make_decoder
 from transformer_lib.model.transformer import Transformer
 
+# Told of each step: (position, targets, log_probs). position is that of the new token,
+# from 1; targets holds those that had not ended before, and goes on changing; log_probs
+# (n_rows, vocab_size) are those that their new tokens were chosen by.
+Listener = Callable[[int, "Targets", Tensor], None]
+
 
 def greedy_decode(
     model: Transformer,
     src: Tensor,
     config: GenerationConfig,
     decoder: Decoding | None = None,
+    listener: Listener | None = None,
 ) -> list[Hypothesis]:
     """Take the likeliest token, read it, and go on until the model predicts eos.
 
@@ -27,9 +33,10 @@ def greedy_decode(
 
     Args:
         model: in either mode; it decodes without dropout.
-        src: (batch, src_len), source ids, padded with the config's pad_id.
+        src: (batch, src_len), source ids, padded with pad_id on the right.
         config: what the targets must keep to.
-        decoder: what `make_decoder(model)` returned, where it serves many calls.
+        decoder: how the model is asked; `make_decoder(model)` if None.
+        listener: is told of each step, see `Listener`. Its errors end the search.
 
     Returns:
         One hypothesis for each sentence.
@@ -38,7 +45,7 @@ def greedy_decode(
         ValueError: a sentence is all padding or too long, the config does not fit the
             model, or its logits are not finite.
     """
-    return decode(model, src, config, likeliest, decoder)
+    return decode(model, src, config, likeliest, decoder, listener)
 
 
 def likeliest(log_probs: Tensor) -> Tensor:
@@ -53,15 +60,17 @@ def decode(
     config: GenerationConfig,
     choose: Callable[[Tensor], Tensor],
     decoder: Decoding | None = None,
+    listener: Listener | None = None,
 ) -> list[Hypothesis]:
     """Write one target for each sentence, its tokens chosen one at a time.
 
     Args:
         model: in either mode; it decodes without dropout.
-        src: (batch, src_len), source ids, padded with the config's pad_id.
+        src: (batch, src_len), source ids, padded with pad_id on the right.
         config: what the targets must keep to.
         choose: given log-probabilities (n_rows, vocab_size), returns tokens (n_rows,).
         decoder: as for `greedy_decode`.
+        listener: as for `greedy_decode`.
 
     Returns:
         One hypothesis for each sentence.
@@ -71,15 +80,18 @@ def decode(
     """
     with without_dropout(model):
         processor = LogitsProcessor(model, src, config)
-        decoder = decoder or make_decoder(model)
+        if decoder is None:
+            decoder = make_decoder(model)
         decoder.prefill(src)
         targets = Targets(processor.start()[:, 0], processor.max_lens, config.eos_id)
         while len(targets.ids):  # those that have not ended
             logits = decoder.step(targets.ids[:, decoder.length :])
-            position = targets.ids.size(1)  # of the new token
+            position = decoder.length  # of the new token
             log_probs = processor.log_probs(logits[:, None], position)
             log_probs = log_probs[:, 0]  # (n_rows, vocab_size)
             targets.append(choose(log_probs), log_probs)
+            if listener is not None:
+                listener(position, targets, log_probs)
             ended = targets.ended()
             if ended.any():
                 left = targets.put_aside(ended)

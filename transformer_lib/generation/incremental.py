@@ -5,17 +5,14 @@
     logits = decoder.step(torch.tensor([[bos_id]]))    # of the first token
     logits = decoder.step(torch.tensor([[7]]))         # of the one after token 7
 
-The searches know nothing but these methods, the protocol `Decoding`. Four classes have
-them, and `make_decoder` chooses: the engine of `transformer_fast`, for models that it
-knows exactly; `IncrementalDecoder`, which calls every module of the model as the full
-pass does, so that hooks, adapters and subclasses count; `PromptDecoder`, the same for a
-language model; and `RecomputingDecoder`, which calls the model as a whole and so works
-for anything. The shipped models run in the
-engine: to watch the cache below at work, make an `IncrementalDecoder` and hand it to
-the search.
+The searches know nothing but these methods, the protocol `Decoding`. Here are three
+classes that have them. `IncrementalDecoder` calls the modules of a Transformer as the
+full pass does, so that hooks, adapters and subclasses count; `PromptDecoder` does the
+same for a language model; and `RecomputingDecoder` calls the model as a whole and so
+works for anything. The engine of `transformer_lib.fast` has the methods, too, for
+anyone who asks for it.
 """
 
-import inspect
 from typing import Protocol
 
 import torch
@@ -23,13 +20,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
-from transformer_lib.acceleration import make_engine
-from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.language_model import LanguageModel
 from transformer_lib.model.masks import causal_mask, padding_mask
-from transformer_lib.model.transformer import Decoder, Transformer
-
-_ATTENTIONS = ("self_attn", "cross_attn")  # of a decoder layer
+from transformer_lib.model.transformer import Transformer
+from transformer_lib.precision import at_least_float32
 
 
 class Decoding(Protocol):
@@ -219,7 +213,8 @@ class IncrementalDecoder:
     `torch.no_grad()`, in evaluation mode.
 
     Args:
-        model: in any state; hooks, adapters and subclasses of its modules count.
+        model: hooks, adapters and subclasses of its modules count. What changes it as a
+            whole is refused.
         capacity: tokens that the cache has space for at first.
 
     Attributes:
@@ -238,7 +233,12 @@ class IncrementalDecoder:
         return self.cache.length
 
     def prefill(self, src: Tensor, n_beams: int = 1) -> None:
-        """Read the source; see `Decoding`."""
+        """Read the source; see `Decoding`.
+
+        Raises:
+            ValueError: something is attached to the model as a whole.
+        """
+        require_own_call(self.model)
         self.n_beams = n_beams
         self.cache = KeyValueCache(n_beams, self.capacity)
         mask = padding_mask(src, self.model.config.pad_id)
@@ -256,7 +256,6 @@ class IncrementalDecoder:
                 leaves the cache out and so forgets all earlier tokens.
         """
         n_rows = len(self.new_memory)
-        n_layers = len(self.model.decoder.layers)
         if len(ids) != n_rows:
             raise ValueError(f"{len(ids)} rows, but the cache is for {n_rows}")
         total, tgt_mask = self.length + ids.size(1), None
@@ -268,9 +267,8 @@ class IncrementalDecoder:
         features = self.model.decode(
             ids, self.new_memory, self.src_mask, tgt_mask, self.cache
         )
-        n_used = min(len(self.cache.asked), len(self.cache.source.kept))
-        if n_used < n_layers:
-            raise ValueError(f"{n_used} of {n_layers} layers used the cache")
+        n_asked = min(len(self.cache.asked), len(self.cache.source.kept))
+        require_all_asked(n_asked, len(self.model.decoder.layers))
         self.cache.length = total
         self.new_memory = self.new_memory[:, :0].clone()  # all of it is read
         return features
@@ -331,7 +329,11 @@ class PromptDecoder(IncrementalDecoder):
         self.src_mask = mask.repeat_interleave(n_beams, dim=0)
 
     def read(self, ids: Tensor) -> Tensor:
-        """Read the next tokens (n_rows, n_new): logits (n_rows, n_read, vocab_size)."""
+        """Read the next tokens (n_rows, n_new): logits (n_rows, n_read, vocab_size).
+
+        Raises:
+            ValueError: a layer leaves the cache out.
+        """
         if self.length == 0:
             unread = self.new_memory[:, self.cache.length :]
             ids = torch.cat([unread, ids[:, 1:]], dim=1)
@@ -339,6 +341,7 @@ class PromptDecoder(IncrementalDecoder):
         mask = F.pad(self.src_mask, (0, total - self.src_mask.size(-1)), value=True)
         self.cache.asked.clear()
         logits = self.model(ids, mask, cache=self.cache)
+        require_all_asked(len(self.cache.asked), len(self.model.layers))
         self.cache.length = total
         return logits
 
@@ -391,56 +394,52 @@ class RecomputingDecoder:
         self.src, self.ids = self.src[rows], self.ids[rows]
 
 
-def make_decoder(model: nn.Module) -> Decoding:
-    """Return the fastest decoder that gives exactly what the model itself gives.
+def make_decoder(model: nn.Module) -> "IncrementalDecoder":
+    """Return a decoder with a cache, which calls the model's own modules.
 
     Args:
-        model: a `Transformer`, a `LanguageModel`, or anything that is called as
-            `model(src, tgt_in)`. Its weights must not change while the decoder is used.
+        model: a `Transformer`, or a `LanguageModel`, whose sources are prompts.
     """
-    if isinstance(model, LanguageModel):
-        return PromptDecoder(model)
-    engine = make_engine(model)
-    if engine is not None:
-        return engine
-    if _is_seen_through(model):
-        return IncrementalDecoder(model)
-    return RecomputingDecoder(model)
+    kind = PromptDecoder if isinstance(model, LanguageModel) else IncrementalDecoder
+    return kind(model)
 
 
-def _is_seen_through(model: nn.Module) -> bool:
-    """Say whether `IncrementalDecoder` does all that calling the model would do.
+def require_own_call(model: nn.Module) -> None:
+    """Refuse a model that does more when it is called than its parts do.
 
-    It calls encode, decode and lm_head, not the model itself. So nothing may be
-    attached to the model as a whole, no attention may stand in two places, and
-    whatever stands in a decoder must pass the cache on.
+    `IncrementalDecoder` calls encode, decode and lm_head. A hook on the model as a
+    whole, a wrapper around it, or a `forward` of its own would be left out.
+
+    Raises:
+        ValueError: naming the decoder that calls the model itself.
     """
-    if not isinstance(model, Transformer) or not isinstance(model.decoder, Decoder):
-        return False
-    methods = ("__call__", "forward", "decode")
-    own = all(getattr(type(model), m) is getattr(Transformer, m) for m in methods)
-    attached = (
-        {"forward", "encode", "decode"} & vars(model).keys(),
+    kind = type(model)
+    own = kind.forward is Transformer.forward and kind.__call__ is nn.Module.__call__
+    hooks = (
         model._forward_hooks,
         model._forward_pre_hooks,
         torch_module._global_forward_hooks,
         torch_module._global_forward_pre_hooks,
     )
-    if not own or any(attached):
-        return False
-    parts = model.decoder.named_modules(remove_duplicate=False)
-    attentions = [part for _, part in parts if isinstance(part, MultiHeadAttention)]
-    layers = model.decoder.layers
-    asked = [model.decoder, *layers, *attentions]
-    asked += [getattr(layer, name) for layer in layers for name in _ATTENTIONS
-              if hasattr(layer, name)]  # fmt: skip
-    return len(set(attentions)) == len(attentions) and all(map(_takes_cache, asked))
+    if not own or "forward" in vars(model) or any(hooks):
+        raise ValueError(
+            f"a hook, a wrapper or a forward of its own changes the {kind.__name__} as "
+            "a whole, which decoding with a cache would leave out: use "
+            "decoder=RecomputingDecoder(model)"
+        )
 
 
-def _takes_cache(module: nn.Module) -> bool:
-    parameters = inspect.signature(module.forward).parameters
-    kinds = {parameter.kind for parameter in parameters.values()}
-    return "cache" in parameters or inspect.Parameter.VAR_KEYWORD in kinds
+def require_all_asked(n_asked: int, n_layers: int) -> None:
+    """Refuse a layer that leaves the cache out and so forgets all earlier tokens.
+
+    Raises:
+        ValueError: fewer layers than there are have used the cache.
+    """
+    if n_asked < n_layers:
+        raise ValueError(
+            f"{n_asked} of {n_layers} layers used the cache: use "
+            "decoder=RecomputingDecoder(model)"
+        )
 
 
 def row_numbers(beams: Tensor, sentences: Tensor | None = None) -> Tensor:
@@ -459,8 +458,3 @@ def row_numbers(beams: Tensor, sentences: Tensor | None = None) -> Tensor:
     if sentences is None:
         sentences = torch.arange(len(beams), device=beams.device)
     return (sentences[:, None] * n_beams + beams).flatten()
-
-
-def at_least_float32(x: Tensor) -> Tensor:
-    """Return x, in float32 if it has fewer bits."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))

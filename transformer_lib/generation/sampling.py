@@ -79,7 +79,7 @@ def sample(
 
     Args:
         model: in either mode; it decodes without dropout.
-        src: (batch, src_len), source ids, padded with the config's pad_id. A sentence
+        src: (batch, src_len), source ids, padded with pad_id on the right. A sentence
             that is repeated is translated as often, in different words.
         config: what the targets must keep to.
         sampling: the probabilities that tokens are drawn with.
