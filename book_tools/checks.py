@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -45,9 +46,23 @@ def problems(items: Sequence[Item], places: Targets) -> Iterator[str]:
         for choice in [item, *item["choices"]]:
             if (found := place(item, choice)) not in places:
                 yield f"{item['id']}: chapter {found[0]} has no section {found[1]!r}"
+        yield from (f"{item['id']}: {fault}" for fault in unproved(item))
     for start in {f"{chapter:02}{form}" for chapter, _ in places for form in FORMS}:
         if (count := len(of_form(items, start))) != 4:
             yield f"{start}: {count} items, not 4"
+
+
+def unproved(item: Item) -> Iterator[str]:
+    """What an item lacks of a key that a test can compute."""
+    choices = item["choices"]
+    statements = [choice.get("holds", item.get("holds")) for choice in choices]
+    if not any("proof" in choice for choice in choices) and None in statements:
+        yield "nothing computes its key: a proof, or a holds for every choice"
+    for statement in {str(statement) for statement in statements} - {"None"}:
+        if not any(isinstance(x, ast.Name) for x in ast.walk(ast.parse(statement))):
+            yield f"{statement} holds whatever runs"
+    if item["kind"] == "bug" and "goal" not in item:
+        yield "no goal that its code misses"
 
 
 def list_checks(root: Path, cells: Sequence[cards.Cell]) -> str:

@@ -1,26 +1,26 @@
-"""The questions to check oneself: each has one key, and every number is computed."""
+"""The questions to check oneself: each has one key, which is computed."""
 
-import math
 import re
 from collections import Counter
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
-import torch
-import torch.nn.functional as F  # noqa: N812
 from built_site import SITE
+from item_keys import NAMES, reaches_goal, right_ones, text
 
-import transformer_lib
 from book_tools import cards, checks
 from book_tools.toc import ROOT
-from transformer_book.checks import FORMS, check_yourself, in_order, read
+from transformer_book.checks import FORMS, check_yourself, in_order, read, write
 
 ITEMS, PLACES = read(), checks.targets(ROOT)
-NAMES = {"math": math, "torch": torch, "F": F, "lib": transformer_lib}
 GRADERS = (ROOT / "transformer_book/exercises").glob("*.py")
 KNOWN = {question["id"] for question in cards.read(cards.QUESTIONS)}
 KNOWN |= {*re.findall(r"check_\w+", "".join(map(Path.read_text, GRADERS)))}
+
+
+def marked_right(item):
+    return [text(choice) for choice in item["choices"] if "right" in choice]
 
 
 def test_the_items_are_what_they_are_held_to():
@@ -39,6 +39,10 @@ def test_the_items_are_what_they_are_held_to():
         (lambda x: x[2]["choices"][1].update(see="5: No"), "01A2: chapter 5 has no"),
         (lambda x: x.append(x[4]), "01A3: 2 items have this id"),
         (lambda x: x.pop(6), "01A: 3 items, not 4"),
+        (lambda x: x[0]["choices"][0].pop("proof"), "01A1: nothing computes its key"),
+        (lambda x: x[2]["choices"][1].pop("holds"), "01A2: nothing computes its key"),
+        (lambda x: x[2]["choices"][0].update(holds=True), "01A2: True holds whatever"),
+        (lambda x: x[7].pop("goal"), "01B4: no goal"),
     ],
 )
 def test_each_fault_is_named(harm, fault):
@@ -50,13 +54,26 @@ def test_each_fault_is_named(harm, fault):
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item["id"])
-def test_numbers_are_computed_and_mistakes_are_known(item):
-    if item["kind"] == "predict":
-        assert any("proof" in choice for choice in item["choices"])
+def test_the_key_is_what_the_item_computes(item):
+    assert right_ones(item) == marked_right(item)
+    if "goal" in item:
+        assert reaches_goal(item, "code") == ("fix" not in item)
+        assert reaches_goal(item, "fix" if "fix" in item else "code")
+
+
+@pytest.mark.parametrize("item", ITEMS[::8], ids=lambda item: item["id"])
+def test_no_wrong_choice_can_be_marked_as_right(item):
+    for number in range(1, len(item["choices"])):
+        exchanged = deepcopy(item)
+        right, other = (exchanged["choices"][n] for n in (0, number))
+        right["wrong"], other["right"] = right.pop("right"), other.pop("wrong")
+        assert right_ones(exchanged) != marked_right(exchanged)
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item["id"])
+def test_mistakes_are_computed_and_known(item):
     for choice in item["choices"]:
-        text = str(choice.get("right", choice.get("wrong"))).replace("`", "")
-        formula = choice.get("proof", choice.get("gives", repr(text)))
-        assert str(eval(formula, NAMES)) == text
+        assert str(eval(choice.get("gives", "None"), NAMES)) in (text(choice), "None")
         assert choice["because"].endswith(".")
         assert choice.get("known", "check_shift") in KNOWN
 
@@ -64,6 +81,15 @@ def test_numbers_are_computed_and_mistakes_are_known(item):
 def test_no_position_is_right_more_often_than_others():
     right = Counter(at for x in ITEMS for at, c in in_order(x) if "right" in c)
     assert max(map(right.get, "abc")) < 1.3 * min(map(right.get, "abc"))
+
+
+def test_what_computes_a_key_is_not_shown():
+    hidden = {"setup", "fix", "goal", "holds", "proof", "gives"}
+    for item in ITEMS:
+        shown = {key: item[key] for key in item.keys() - hidden}
+        choices = shown["choices"]
+        shown["choices"] = [{k: c[k] for k in c if k not in hidden} for c in choices]
+        assert write(shown) == write(item)
 
 
 def test_a_notebook_shows_the_items_with_folded_answers():

@@ -8,17 +8,34 @@ ideas. `checks.yml` holds the items, and the page *Check yourself* is made of th
       kind: predict         # or choose, order, bug
       see: Two heads by hand    # a section of the chapter; "4: Common bugs" of another
       question: Markdown
-      code: Python, if any
+      code: Python that is shown, if any
       choices:
       - right: one sentence
         because: one sentence
-        proof: a Python expression with this value
       - wrong: one sentence
         mistake: its name
         because: one sentence
         known: the id of a question in book/questions.yml, or a grader
         see: a section, if it is another one
-        gives: a Python expression with this value, the mistake made
+
+Which choice is right is computed, by `tests/item_keys.py`, from fields that no page
+shows:
+
+      setup: Python that runs first
+      fix: lines in the place of code that do what it was meant to do
+      goal: an expression, false after code and true after fix; true after code that is
+          right and has no fix. Every bug has one
+      choices:
+      - right: one sentence
+        proof: an expression with this value
+        holds: or an expression, true in this choice only; all choices have one. If the
+            same serves all, reading what a choice says as `text`, the item has it
+      - wrong: one sentence
+        gives: an expression with this value, the mistake made
+
+They are in Python, with `math`, `torch`, `F`, `lib` for transformer_lib, and the
+functions of `tests/item_keys.py`: `tiny_model`, `same`, `fails`, `calls`, and `again`,
+which runs the code once more with other values.
 """
 
 import random
