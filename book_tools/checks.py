@@ -55,9 +55,13 @@ def problems(items: Sequence[Item], places: Targets) -> Iterator[str]:
 def unproved(item: Item) -> Iterator[str]:
     """What an item lacks of a key that a test can compute."""
     choices = item["choices"]
+    proofs = [choice["proof"] for choice in choices if "proof" in choice]
     statements = [choice.get("holds", item.get("holds")) for choice in choices]
-    if not any("proof" in choice for choice in choices) and None in statements:
+    if not proofs and None in statements:
         yield "nothing computes its key: a proof, or a holds for every choice"
+    for proof in proofs:
+        if isinstance(ast.parse(str(proof), mode="eval").body, ast.Constant):
+            yield f"the proof {proof} computes nothing"
     for statement in {str(statement) for statement in statements} - {"None"}:
         if not any(isinstance(x, ast.Name) for x in ast.walk(ast.parse(statement))):
             yield f"{statement} holds whatever runs"

@@ -40,6 +40,7 @@ def test_the_items_are_what_they_are_held_to():
         (lambda x: x.append(x[4]), "01A3: 2 items have this id"),
         (lambda x: x.pop(6), "01A: 3 items, not 4"),
         (lambda x: x[0]["choices"][0].pop("proof"), "01A1: nothing computes its key"),
+        (lambda x: x[0]["choices"][0].update(proof=3), "01A1: the proof 3 computes"),
         (lambda x: x[2]["choices"][1].pop("holds"), "01A2: nothing computes its key"),
         (lambda x: x[2]["choices"][0].update(holds=True), "01A2: True holds whatever"),
         (lambda x: x[7].pop("goal"), "01B4: no goal"),
