@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 from decoders import LONGEST_SOURCE, Setting
-from transformer_fast.linear import PreparedLinear
 
+from transformer_lib.fast.linear import PreparedLinear
 from transformer_lib.model.config import TransformerConfig
 
 

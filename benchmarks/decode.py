@@ -67,7 +67,7 @@ def measure(
             "library": name,
             "ms_per_token": round(1000 * usual / setting.n_tokens, 4),
             "warm_up_s": round(begun[name][0] + longer[name] - usual, 1),
-            "ours_is": ratio(taken, times[first]),
+            **ratio(taken, times[first]),
             "n_rounds": len(taken),
         }
 
@@ -102,7 +102,8 @@ def main() -> None:
                 rows.append({"model": name, **sizes, "bound_ms": bound, **row})
                 sys.stdout.write(
                     f"{label}  {row['library']:20} {row['ms_per_token']:9.3f} ms "
-                    f"{row['ours_is']:6.2f} x\n"
+                    f"{row['ours_is']:6.2f} x "
+                    f"({row['ours_low']:.2f} to {row['ours_high']:.2f})\n"
                 )
             sys.stdout.flush()
     if not options.only:

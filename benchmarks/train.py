@@ -109,7 +109,7 @@ def measure(n_rounds: int, n_threads: int) -> list[dict[str, Any]]:
             "precision": precision,
             "keeps_memory": keeps,
             "tokens_per_second": round(n_tokens / statistics.median(taken)),
-            "ours_is": ratio(taken, times[OURS, precision, True]),
+            **ratio(taken, times[OURS, precision, True]),
         }
         for (library, precision, keeps), taken in times.items()
     ]
@@ -127,7 +127,8 @@ def main() -> None:
         sys.stdout.write(
             f"{row['library']:20} {row['precision']:9} "
             f"{'keeps memory' if row['keeps_memory'] else 'as shipped':12} "
-            f"{row['tokens_per_second']:9,} tokens/s  ours is {row['ours_is']:.2f} x\n"
+            f"{row['tokens_per_second']:9,} tokens/s  ours is {row['ours_is']:.2f} x "
+            f"({row['ours_low']:.2f} to {row['ours_high']:.2f})\n"
         )
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from math import comb
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -101,13 +102,24 @@ def take_turns(
     return dict(zip(turns, map(list, zip(*rounds, strict=True)), strict=True))
 
 
-def ratio(theirs: list[float], ours: list[float]) -> float:
-    """Return how many times as long as we they take: the median of all rounds.
+def ratio(theirs: list[float], ours: list[float]) -> dict[str, float]:
+    """Say how many times as long as we they take: the median of all rounds.
 
     Only times of the same round suffered from the same disturbances.
+
+    Returns:
+        "ours_is", the median of the rounds' ratios, and "ours_low" and "ours_high", the
+        ends of its 95 % interval: the ratios between which the median of very many
+        rounds lies, by the binomial distribution of how many are below it.
     """
-    ratios = [one / other for one, other in zip(theirs, ours, strict=True)]
-    return round(statistics.median(ratios), 2)
+    ratios = sorted(one / other for one, other in zip(theirs, ours, strict=True))
+    n, below, cut = len(ratios), 0.0, 0
+    while cut < n // 2 and (below := below + comb(n, cut) / 2**n) <= 0.025:
+        cut += 1
+    ends = ratios[max(cut - 1, 0)], ratios[min(n - cut, n - 1)]
+    names = ("ours_is", "ours_low", "ours_high")
+    values = (statistics.median(ratios), *ends)
+    return {name: round(value, 2) for name, value in zip(names, values, strict=True)}
 
 
 def processor() -> str:
