@@ -4,9 +4,10 @@ model         what the book builds: attention, layers, the whole Transformer
 data          sentences, tokens, batches, corpora
 training      loss, schedule, step, loop
 generation    greedy search, beam search, sampling, and their cache
-evaluation    BLEU, chrF and accuracy with intervals, word alignment
 interpret     recording attention, changing it
+fast          what exists only for speed, for anyone who asks for it
 pretrained    the shipped models: `load("multi30k-de-en").translate([...])`
+evaluation    BLEU, chrF and accuracy with intervals, word alignment
 runs          recipes, and runs in folders that survive being interrupted
 convert       other people's weights in, ours out
 plots         still pictures
