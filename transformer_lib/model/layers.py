@@ -223,7 +223,11 @@ class DecoderLayer(nn.Module):
 
         def look_across(x: Tensor) -> Tensor:
             return self.cross_attn(
-                x, memory, memory, src_mask, cache=cache and cache.source
+                x,
+                memory,
+                memory,
+                src_mask,
+                cache=None if cache is None else cache.source,
             )
 
         x = self.self_attn_connection(x, look_back)

@@ -156,7 +156,9 @@ class Transformer(nn.Module):
         Returns:
             (batch, tgt_len, d_model)
         """
-        x = self.tgt_embeddings(tgt_in, positions=cache and cache.positions(tgt_in))
+        x = self.tgt_embeddings(
+            tgt_in, positions=None if cache is None else cache.positions(tgt_in)
+        )
         return self.decoder(x, memory, src_mask, tgt_mask, cache=cache)
 
 
