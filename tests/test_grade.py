@@ -1,6 +1,8 @@
 """A planted folder of submissions: each gets its rows, whatever is wrong with it."""
 
+import ast
 import csv
+import os
 import re
 import subprocess
 import sys
@@ -12,20 +14,30 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from book_tools.students import for_students
 from book_tools.toc import chapters
+from transformer_book import grade
 from transformer_book.exercises.masks import check_window_mask
-from transformer_book.grade import ROOT
+from transformer_book.grade import ROOT, Cell, Chapter
 
-START = "from transformer_book.exercises.masks import *\nimport ctypes, os, sys\n"
-ASK = "def window_mask(length, window):\n    %s\n\n\ncheck_window_mask(window_mask)"
+START = "from transformer_book.exercises.masks import *\nimport ctypes, os, sys"
+CALL = "check_window_mask(window_mask)"
+ASK = f"def window_mask(length, window):\n    %s\n\n\n{CALL}"
 RIGHT = "return causal_mask(length).triu(1 - window)"
 COMMAND = ["-m", "transformer_book", "grade", ".", "--chapter", "4", "--seconds", "12"]
 CHAPTER = for_students(nbformat.read(ROOT / "book" / "04_masks.ipynb", 4))
 LATE, AHEAD = (sentence for sentence, *_ in check_window_mask.mistakes)
 
 
+def bare_notebook(*cells: str) -> str:
+    return nbformat.writes(new_notebook(cells=[*map(new_code_cell, cells)]))
+
+
 def notebook(*cells: str) -> str:
-    cells = [new_code_cell(START + cell) for cell in cells]
-    return nbformat.writes(new_notebook(cells=cells))
+    return bare_notebook(START, *cells)
+
+
+def reformat(source: str) -> str:
+    """Other quotes, other line breaks, spaces at the ends of lines, no comments."""
+    return ast.unparse(ast.parse(source)).replace("\n", "  \r\n")
 
 
 def wrong(mistake: str, status: str = "ok") -> tuple[str, ...]:
@@ -39,6 +51,22 @@ def refused(reason: str) -> tuple[str, ...]:
 OK = ("4.2", "yes", "yes", "", "ok")
 TWICE = ("4.2", "yes", "yes", "", "ok: several cells, the last attempt counts")
 OPEN = ("4.2", "no", "no", "", "ok")
+BOOK = [  # the cells of the chapter that ask nothing
+    cell.source
+    for cell in CHAPTER.cells
+    if cell.cell_type == "code" and not re.search(r"check_\w+\(|%pip", cell.source)
+]
+ABOVE = f"def window_mask(length, window) -> torch.Tensor:\n    {RIGHT}"
+DRAWS = "from py_mini_racer import MiniRacer\nassert MiniRacer().eval('1 + 1') == 2"
+ALLOWED = """\
+display(sys)
+sys.path?
+files = !ls
+%pip install nothing
+for file in files:
+    !cat {file}
+import asyncio
+await asyncio.sleep(0)"""
 # Answers to exercise 4.2, and what their rows say.
 ANSWERS = {
     "right": (RIGHT, OK),
@@ -53,9 +81,11 @@ ANSWERS = {
     "loop": ("while True: pass", wrong("", "stopped: time")),
     "exit": ("os._exit(0)", wrong("", "stopped: crash")),
     "segfault": ("ctypes.string_at(0)", wrong("", "stopped: crash")),
-    "tensor": ("torch.zeros(10**12)", wrong("", "stopped: memory")),
+    "tensor": ("torch.empty(2**31)", wrong("", "stopped: memory")),
     "writes": ("open('large', 'wb').write(bytes(10**8))", wrong("", "stopped: output")),
     "prints": (f"print('x' * 10**7)\n    {RIGHT}", OK),
+    "forks": (f"os.fork()\n    {RIGHT}", OK),
+    "source": (f"import inspect; inspect.getsource(window_mask)\n    {RIGHT}", OK),
     "deletes": (f"[os.remove(name) for name in os.listdir()]\n    {RIGHT}", OK),
 }
 SUBMISSIONS = {
@@ -63,6 +93,10 @@ SUBMISSIONS = {
     for name, (text, row) in ANSWERS.items()
 } | {
     "twice.ipynb": (notebook(ASK % "1 / 0", ASK % RIGHT, ASK % "..."), TWICE),
+    "draws.ipynb": (notebook(f"{DRAWS}\n{ASK % RIGHT}"), OK),
+    "touched.ipynb": (bare_notebook(*map(reformat, [*BOOK, ASK % RIGHT])), OK),
+    "allowed.ipynb": (notebook(f"%%time\n{ALLOWED}\n{ASK % RIGHT}"), OK),
+    "above.ipynb": (bare_notebook(ABOVE, *BOOK, CALL), OK),
     "other.ipynb": (notebook("check_softmax(...)"), refused("it belongs to chapter 2")),
     "empty.ipynb": (notebook(), refused("no cell calls a grader of the book")),
     "essay.ipynb": ("No notebook.", refused("it can't be read as a notebook")),
@@ -80,7 +114,7 @@ def rows(tmp_path_factory):
     told = subprocess.check_output([sys.executable, *COMMAND], cwd=folder, text=True)
     assert "They are no sandbox" in " ".join(told.split())
     assert len([*folder.rglob("*.*")]) == 1 + len(SUBMISSIONS), "a file is gone"
-    return [*csv.reader(Path(f"{folder}.csv").read_text("utf-8").splitlines())]
+    return [*csv.reader(Path(f"{folder}.csv").read_text("utf-8-sig").splitlines())]
 
 
 @pytest.mark.parametrize("name", SUBMISSIONS)
@@ -91,6 +125,88 @@ def test_a_submission_gets_its_row_whatever_is_wrong_with_it(rows, name):
     assert found[:3] == expected and found[4].startswith(status)
     assert mistake in found[3] and bool(mistake) == bool(found[3])
     assert len(own) == (4 if found[0] else 1)
+
+
+CELLS = "import torch", "x = 1\nprint(x)", "y = x + 1", "x = 2", "f = lambda: y"
+SAYS = 'def g():\n    """It\n    is 1."""\n    return 1'
+SAYS_ALIKE = "def g( ):\r\n  'It is 1.'  # one\r\n  return (1)\r\n"
+
+
+@pytest.mark.parametrize(
+    ("cells", "steps"),
+    [
+        # What defines a name in use, by the last definition above it, and no more.
+        ([*CELLS, "check_a(y)"], "x = 1 | y = x + 1 | check_a(y)"),
+        (["x=1 ; print( x )  # one", "check_a(x)"], "x = 1 | check_a(x)"),
+        ([SAYS_ALIKE, "check_a(3)"], "check_a(3)"),
+        ([*CELLS[1:3], "check_b(x)\nz = y", "check_a(3)"], "check_a(3)"),
+        (["z = 4\ncheck_b(z)", "check_a(z)"], "z = 4 | check_a(z)"),
+        # What a student wrote or changed runs, and what it uses.
+        (["x = 3\nprint(x)", "check_a(3)"], "x = 3\nprint(x) | check_a(3)"),
+        ([*CELLS[:2], "x = x * 3", "check_a(x)"], "x = 1 | x = x * 3 | check_a(x)"),
+        ([*CELLS[:2], "x += 3", "check_a(x)"], "x = 1 | x += 3 | check_a(x)"),
+        (["check_a(", "x = 1"], "check_a("),
+        # What the book defines further down has run before.
+        (["check_a(torch)", *CELLS], "import torch | check_a(torch)"),
+        (
+            ["g = f", *CELLS, "check_a(g)"],
+            "x = 1 | y = x + 1 | f = lambda: y | g = f | check_a(g)",
+        ),
+    ],
+)
+def test_only_what_an_answer_needs_runs(cells, steps):
+    known = [
+        part.code for cell in (*CELLS, SAYS) for part in Cell.read(cell).statements
+    ]
+    chapter = Chapter({}, frozenset(known))
+    chosen = grade.plan([*map(Cell.read, cells)], chapter, "check_a")
+    assert " | ".join(code.strip() for code in chosen) == steps
+
+
+def test_a_table_is_harmless_to_spreadsheets_and_holds_any_name(tmp_path):
+    row = ["=cmd|' /C calc'!A0", "+1", "-1", "@a", "\ta", "a;=1", "3-1", "Mü\udcfc"]
+    grade.write_table(tmp_path / "a.csv", [row])
+    content = (tmp_path / "a.csv").read_bytes().decode("utf-8")
+    assert content.startswith("\ufeff")
+    cells = content.removeprefix("\ufeff").removesuffix("\r\n").split(",")
+    told = ["'=cmd|' /C calc'!A0", "'+1", "'-1", "'@a", "'\ta", "a;=1", "3-1", "Mü?"]
+    assert cells == [f'"{text}"' for text in told]
+
+
+@pytest.fixture
+def homework(tmp_path, monkeypatch):
+    """A folder with one submission, about to be graded."""
+    (folder := tmp_path / "homework").mkdir()
+    (folder / "a.ipynb").write_text(notebook(ASK % RIGHT), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    monkeypatch.setattr(sys, "argv", ["transformer_book", "grade", "homework"])
+    monkeypatch.setattr(grade, "read_chapters", lambda: {"4": Chapter({}, frozenset())})
+    return folder
+
+
+def test_a_table_that_is_there_stays_and_another_can_be_named(homework, capsys):
+    table, other = homework.with_suffix(".csv"), homework.with_name("other.csv")
+    table.write_text("marks", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        grade.main()
+    assert "name another table with --table" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    sys.argv += ["--table", "other.csv"]
+    grade.main()
+    assert table.read_text(encoding="utf-8") == "marks"
+    assert "no cell calls a grader" in other.read_text(encoding="utf-8-sig")
+
+
+def test_a_table_is_written_after_the_last_grade_or_not_at_all(homework, monkeypatch):
+    def interrupt(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(grade, "grade", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        grade.main()
+    assert [path.name for path in homework.parent.iterdir()] == ["homework"]
 
 
 def test_a_students_notebook_is_open_and_has_neither_solutions_nor_outputs(rows):
