@@ -67,10 +67,10 @@ def examples():
 
 def test_the_stored_corpus_is_what_the_grammar_makes(examples):
     stored = corpora.load("grammar")
-    parts = stored.train, stored.valid, stored.test
-    assert [len(part) for part in parts] == [20_000, 500, 1_000]
+    splits = stored.train, stored.valid, stored.test
+    assert [len(split) for split in splits] == [20_000, 500, 1_000]
     made = [(example.english, example.german) for example in examples]
-    assert [pair for part in parts for pair in part] == made
+    assert [pair for split in splits for pair in split] == made
     for side in zip(*made, strict=True):
         assert len(set(side)) == len(made)
     assert generate(50, seed=0) == examples[:50] != generate(50, seed=6)
@@ -103,8 +103,8 @@ def test_a_sentence_is_read_back_and_every_word_but_commas_has_a_partner(example
 def test_links_are_those_made_by_hand(sentence, links):
     example = explain(sentence)
     source, target = split_words(sentence), split_words(example.german)
-    found = {f"{source[i]}-{target[j]}" for i, j in example.alignment}
-    assert found == set(links.split())
+    words = {f"{source[i]}-{target[j]}" for i, j in example.alignment}
+    assert words == set(links.split())
 
 
 def test_same_words_of_two_clauses_are_told_apart():

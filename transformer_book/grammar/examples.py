@@ -36,8 +36,9 @@ def explain(sentence: str) -> Example:
         ValueError: the grammar does not make this sentence.
     """
     example = _example(read(sentence))
-    if (said := example.english) != sentence:
-        raise ValueError(f"{sentence!r} is not of this grammar; is it {said!r}?")
+    if example.english != sentence:
+        guess = repr(example.english)
+        raise ValueError(f"{sentence!r} is not of this grammar; is it {guess}?")
     return example
 
 
@@ -56,7 +57,9 @@ def generate(n: int, seed: int) -> tuple[Example, ...]:
 def _example(tree: Sentence) -> Example:
     words = speech.english(tree), speech.german(tree)
     pairs = product(*map(enumerate, words))
-    links = tuple((i, j) for (i, one), (j, two) in pairs if one.piece == two.piece)
+    links = tuple(
+        (i, j) for (i, mine), (j, theirs) in pairs if mine.piece == theirs.piece
+    )
     return Example(*map(speech.text_of, words), links)
 
 
@@ -64,7 +67,7 @@ def _sentence(rng: random.Random) -> Sentence:
     """Draw a sentence: two of five a single clause, the others two clauses."""
     kind = rng.choice(["single", "single", "that", "because", "if"])
     if kind == "that":
-        person = _subject(rng, "person")
+        person = _subject(rng, dictionary.PEOPLE)
         thought = Clause(person, rng.choice(dictionary.THOUGHTS), "present")
         return Sentence(thought, "that", _clause(rng, _TENSES))
     if kind == "because":
@@ -87,7 +90,7 @@ def _clause(
     taken = [] if isinstance(subject, Pronoun) else [subject.noun]
     receiver = thing = None
     if verb.receiver:
-        receiver = _noun_phrase(rng, "person", taken)
+        receiver = _noun_phrase(rng, dictionary.PEOPLE, taken)
         taken.append(receiver.noun)
     if verb.objects:
         thing = _noun_phrase(rng, verb.objects, taken)
@@ -99,13 +102,15 @@ def _clause(
     return Clause(subject, verb, tense, thing, receiver, place, time, first)
 
 
-def _subject(rng: random.Random, kinds: str) -> NounPhrase | Pronoun:
+def _subject(rng: random.Random, kinds: tuple[str, ...]) -> NounPhrase | Pronoun:
     if rng.random() < 0.3:
         return rng.choice(dictionary.PRONOUNS)
     return _noun_phrase(rng, kinds, [])
 
 
-def _noun_phrase(rng: random.Random, kinds: str, taken: list[Noun]) -> NounPhrase:
+def _noun_phrase(
+    rng: random.Random, kinds: tuple[str, ...], taken: list[Noun]
+) -> NounPhrase:
     """Draw a noun phrase of one of the kinds, with a noun that is not taken."""
     nouns = [noun for noun in dictionary.NOUNS if noun.kind in kinds]
     noun = rng.choice([noun for noun in nouns if noun not in taken])

@@ -11,24 +11,17 @@ from transformer_lib import split_words
 _ARTICLES = {"the": "the", "a": "a", "an": "a", "my": "my"}
 _ADJECTIVES = {adjective.english: adjective for adjective in dictionary.ADJECTIVES}
 _PRONOUNS = {pronoun.english: pronoun for pronoun in dictionary.PRONOUNS}
-_NOUNS = {
-    text: (noun, bool(number))
-    for noun in dictionary.NOUNS
-    for number, text in enumerate(noun.english.split())
-}
-_TENSES = "present", "present", "past"  # of the forms of a verb
-_VERBS = {
-    text: (verb, tense)
-    for verb in dictionary.ACTIONS + dictionary.THOUGHTS
-    for text, tense in zip(verb.english_forms, _TENSES, strict=True)
-}
-_MODALS = {
-    text: name
-    for name, (english, _) in dictionary.MODALS.items()
-    for text in english.split(", ")
-}
+_NOUNS, _VERBS, _MODALS = {}, {}, {}
+for _noun in dictionary.NOUNS:
+    _NOUNS[_noun.english] = _noun, False
+    _NOUNS[_noun.english_plural] = _noun, True
+for _verb in dictionary.ACTIONS + dictionary.THOUGHTS:
+    _VERBS[_verb.english] = _VERBS[_verb.english_third] = _verb, "present"
+    _VERBS[_verb.english_past] = _verb, "past"
+for _name, _modal in dictionary.MODALS.items():
+    _MODALS[_modal.english] = _MODALS[_modal.english_third] = _name
 _PLACES, _TIMES = (
-    {" ".join(text for text, _ in phrase): phrase for phrase in phrases}
+    {" ".join(chunk.english for chunk in phrase): phrase for phrase in phrases}
     for phrases in (dictionary.PLACES, sum(dictionary.TIMES.values(), ()))
 )
 
@@ -92,5 +85,5 @@ class _Reader:
     def expect(self, what: str, table: Mapping[str, Any]) -> Any:
         if entry := self.entry(table):
             return entry
-        told = f"expected {what} before {' '.join(self.rest)!r}"
-        raise ValueError(f"{self.text!r} is not of this grammar: {told}")
+        problem = f"expected {what} before {' '.join(self.rest)!r}"
+        raise ValueError(f"{self.text!r} is not of this grammar: {problem}")

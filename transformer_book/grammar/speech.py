@@ -8,7 +8,14 @@ same piece are linked: that is the exact word alignment.
 from typing import NamedTuple
 
 from transformer_book.grammar import dictionary
-from transformer_book.grammar.dictionary import Adjective, Chunks, Noun, Pronoun, Verb
+from transformer_book.grammar.dictionary import (
+    Adjective,
+    Chunk,
+    Noun,
+    Phrase,
+    Pronoun,
+    Verb,
+)
 
 
 class NounPhrase(NamedTuple):
@@ -39,8 +46,8 @@ class Clause(NamedTuple):
     tense: str
     object: NounPhrase | None = None
     receiver: NounPhrase | None = None
-    place: Chunks = ()
-    time: Chunks = ()
+    place: Phrase = ()
+    time: Phrase = ()
     time_first: bool = False
 
 
@@ -96,16 +103,16 @@ def german(sentence: Sentence) -> list[Word]:
 
 
 def _english_clause(clause: Clause, name: str) -> list[Word]:
-    said = _said(clause, name, 0)
-    time, words = said.pop("time"), sum(said.values(), [])
-    return time + words if clause.time_first else words + time
+    words = _words_by_part(clause, name, "english")
+    time, others = words.pop("time"), sum(words.values(), [])
+    return time + others if clause.time_first else others + time
 
 
 def _german_clause(clause: Clause, name: str, verb: str) -> list[Word]:
-    said = _said(clause, name, 1)
-    subject, finite, time = said["subject"], said["verb"], said["time"]
-    middle = said["receiver"] + said["object"] + said["place"]
-    end = _said(clause, name, 2)["verb"]
+    words = _words_by_part(clause, name, "german")
+    subject, finite, time = words["subject"], words["verb"], words["time"]
+    middle = words["receiver"] + words["object"] + words["place"]
+    end = _words_by_part(clause, name, "closing")["verb"]
     if verb == "last":
         if clause.tense == "present" and end:  # "auf" and "steht" become "aufsteht"
             end, finite = [], [Word(end[0].text + finite[0].text, finite[0].piece)]
@@ -117,15 +124,15 @@ def _german_clause(clause: Clause, name: str, verb: str) -> list[Word]:
     return subject + finite + time + middle + end
 
 
-def _said(clause: Clause, name: str, side: int) -> dict[str, list[Word]]:
+def _words_by_part(clause: Clause, name: str, side: str) -> dict[str, list[Word]]:
     """Return the words of each part of a clause, in the order of English.
 
     Args:
         clause: to say.
         name: of the clause, for the names of its pieces.
-        side: 0 for English, 1 for German, 2 for what closes a German clause.
+        side: of a chunk: "english", "german" or "closing".
     """
-    chunks: dict[str, Chunks] = {  # only a verb has a third side
+    phrases: dict[str, Phrase] = {
         "subject": _noun_phrase(clause.subject, "nominative"),
         "verb": _verbs(clause),
         "receiver": _noun_phrase(clause.receiver, "dative"),
@@ -136,53 +143,60 @@ def _said(clause: Clause, name: str, side: int) -> dict[str, list[Word]]:
     return {
         part: [
             Word(text, f"{name} {part} {number}")
-            for number, chunk in enumerate(pieces)
-            for text in "".join(chunk[side : side + 1]).split()
+            for number, chunk in enumerate(phrase)
+            for text in getattr(chunk, side).split()
         ]
-        for part, pieces in chunks.items()
+        for part, phrase in phrases.items()
     }
 
 
 # --- The pieces: what agrees with what ------------------------------------------------
 
 
-def _verbs(clause: Clause) -> Chunks:
+def _verbs(clause: Clause) -> Phrase:
     """Return the verbs: in English, the one that agrees in German, what closes it."""
-    base, third, past = clause.verb.english_forms
-    infinitive, er_form, participle, *prefix = clause.verb.german.split()
-    place = dictionary.FORMS.index(clause.subject.form)
-    he = clause.subject.form == "er"
+    verb, form = clause.verb, clause.subject.form
     if clause.tense in dictionary.MODALS:
-        modal, modal_german = dictionary.MODALS[clause.tense]
-        first = modal.split(", ")[he], modal_german.split()[place], ""
-        return first, (base, "", "".join(prefix) + infinitive)
+        modal = dictionary.MODALS[clause.tense]
+        english = modal.english_third if form == "er" else modal.english
+        infinitive = Chunk(verb.english, "", verb.prefix + verb.infinitive)
+        return Chunk(english, modal.german[form]), infinitive
     if clause.tense == "past":
-        auxiliary = dictionary.SEIN if clause.verb.being else dictionary.HABEN
-        return ((past, auxiliary.split()[place], participle),)
+        auxiliary = dictionary.SEIN if verb.being else dictionary.HABEN
+        return (Chunk(verb.english_past, auxiliary[form], verb.participle),)
+    english = verb.english_third if form == "er" else verb.english
+    return (Chunk(english, _present(verb, form), verb.prefix),)
+
+
+def _present(verb: Verb, form: str) -> str:
+    """Return a form of the present tense in German."""
+    if form == "wir":
+        return verb.infinitive
     # Among these verbs, "wissen" alone has an ich-form like its er-form: ich weiß.
-    stem = infinitive.removesuffix("en")
-    ich_form = er_form if infinitive == "wissen" else stem + "e"
-    present = (ich_form, er_form, infinitive)[place]
-    return ((third if he else base, present, "".join(prefix)),)
+    if form == "er" or verb.infinitive == "wissen":
+        return verb.er_form
+    return verb.infinitive.removesuffix("en") + "e"
 
 
-def _noun_phrase(phrase: NounPhrase | Pronoun | None, case: str) -> Chunks:
+def _noun_phrase(phrase: NounPhrase | Pronoun | None, case: str) -> Phrase:
     """Return article, adjective and noun: the same order in both languages."""
     if phrase is None:
         return ()
     if isinstance(phrase, Pronoun):
-        return ((phrase.english, phrase.german),)
+        return (Chunk(phrase.english, phrase.german),)
     noun, plural, article, adjective = phrase
     gender = "plural" if plural else noun.gender
-    said, said_german = noun.english.split()[plural], noun.german.split()[plural]
-    if plural and case == "dative":
-        said_german = said_german.removesuffix("n") + "n"
-    chunks = [(said, said_german)]
+    chunks = [Chunk(noun.english, noun.german)]
+    if plural:
+        many = noun.german_plural
+        dative = many.removesuffix("n") + "n"
+        chunks = [Chunk(noun.english_plural, dative if case == "dative" else many)]
     if adjective:
         ending = _adjective_ending(article, gender, case)
-        chunks.insert(0, (adjective.english, adjective.german + ending))
-    vowel = article == "a" and chunks[0][0][0] in "aeiou"
-    return (article + "n" * vowel, _article(article, gender, case)), *chunks
+        chunks.insert(0, Chunk(adjective.english, adjective.german + ending))
+    before_a_vowel = chunks[0].english[0] in "aeiou"
+    english = "an" if article == "a" and before_a_vowel else article
+    return Chunk(english, _article(article, gender, case)), *chunks
 
 
 _GENDERS = "m", "f", "n", "plural"
