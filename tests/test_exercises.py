@@ -5,6 +5,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 import transformer_lib as tl
 from transformer_book import exercises
-from transformer_book.exercises.grading import Feedback, Grader, Seen, run_module
+from transformer_book.exercises.grading import Feedback, Grader, Mistake, run_module
 from transformer_book.exercises.masks import MISTAKES as FLAWS
 from transformer_book.exercises.masks import mystery_attention
 from transformer_lib.convert import sinusoid_halves
@@ -30,13 +31,17 @@ GRADERS = {
 }
 FUNCTIONS = [name for name, grader in GRADERS.items() if callable(grader.solve)]
 DIRECT = [name for name in FUNCTIONS if GRADERS[name].run is Grader.run]
-MISTAKES = [(name, *row) for name, grader in GRADERS.items() for row in grader.mistakes]
+MISTAKES = {
+    f"{name}: {mistake.sentence}": (GRADERS[name], mistake)
+    for name in GRADERS
+    for mistake in GRADERS[name].mistakes
+}
 CHANGED = {"identity_start", "pruning", "accumulation"}  # graded by what they change
 
 
-def ask(name: str, answer: object) -> Feedback:
+def ask(grader: Grader, answer: object) -> Feedback:
     """Grade an answer, which may have several parts."""
-    return GRADERS[name](*(answer if isinstance(answer, tuple) else [answer]))
+    return grader(*(answer if isinstance(answer, tuple) else [answer]))
 
 
 # What holds for every grader.
@@ -45,22 +50,24 @@ def ask(name: str, answer: object) -> Feedback:
 @pytest.mark.parametrize("name", GRADERS)
 def test_the_solution_passes_and_leaves_the_random_numbers_alone(name):
     before = torch.get_rng_state()
-    feedback = ask(name, GRADERS[name].solve)
+    feedback = ask(GRADERS[name], GRADERS[name].solve)
     assert feedback.status == "right", feedback
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda row: f"{row[0]}: {row[1]}")
-def test_each_mistake_gets_its_own_sentence(mistake):
-    name, sentence, *answers = mistake
-    told = re.escape(sentence)
-    if isinstance(answers[0], Seen):
-        told = re.sub(r"\\\{[^}]*\\\}", ".+", told)
-        del answers[0]
-    for answer in answers:
-        feedback = ask(name, GRADERS[name].make_answer(answer))
+@pytest.mark.parametrize(("grader", "mistake"), MISTAKES.values(), ids=MISTAKES)
+def test_each_mistake_gets_its_own_sentence(grader, mistake):
+    sentence = re.escape(mistake.sentence)
+    if mistake.sign:
+        sentence = re.sub(r"\\\{[^}]*\\\}", ".+", sentence)
+    assert mistake.answers
+    for answer in mistake.answers:
+        feedback = ask(grader, answer)
         assert feedback.status == "wrong"
-        assert re.fullmatch(f"(.*: )?{told}", feedback.message), feedback
+        assert re.fullmatch(f"(.*: )?{sentence}", feedback.message), feedback
+        for case in grader.make_cases():  # two that fail alike would be the same
+            with suppress(Mistake):
+                grader.run(answer, *case)
 
 
 @pytest.mark.parametrize("name", GRADERS)
@@ -68,14 +75,14 @@ def test_no_answer_is_not_attempted(name):
     for nothing in (None, ...):
         assert repr(GRADERS[name](nothing)) == "… Not attempted yet."
         if name in FUNCTIONS:
-            assert GRADERS[name](lambda *given, it=nothing: it).status == "open"
+            assert GRADERS[name](lambda *case, it=nothing: it).status == "open"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_an_error_and_a_wrong_type_are_told(name):
-    wrong = GRADERS[name](lambda *given: object())
+    wrong = GRADERS[name](lambda *case: object())
     assert wrong.status == "wrong" or name in CHANGED, wrong
-    failed = GRADERS[name](lambda *given: 1 / 0)
+    failed = GRADERS[name](lambda *case: 1 / 0)
     assert failed.status == "wrong"
     assert "your function raised ZeroDivisionError: division" in failed.message
 
@@ -84,10 +91,10 @@ def test_an_error_and_a_wrong_type_are_told(name):
 def test_wrong_shapes_and_an_argument_changed_in_place_are_named(name):
     grader = GRADERS[name]
 
-    def spoil(*given):
-        result = grader.solve(*given)
+    def spoil(*case):
+        result = grader.solve(*case)
         result = result.clone() if isinstance(result, Tensor) else result
-        for argument in given:
+        for argument in case:
             if isinstance(argument, Tensor):
                 argument.zero_()
             elif isinstance(argument, list):
@@ -96,10 +103,10 @@ def test_wrong_shapes_and_an_argument_changed_in_place_are_named(name):
 
     case = grader.make_cases()[0]
     changeable = any(isinstance(argument, Tensor | list) for argument in case)
-    told = "was changed in place" if changeable else grader.right
-    assert told in grader(spoil).message
+    message = "was changed in place" if changeable else grader.right
+    assert message in grader(spoil).message
     if isinstance(grader.solve(*case), Tensor):
-        longer = grader(lambda *given: grader.solve(*given)[None])
+        longer = grader(lambda *case: grader.solve(*case)[None])
         assert re.search("expected .*, but got .* of shape", longer.message), longer
 
 
@@ -116,12 +123,10 @@ check_double = Grader(
     lambda x: 2 * x,
     lambda: [(2,), (3,), (0,)],
     "Doubled.",
-    [
-        ("x is squared.", lambda x: x * x),
-        ("it is always 5.", lambda x: 5),
-        ("2 is added.", lambda x: x + 2),
-    ],
 )
+check_double.mistake("x is squared.", lambda x: x * x)
+check_double.mistake("it is always 5.", lambda x: 5)
+check_double.mistake("2 is added.", lambda x: x + 2)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +158,7 @@ def test_a_mistake_is_named_in_the_first_case_where_it_shows(answer, message):
     ],
 )
 def test_a_result_is_compared_part_by_part(solution, answer, message):
-    grader = Grader(lambda x: solution, lambda: [(1,)], "Right.", [])
+    grader = Grader(lambda x: solution, lambda: [(1,)], "Right.")
     assert message in repr(grader(lambda x: answer))
 
 
@@ -168,9 +173,9 @@ check_norm = Grader(
     tl.LayerNorm,
     lambda: [((7,), (torch.randn(3, 7),), {"gain": 2 * torch.ones(7)})],
     "It normalizes.",
-    [("the bias is 1.", Shifted)],
     run=run_module,
 )
+check_norm.mistake("the bias is 1.", Shifted)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +259,7 @@ def size(module: nn.Module) -> int:
     }.items(),
 )
 def test_other_right_answers_pass(name, answer):
-    feedback = ask(name, answer)
+    feedback = ask(GRADERS[name], answer)
     assert feedback.status == "right", feedback
 
 

@@ -24,7 +24,7 @@ ASK = f"def window_mask(length, window):\n    %s\n\n\n{CALL}"
 RIGHT = "return causal_mask(length).triu(1 - window)"
 COMMAND = ["-m", "transformer_book", "grade", ".", "--chapter", "4", "--seconds", "12"]
 CHAPTER = for_students(nbformat.read(ROOT / "book" / "04_masks.ipynb", 4))
-LATE, AHEAD = (sentence for sentence, *_ in check_window_mask.mistakes)
+LATE, AHEAD = (mistake.sentence for mistake in check_window_mask.mistakes)
 
 
 def bare_notebook(*cells: str) -> str:
@@ -111,8 +111,8 @@ def rows(tmp_path_factory):
     nbformat.write(CHAPTER, folder / "group" / "whole.ipynb")
     for name, (text, _) in SUBMISSIONS.items():
         (folder / name).write_text(text, encoding="utf-8")
-    told = subprocess.check_output([sys.executable, *COMMAND], cwd=folder, text=True)
-    assert "They are no sandbox" in " ".join(told.split())
+    output = subprocess.check_output([sys.executable, *COMMAND], cwd=folder, text=True)
+    assert "They are no sandbox" in " ".join(output.split())
     assert len([*folder.rglob("*.*")]) == 1 + len(SUBMISSIONS), "a file is gone"
     return [*csv.reader(Path(f"{folder}.csv").read_text("utf-8-sig").splitlines())]
 
@@ -121,10 +121,10 @@ def rows(tmp_path_factory):
 def test_a_submission_gets_its_row_whatever_is_wrong_with_it(rows, name):
     *expected, mistake, status = SUBMISSIONS[name][1]
     own = [row for row in rows if row[0] == name]
-    [found] = (row[1:] for row in own if row[-1] != "no cell calls its grader")
-    assert found[:3] == expected and found[4].startswith(status)
-    assert mistake in found[3] and bool(mistake) == bool(found[3])
-    assert len(own) == (4 if found[0] else 1)
+    [graded] = (row[1:] for row in own if row[-1] != "no cell calls its grader")
+    assert graded[:3] == expected and graded[4].startswith(status)
+    assert mistake in graded[3] and bool(mistake) == bool(graded[3])
+    assert len(own) == (4 if graded[0] else 1)
 
 
 CELLS = "import torch", "x = 1\nprint(x)", "y = x + 1", "x = 2", "f = lambda: y"
@@ -200,7 +200,7 @@ def test_a_table_that_is_there_stays_and_another_can_be_named(homework, capsys):
 
 
 def test_a_table_is_written_after_the_last_grade_or_not_at_all(homework, monkeypatch):
-    def interrupt(*given):
+    def interrupt(*arguments):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(grade, "grade", interrupt)

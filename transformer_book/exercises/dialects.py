@@ -8,21 +8,32 @@ from transformer_book.exercises.grading import grader
 from transformer_lib import sinusoid_table
 
 
+def _run_unpack(answer, weight):
+    """The three matrices; a tensor of three is as good as a tuple."""
+    matrices = answer(weight)
+    return tuple(matrices) if getattr(matrices, "ndim", 0) == 3 else matrices
+
+
 @grader(
-    lambda: [(torch.randn(18, 6),)],
-    "Three blocks of rows: query, key, value.",
-    ("columns are split; the three are joined along their outputs, the rows.",
-     lambda weight: weight.chunk(3, dim=1)),
-    ("the order is query, key, value.", lambda weight: weight.view(3, 6, 6)[[0, 2, 1]]),
-    run=lambda answer, weight: (
-        tuple(found) if getattr(found := answer(weight), "ndim", 0) == 3 else found),
-)  # fmt: skip
+    cases=lambda: [(torch.randn(18, 6),)],
+    right="Three blocks of rows: query, key, value.",
+    run=_run_unpack,
+)
 def check_unpack(weight):
     """Take PyTorch's in_proj_weight (3 * d_model, d_model) apart.
 
     -> the matrices of query, key and value, each (d_model, d_model).
     """
     return weight.chunk(3)
+
+
+check_unpack.mistake(
+    "columns are split; the three are joined along their outputs, the rows.",
+    lambda weight: weight.chunk(3, dim=1),
+)
+check_unpack.mistake(
+    "the order is query, key, value.", lambda weight: weight.view(3, 6, 6)[[0, 2, 1]]
+)
 
 
 _NAMES = {
@@ -35,33 +46,41 @@ _NAMES = {
     "attention_ln": "self_attn_connection.norm",
     "ff_ln": "feed_forward_connection.norm",
 }
-_SWAPPED = {"ff.fc1": "feed_forward.contract", "ff.fc2": "feed_forward.expand"}
 
 
 @grader(
-    lambda: [
+    cases=lambda: [
         (f"encoder.layers.{n}.{name}.{kind}",)
-        for n in (0, 3, 11) for name in _NAMES for kind in ("weight", "bias")
+        for n in (0, 3, 11)
+        for name in _NAMES
+        for kind in ("weight", "bias")
     ],
-    "Every key of the encoder layers has found its partner.",
-    ("the library calls the weight of a norm its gain.", {"gain": "weight"}),
-    ("expand comes first, then contract.", {"names": _NAMES | _SWAPPED}),
-)  # fmt: skip
-def check_key(key, names=_NAMES, gain="gain"):
+    right="Every key of the encoder layers has found its partner.",
+)
+def check_key(key):
     """A key of their encoder layers -> the library's."""
     layer, name, kind = re.fullmatch(r"(.*\.\d+)\.(.+)\.(\w+)", key).groups()
-    kind = gain if name.endswith("_ln") and kind == "weight" else kind
-    return f"{layer}.{names[name]}.{kind}"
+    if name.endswith("_ln") and kind == "weight":
+        kind = "gain"
+    return f"{layer}.{_NAMES[name]}.{kind}"
+
+
+def _exchange_layers(key):
+    other = {"fc1": "fc2", "fc2": "fc1"}
+    return check_key.solve(re.sub("fc[12]", lambda name: other[name[0]], key))
+
+
+check_key.mistake(
+    "the library calls the weight of a norm its gain.",
+    lambda key: check_key.solve(key).replace("gain", "weight"),
+)
+check_key.mistake("expand comes first, then contract.", _exchange_layers)
 
 
 @grader(
-    lambda: [(sinusoid_table(5, 8),)],
-    "All sines, then all cosines, and every position in its place.",
-    ("all cosines come first; Marian begins with the sines.",
-     lambda table: check_table.solve(table).roll(4, dims=1)),
-    ("halves of the columns are dealt out in turn; this goes the other way.",
-     lambda table: torch.stack([table[:, :4], table[:, 4:]], -1).flatten(1)),
-)  # fmt: skip
+    cases=lambda: [(sinusoid_table(5, 8),)],
+    right="All sines, then all cosines, and every position in its place.",
+)
 def check_table(table):
     """The paper's table of positions in Marian's order.
 
@@ -70,19 +89,23 @@ def check_table(table):
     return torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
 
 
+check_table.mistake(
+    "all cosines come first; Marian begins with the sines.",
+    lambda table: torch.cat([table[:, 1::2], table[:, 0::2]], dim=1),
+)
+check_table.mistake(
+    "halves of the columns are dealt out in turn; this goes the other way.",
+    lambda table: torch.stack([table[:, :4], table[:, 4:]], dim=-1).flatten(1),
+)
+
+
 _PADDING = [[False] * 4, [True, False, False, True]]
 
 
 @grader(
-    lambda: [(torch.tensor(_PADDING), torch.full((4, 4), -torch.inf).triu(1))],
-    "One mask: a query may attend where neither of theirs hides the key.",
-    ("it's inverted; True must mean that the query may attend.",
-     lambda *given: ~check_join.solve(*given)),
-    ("join both masks: one hides padding, the other hides the future.",
-     lambda padding, added: check_join.solve(padding & False, added)),
-    ("padding hides queries here, not keys; it belongs on the last axis.",
-     lambda padding, added: ~padding[:, None, :, None] & (added == 0)),
-)  # fmt: skip
+    cases=lambda: [(torch.tensor(_PADDING), torch.full((4, 4), -torch.inf).triu(1))],
+    right="One mask: a query may attend where neither of theirs hides the key.",
+)
 def check_join(key_padding_mask, attn_mask):
     """Make one mask of two.
 
@@ -90,3 +113,17 @@ def check_join(key_padding_mask, attn_mask):
     -inf -> one boolean mask (batch, 1, length, length), True = may attend.
     """
     return ~key_padding_mask[:, None, None, :] & (attn_mask == 0)
+
+
+check_join.mistake(
+    "it's inverted; True must mean that the query may attend.",
+    lambda padding, added: ~check_join.solve(padding, added),
+)
+check_join.mistake(
+    "join both masks: one hides padding, the other hides the future.",
+    lambda padding, added: check_join.solve(padding & False, added),
+)
+check_join.mistake(
+    "padding hides queries here, not keys; it belongs on the last axis.",
+    lambda padding, added: ~padding[:, None, :, None] & (added == 0),
+)

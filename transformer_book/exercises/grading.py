@@ -1,16 +1,21 @@
-"""What a grader is: its solution, decorated with cases and a table of known mistakes.
+"""What a grader is: a solution with cases to try it on, and the mistakes it knows.
 
     @grader(
-        lambda: [(torch.tensor([[5, 6, 2], [9, 2, 0]]), 1)],
-        "Every position reads the token before the one it must predict.",
-        ("nothing is shifted: every position would read its own answer.",
-         lambda target, bos_id: target),
-        ("every row must start with bos_id.",
-         lambda target, bos_id: check_shift.solve(target, bos_id + 1)),
+        cases=lambda: [(torch.tensor([[5, 6, 2], [9, 2, 0]]), 1)],
+        right="Every position reads the token before the one it must predict.",
     )
     def check_shift(target, bos_id):
         \"\"\"The target (batch, length) and bos_id -> (batch, length).\"\"\"
         return torch.cat([torch.full_like(target[:, :1], bos_id), target[:, :-1]], 1)
+
+    check_shift.mistake(
+        "nothing is shifted: every position would read its own answer.",
+        lambda target, bos_id: target,
+    )
+    check_shift.mistake(
+        "every row must start with bos_id.",
+        lambda target, bos_id: check_shift.solve(target, bos_id + 1),
+    )
 
 A mistake is a sentence that names it, and answers as a reader might write them.
 `check_shift(answer)` runs the answer on every case and compares what it returns with
@@ -21,7 +26,7 @@ of the mistakes returns the same, its sentence is the feedback.
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -56,16 +61,22 @@ class Mistake(Exception):  # noqa: N818 - it's the reader's, and no error of our
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A mistake that many different results show, recognized by a sign in them.
+class KnownMistake:
+    """A mistake that a grader can name.
 
     Attributes:
-        sign: takes a result and then the case's arguments; tells whether the mistake
-            is seen. Other true values than True, or several in a tuple or list, are
-            written into the `{}` of the sentence.
+        sentence: what the reader is told.
+        answers: answers that show it.
+        sign: recognizes a mistake that many different results show, by something in
+            them: takes a result and then the case's arguments, and tells whether the
+            mistake is seen. Other true values than True, or several in a tuple or list,
+            are written into the `{}` of the sentence. None: a result shows the mistake
+            if one of the answers returns the same.
     """
 
-    sign: Callable[..., Any]
+    sentence: str
+    answers: tuple[Any, ...]
+    sign: Callable[..., Any] | None = None
 
 
 @dataclass(eq=False)
@@ -79,41 +90,44 @@ class Grader:
             with the same random numbers, so no answer can spoil another one's case.
         right: what the reader is told then; or a function that makes it from the
             results of all cases.
-        mistakes: for each, the sentence that names it and answers with it, or
-            dictionaries that make one of the solution (keyword arguments of a function,
-            attributes of a class). A mistake that many results show has `Seen` before
-            its answers.
         run: takes an answer and a case's arguments; returns the result, by default
             `answer(*case)`. None means that there is no answer yet.
         atol: differences up to this size are rounding.
         any_answer: there are many right answers: any that shows none of the mistakes.
+        mistakes: those that `mistake` has named.
     """
 
     solve: Any
     cases: Callable[[], Sequence[Case]]
     right: str | Callable[[list[Any]], str]
-    mistakes: Sequence[tuple[Any, ...]]
     run: Callable[..., Any] = lambda answer, *case: answer(*case)
     atol: float = 1e-5
     any_answer: bool = False
+    mistakes: list[KnownMistake] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.__doc__ = self.solve.__doc__
 
+    def mistake(
+        self, sentence: str, *answers: Any, sign: Callable[..., Any] | None = None
+    ) -> None:
+        """Name a mistake: the arguments are attributes of `KnownMistake`."""
+        self.mistakes.append(KnownMistake(sentence, answers, sign))
+
     def __call__(self, *answer: Any) -> Feedback:
         """Run an answer, which may have several parts, and say what to do next."""
-        given, cases = self.make_cases(), self.make_cases()
+        cases, used = self.make_cases(), self.make_cases()
         missing = any(map(is_missing, answer))
-        found = self._run_all(answer[0] if len(answer) == 1 else answer, given)
-        if missing or found[0] is None:
+        results = self._run_all(answer[0] if len(answer) == 1 else answer, used)
+        if missing or results[0] is None:
             return Feedback("open", "Not attempted yet.")
         expected = self._run_all(self.solve, self.make_cases())
-        rows = [*zip(found, expected, cases, strict=True)]
-        for number, (now, case) in enumerate(zip(given, cases, strict=True)):
-            problem = self._find_mistake(number, rows) or self._find_change(now, case)
+        for number, case in enumerate(cases):
+            problem = self._find_mistake(number, results, expected, case)
+            problem = problem or self._find_change(used[number], case)
             if problem:
-                return Feedback("wrong", self._tell(case) + problem)
-        message = self.right if isinstance(self.right, str) else self.right(found)
+                return Feedback("wrong", self._write_arguments(case) + problem)
+        message = self.right if isinstance(self.right, str) else self.right(results)
         return Feedback("right", message)
 
     def make_cases(self) -> list[Case]:
@@ -121,15 +135,6 @@ class Grader:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(2)
             return list(self.cases())
-
-    def make_answer(self, written: Any) -> Any:
-        """Make an answer of one that is written in a mistake."""
-        if not isinstance(written, dict) or not callable(self.solve):
-            return written
-        if not isinstance(self.solve, type):
-            return partial(self.solve, **written)
-        parts = {n: staticmethod(p) if callable(p) else p for n, p in written.items()}
-        return type(self.solve.__name__, (self.solve,), parts)
 
     def _run_all(self, answer: Any, cases: Sequence[Case]) -> list[Any]:
         """Run an answer on each case; an error becomes a `Mistake` with its text."""
@@ -147,54 +152,62 @@ class Grader:
             results.append(None if is_missing(first) else result)
         return results
 
-    def _find_mistake(self, number: int, rows: list[Case]) -> str | None:
+    def _find_mistake(
+        self, number: int, results: list[Any], expected: list[Any], case: Case
+    ) -> str | None:
         """Name what is wrong with the result of one case; None if it is right."""
-        result, expected, case = rows[number]
+        result, wanted = results[number], expected[number]
         if result is None:
             return "nothing is returned here."
-        fits = _kind(result) == _kind(expected)
-        right = fits and (self.any_answer or _close(result, expected, self.atol))
-        if not right and (sentence := self._recognize(number, rows)):
+        fits = _kind(result) == _kind(wanted)
+        right = fits and (self.any_answer or _close(result, wanted, self.atol))
+        if not right and (sentence := self._recognize(number, results, expected)):
             return sentence
+        if isinstance(result, Mistake):
+            return str(result)
         if not fits:
-            told = f"expected {_kind(expected)}, but got {_kind(result)}."
-            return str(result) if isinstance(result, Mistake) else told
-        for sentence, seen, *_ in self.mistakes:
-            if isinstance(seen, Seen) and (value := seen.sign(result, *case)):
+            return f"expected {_kind(wanted)}, but got {_kind(result)}."
+        for mistake in self.mistakes:
+            if mistake.sign and (value := mistake.sign(result, *case)):
                 several = isinstance(value, tuple | list)
-                return sentence.format(*(value if several else [value]))
-        return None if right else _differ(result, expected, self.atol)
+                return mistake.sentence.format(*(value if several else [value]))
+        return None if right else _differ(result, wanted, self.atol)
 
-    def _recognize(self, number: int, rows: list[Case]) -> str | None:
+    def _recognize(
+        self, number: int, results: list[Any], expected: list[Any]
+    ) -> str | None:
         """Find the mistake with this result, and with most of the others too."""
         fitting = {}
-        for sentence, *answers in self.mistakes:
-            for written in [] if isinstance(answers[0], Seen) else answers:
-                others = self._run_all(self.make_answer(written), self.make_cases())
-                agreed = [
-                    _kind(other) == (kind := _kind(result))
-                    and (kind != _kind(wanted) or _close(result, other, self.atol))
-                    for other, (result, wanted, _) in zip(others, rows, strict=True)
-                ]
+        for mistake in self.mistakes:
+            for answer in () if mistake.sign else mistake.answers:
+                others = self._run_all(answer, self.make_cases())
+                agreed = [*map(self._agree, results, others, expected)]
                 if agreed[number]:
-                    fitting.setdefault(sum(agreed), sentence)
+                    fitting.setdefault(sum(agreed), mistake.sentence)
         return fitting[max(fitting)] if fitting else None
 
-    def _find_change(self, given: Case, case: Case) -> str | None:
+    def _agree(self, result: Any, other: Any, expected: Any) -> bool:
+        """Whether two results are equal, or wrong in the same way."""
+        kind = _kind(result)
+        if kind != _kind(other):
+            return False
+        return kind != _kind(expected) or _close(result, other, self.atol)
+
+    def _find_change(self, used: Case, case: Case) -> str | None:
         """Name an argument that the answer has changed in place."""
-        for name, now, before in zip(self._names, given, case, strict=False):
+        for name, now, before in zip(self._names, used, case, strict=False):
             if isinstance(before, Tensor | list) and not _close(now, before, 0.0):
                 return f"the result is right, but {name} was changed in place; copy it."
         return None
 
-    def _tell(self, case: Case) -> str:
+    def _write_arguments(self, case: Case) -> str:
         """Write the arguments that a line has room for."""
-        shown = []
+        written = []
         for name, value in zip(self._names, case, strict=False):
             text = repr(value.tolist() if isinstance(value, Tensor) else value)
             if isinstance(value, _NUMBER | str | list | tuple | set) and len(text) < 60:
-                shown.append(f"{name} = {text}")
-        return f"{', '.join(shown)}: " if shown else ""
+                written.append(f"{name} = {text}")
+        return f"{', '.join(written)}: " if written else ""
 
     @property
     def _names(self) -> list[str]:
@@ -205,21 +218,21 @@ class Grader:
 
 
 def grader(
-    cases: Callable[[], Sequence[Case]], right: Any, *mistakes: Any, **options: Any
+    cases: Callable[[], Sequence[Case]], right: Any, **options: Any
 ) -> Callable[[Any], Grader]:
     """Make a solution into its grader; the arguments are attributes of `Grader`."""
-    return lambda solve: Grader(solve, cases, right, mistakes, **options)
+    return lambda solve: Grader(solve, cases, right, **options)
 
 
 def run_module(
-    answer: Any, sizes: Case, given: Case, parameters: dict[str, Tensor] | None = None
+    answer: Any, sizes: Case, inputs: Case, parameters: dict[str, Tensor] | None = None
 ) -> Any:
     """Make a reader's module, give it known weights and call it.
 
     Args:
         answer: a class, or a function that makes the module.
         sizes: its arguments.
-        given: the arguments of the module itself.
+        inputs: the arguments of the module itself.
         parameters: what its parameters of these names become; the others become 0.
 
     Returns:
@@ -237,7 +250,7 @@ def run_module(
         for parameter in module.parameters():
             nn.init.zeros_(parameter)
         absent = module.load_state_dict(parameters, strict=False).unexpected_keys
-    result = module.eval()(*given)
+    result = module.eval()(*inputs)
     if absent and not is_missing(result):  # an empty forward comes first
         raise Mistake(f"the module needs a parameter {absent[0]}.")
     return result
@@ -288,8 +301,8 @@ def _differ(result: Any, expected: Any, atol: float) -> str:
     if isinstance(expected, Tensor) and expected.dim():
         wrong = ~result.double().isclose(expected.double(), 1e-4, atol)
         index = tuple(wrong.nonzero()[0].tolist())
-        found, wanted = (f"{x[index].item():.4g}" for x in (result, expected))
-        return f"the entry at {index} is {found}, but should be {wanted}."
+        entry, wanted = (f"{x[index].item():.4g}" for x in (result, expected))
+        return f"the entry at {index} is {entry}, but should be {wanted}."
     if _kind(expected).startswith("("):
         pairs = zip(result, expected, strict=True)
         return next(_differ(*p, atol) for p in pairs if not _close(*p, atol))

@@ -6,52 +6,55 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from transformer_book.exercises.grading import Seen, grader, is_missing
+from transformer_book.exercises.grading import grader, is_missing
 from transformer_lib import causal_mask, padding_mask
 
 MISTAKES = ("correct", "no mask", "inverted", "off by one", "after softmax")
 
 
-_CAUSAL_MISTAKES = (
-    ("the future is not hidden; join both conditions with &.",
-     {"causal": lambda length: torch.tensor(True)}),
-    ("each query sees its own position and those before; keep j <= i only.",
-     {"causal": lambda length: causal_mask(length).tril(-1)},
-     {"causal": lambda length: causal_mask(length).T}),
-)  # fmt: skip
+_FUTURE = "the future is not hidden; join both conditions with &."
+_PAST = "each query sees its own position and those before; keep j <= i only."
 
 # One row has its padding on the left, where the causal mask doesn't hide it.
 _IDS = [[4, 9, 6, 8, 5], [9, 9, 4, 6, 7], [4, 6, 5, 9, 9]]
 
 
 @grader(
-    lambda: [(torch.tensor(_IDS), 9)],
-    "Padding and the future are hidden as keys, and every query is left alone.",
-    ("the mask is inverted; True must mean that the query may attend.",
-     lambda *given: ~check_target_mask.solve(*given)),
-    *_CAUSAL_MISTAKES,
-    ("padding is not hidden; join both masks with &.",
-     lambda ids, pad_id: check_target_mask.solve(ids, -1)),
-    ("the padding mask hides keys (columns), not queries (rows).",
-     lambda ids, pad_id: padding_mask(ids, pad_id).mT & causal_mask(5)),
-)  # fmt: skip
-def check_target_mask(ids, pad_id, causal=causal_mask):
+    cases=lambda: [(torch.tensor(_IDS), 9)],
+    right="Padding and the future are hidden as keys, and every query is left alone.",
+)
+def check_target_mask(ids, pad_id):
     """The mask of the decoder's self-attention.
 
     ids (batch, length), pad_id -> boolean (batch, 1, length, length): may attend.
     """
-    return padding_mask(ids, pad_id) & causal(ids.size(1))
+    return padding_mask(ids, pad_id) & causal_mask(ids.size(1))
+
+
+check_target_mask.mistake(
+    "the mask is inverted; True must mean that the query may attend.",
+    lambda ids, pad_id: ~check_target_mask.solve(ids, pad_id),
+)
+check_target_mask.mistake(_FUTURE, padding_mask)
+check_target_mask.mistake(
+    _PAST,
+    lambda ids, pad_id: padding_mask(ids, pad_id) & causal_mask(5).tril(-1),
+    lambda ids, pad_id: padding_mask(ids, pad_id) & causal_mask(5).T,
+)
+check_target_mask.mistake(
+    "padding is not hidden; join both masks with &.",
+    lambda ids, pad_id: check_target_mask.solve(ids, -1),
+)
+check_target_mask.mistake(
+    "the padding mask hides keys (columns), not queries (rows).",
+    lambda ids, pad_id: padding_mask(ids, pad_id).mT & causal_mask(5),
+)
 
 
 @grader(
-    lambda: [(6, 3), (4, 1), (3, 5)],
-    "Each query sees the last `window` positions, its own included.",
-    ("the window counts the query's own position; yours is one off.",
-     lambda length, window: check_window_mask.solve(length, window + 1),
-     lambda length, window: check_window_mask.solve(length, window - 1)),
-    ("no query may look ahead: rows are queries, columns are keys; keep j <= i.",
-     lambda *given: (mask := check_window_mask.solve(*given)) | mask.T),
-)  # fmt: skip
+    cases=lambda: [(6, 3), (4, 1), (3, 5)],
+    right="Each query sees the last `window` positions, its own included.",
+)
 def check_window_mask(length, window):
     """Let a query attend to its own position and the window - 1 positions before it.
 
@@ -60,21 +63,47 @@ def check_window_mask(length, window):
     return causal_mask(length).triu(1 - window)
 
 
+check_window_mask.mistake(
+    "the window counts the query's own position; yours is one off.",
+    lambda length, window: check_window_mask.solve(length, window + 1),
+    lambda length, window: check_window_mask.solve(length, window - 1),
+)
+check_window_mask.mistake(
+    "no query may look ahead: rows are queries, columns are keys; keep j <= i.",
+    lambda length, window: (
+        torch.ones(length, length, dtype=torch.bool).tril(window - 1).triu(1 - window)
+    ),
+)
+
+
 @grader(
-    lambda: [(torch.tensor([[1, 1, 1, 2, 2, 2, 2], [1, 2, 2, 3, 3, 1, 1]]),)],
-    "Several sentences share a row, and none of them sees another.",
-    *_CAUSAL_MISTAKES,
-    ("sentences still see each other; compare the segments of query and key.",
-     lambda segments: check_packed_mask.solve(0 * segments)),
-)  # fmt: skip
-def check_packed_mask(segments, causal=causal_mask):
+    cases=lambda: [(torch.tensor([[1, 1, 1, 2, 2, 2, 2], [1, 2, 2, 3, 3, 1, 1]]),)],
+    right="Several sentences share a row, and none of them sees another.",
+)
+def check_packed_mask(segments):
     """A causal mask for rows of several sentences.
 
     segments (batch, length), the number of the sentence that each token belongs to ->
     boolean (batch, 1, length, length).
     """
-    together = segments[:, None, :, None] == segments[:, None, None, :]
-    return together & causal(segments.size(1))
+    return _together(segments) & causal_mask(segments.size(1))
+
+
+def _together(segments):
+    """Whether query and key are of the same sentence: (batch, 1, length, length)."""
+    return segments[:, None, :, None] == segments[:, None, None, :]
+
+
+check_packed_mask.mistake(_FUTURE, _together)
+check_packed_mask.mistake(
+    _PAST,
+    lambda segments: _together(segments) & causal_mask(7).tril(-1),
+    lambda segments: _together(segments) & causal_mask(7).T,
+)
+check_packed_mask.mistake(
+    "sentences still see each other; compare the segments of query and key.",
+    lambda segments: check_packed_mask.solve(0 * segments),
+)
 
 
 _ANSWERS = ("off by one", "after softmax", "correct", "no mask", "inverted")
@@ -113,25 +142,32 @@ def mystery_attention(name: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     return attention
 
 
-def _diagnose(given):
+def _run_diagnosis(answer):
     """All five diagnoses; None if nothing is diagnosed."""
-    found = {name: given.get(name) for name in _FLAWS}
-    return None if all(map(is_missing, found.values())) else found
+    diagnoses = {name: answer.get(name) for name in _FLAWS}
+    return None if all(map(is_missing, diagnoses.values())) else diagnoses
 
 
-def _missed(given):
-    return ", ".join(name for name in _FLAWS if given[name] != _FLAWS[name])
+def _missed(diagnoses):
+    return ", ".join(name for name in _FLAWS if diagnoses[name] != _FLAWS[name])
 
 
 # "A" to "E" -> one of MISTAKES, what the reader found out about each function.
 check_diagnosis = grader(
-    lambda: [()],
-    "You got all five by testing what each function does with its mask.",
-    ("a diagnosis must be one of: " + ", ".join(MISTAKES) + ".",
-     Seen(lambda given: not {*given.values()} <= {*MISTAKES}),
-     _FLAWS | {"A": "?"}, _FLAWS | {"A": "broken"}),
-    ("look again at {}: which keys change which outputs? A memory of ones shows "
-     "whether the weights sum to 1.",
-     Seen(_missed), _FLAWS | {"B": "no mask", "D": "after softmax"}),
-    run=_diagnose,
-)(_FLAWS)  # fmt: skip
+    cases=lambda: [()],
+    right="You got all five by testing what each function does with its mask.",
+    run=_run_diagnosis,
+)(_FLAWS)
+
+check_diagnosis.mistake(
+    "a diagnosis must be one of: " + ", ".join(MISTAKES) + ".",
+    _FLAWS | {"A": "?"},
+    _FLAWS | {"A": "broken"},
+    sign=lambda diagnoses: not {*diagnoses.values()} <= {*MISTAKES},
+)
+check_diagnosis.mistake(
+    "look again at {}: which keys change which outputs? A memory of ones shows "
+    "whether the weights sum to 1.",
+    _FLAWS | {"B": "no mask", "D": "after softmax"},
+    sign=_missed,
+)

@@ -4,22 +4,20 @@ import math
 
 import torch
 
-from transformer_book.exercises.full_model import check_parameter_count
 from transformer_book.exercises.grading import grader, run_module
 from transformer_lib import MultiHeadAttention
 
 
 @grader(
-    lambda: [
-        (torch.tensor([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8]]),
-         ["aufgestanden", "bin", "ich"], ["got", "up", "I"])
+    cases=lambda: [
+        (
+            torch.tensor([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8]]),
+            ["aufgestanden", "bin", "ich"],
+            ["got", "up", "I"],
+        )
     ],
-    "One source token for each row of the map.",
-    ("each pair must begin with the target token.",
-     lambda *given: [pair[::-1] for pair in check_align.solve(*given)]),
-    ("this is the best row of each column; take the best column of each row.",
-     lambda weights, *words: check_align.solve(weights.T, *words)),
-)  # fmt: skip
+    right="One source token for each row of the map.",
+)
 def check_align(weights, source, target):
     """Which source token each target token looked at most.
 
@@ -30,62 +28,145 @@ def check_align(weights, source, target):
     return [(word, source[i]) for word, i in zip(target, best, strict=True)]
 
 
+check_align.mistake(
+    "each pair must begin with the target token.",
+    lambda *case: [pair[::-1] for pair in check_align.solve(*case)],
+)
+check_align.mistake(
+    "this is the best row of each column; take the best column of each row.",
+    lambda weights, *words: check_align.solve(weights.T, *words),
+)
+
+
 @grader(
-    lambda: [(410, 128, 256, 2), (37_000, 512, 2048, 6)],
-    "Every number is counted, and the tied table only once.",
-    ("the table is tied: count it once.", {"tables": 3}, {"tables": 2}, {"tables": 0}),
-    ("the decoder layer has a second attention block, for the memory.", {"cross": 1}),
-    ("linear layers have biases, too.", {"biases": 0, "ff_bias": 0}),
-    ("five norms on both sides, each with a gain and a bias.",
-     {"norms": 0}, {"norms": 2.5}, {"norms": 4}),
-)  # fmt: skip
-def check_count(vocab_size, d_model, d_ff, n_layers, biases=4, **counted):
+    cases=lambda: [(410, 128, 256, 2), (37_000, 512, 2048, 6)],
+    right="Every number is counted, and the tied table only once.",
+)
+def check_count(vocab_size, d_model, d_ff, n_layers):
     """The parameters of a post-norm Transformer with one tied table.
 
     vocab_size, d_model, d_ff, n_layers on each side -> their number.
     """
-    sizes = vocab_size, d_model, d_ff, n_layers
-    return check_parameter_count.solve(*sizes, biases=biases, **counted)
+    attention = 4 * (d_model**2 + d_model)
+    network = 2 * d_model * d_ff + d_ff + d_model
+    norm = 2 * d_model
+    encoder_layer = attention + network + 2 * norm
+    decoder_layer = 2 * attention + network + 3 * norm
+    return vocab_size * d_model + n_layers * (encoder_layer + decoder_layer)
+
+
+check_count.mistake(
+    "the table is tied: count it once.",
+    lambda v, d, f, n: check_count.solve(v, d, f, n) + 2 * v * d,
+    lambda v, d, f, n: check_count.solve(v, d, f, n) + v * d,
+    lambda v, d, f, n: check_count.solve(v, d, f, n) - v * d,
+)
+check_count.mistake(
+    "the decoder layer has a second attention block, for the memory.",
+    lambda v, d, f, n: check_count.solve(v, d, f, n) - n * 4 * (d**2 + d),
+)
+check_count.mistake(
+    "linear layers have biases, too.",
+    lambda v, d, f, n: check_count.solve(v, d, f, n) - n * (3 * 4 * d + 2 * (f + d)),
+)
+check_count.mistake(
+    "five norms on both sides, each with a gain and a bias.",
+    # No norm is counted, or no bias of theirs, or one norm less.
+    lambda v, d, f, n: check_count.solve(v, d, f, n) - n * 5 * 2 * d,
+    lambda v, d, f, n: check_count.solve(v, d, f, n) - n * 5 * d,
+    lambda v, d, f, n: check_count.solve(v, d, f, n) - n * 2 * d,
+)
 
 
 def _draw_one_head():
     parameters = MultiHeadAttention(6, 1).state_dict()
-    weights = {name: 3 * torch.randn_like(each) for name, each in parameters.items()}
-    mask = torch.arange(4) < torch.tensor([[[4]], [[2]]])
-    return [((*torch.randn(3, 2, 4, 6), each), weights) for each in (mask, None)]
-
-
-def _masked_softmax(scores, mask):
-    return scores.masked_fill(~mask, -math.inf).softmax(-1)
+    weights = {name: 3 * torch.randn_like(x) for name, x in parameters.items()}
+    lengths = torch.arange(4) < torch.tensor([[[4]], [[2]]])
+    return [((*torch.randn(3, 2, 4, 6), mask), weights) for mask in (lengths, None)]
 
 
 @grader(
-    _draw_one_head,
-    "Compare, scale, mask, softmax, average, project.",
-    ("divide the scores by the square root of their vectors' length.",
-     {"divisor": 1}, {"divisor": 6}),
-    ("the mask is not used, or inverted: True means that the query may look there.",
-     {"weigh": lambda x, mask: x.softmax(-1)},
-     {"weigh": lambda x, mask: _masked_softmax(x, ~mask)}),
-    ("hide keys before the softmax; now the weights don't add up to 1.",
-     {"weigh": lambda x, mask: x.softmax(-1) * mask}),
-    ("values pass through v_proj, and the result through out_proj.",
-     {"out_proj": lambda x: x}, {"v_proj": lambda x: x}),
-    run=lambda answer, given, weights: run_module(answer, (6,), given, weights),
-)  # fmt: skip
+    cases=_draw_one_head,
+    right="Compare, scale, mask, softmax, average, project.",
+    run=lambda answer, inputs, weights: run_module(answer, (6,), inputs, weights),
+)
 class check_one_head(MultiHeadAttention):
     """A class: OneHead(d_model) with q_proj, k_proj, v_proj, out_proj.
 
     Its forward takes (query, key, value, mask=None).
     """
 
-    divisor, weigh = 6**0.5, staticmethod(_masked_softmax)
-
     def __init__(self, d_model):
         super().__init__(d_model, n_heads=1)
 
     def forward(self, query, key, value, mask=None):
         """(batch, length, d_model) each -> the same shape."""
-        scores = self.q_proj(query) @ self.k_proj(key).mT / self.divisor
-        weights = self.weigh(scores, torch.tensor(True) if mask is None else mask)
+        weights = self.compare(query, key, mask)
         return self.out_proj(weights @ self.v_proj(value))
+
+    def compare(self, query, key, mask):
+        """Queries and keys -> weights (batch, q_len, k_len)."""
+        scores = self.q_proj(query) @ self.k_proj(key).mT / query.size(-1) ** 0.5
+        return _hide(scores, mask).softmax(-1)
+
+
+def _hide(scores, mask):
+    return scores if mask is None else scores.masked_fill(~mask, -math.inf)
+
+
+class _WithoutRoot(check_one_head.solve):
+    def compare(self, query, key, mask):
+        scores = self.q_proj(query) @ self.k_proj(key).mT
+        return _hide(scores, mask).softmax(-1)
+
+
+class _DividedByWidth(check_one_head.solve):
+    def compare(self, query, key, mask):
+        scores = self.q_proj(query) @ self.k_proj(key).mT / query.size(-1)
+        return _hide(scores, mask).softmax(-1)
+
+
+class _WithoutMask(check_one_head.solve):
+    def compare(self, query, key, mask):
+        return super().compare(query, key, None)
+
+
+class _InvertedMask(check_one_head.solve):
+    def compare(self, query, key, mask):
+        return super().compare(query, key, None if mask is None else ~mask)
+
+
+class _HiddenLate(check_one_head.solve):
+    def compare(self, query, key, mask):
+        weights = super().compare(query, key, None)
+        return weights if mask is None else weights * mask
+
+
+class _WithoutOutProj(check_one_head.solve):
+    def forward(self, query, key, value, mask=None):
+        return self.compare(query, key, mask) @ self.v_proj(value)
+
+
+class _WithoutVProj(check_one_head.solve):
+    def forward(self, query, key, value, mask=None):
+        return self.out_proj(self.compare(query, key, mask) @ value)
+
+
+check_one_head.mistake(
+    "divide the scores by the square root of their vectors' length.",
+    _WithoutRoot,
+    _DividedByWidth,
+)
+check_one_head.mistake(
+    "the mask is not used, or inverted: True means that the query may look there.",
+    _WithoutMask,
+    _InvertedMask,
+)
+check_one_head.mistake(
+    "hide keys before the softmax; now the weights don't add up to 1.", _HiddenLate
+)
+check_one_head.mistake(
+    "values pass through v_proj, and the result through out_proj.",
+    _WithoutOutProj,
+    _WithoutVProj,
+)

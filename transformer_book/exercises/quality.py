@@ -21,46 +21,87 @@ _PAIRS = [
 
 
 @grader(
-    lambda: [(h.split(), r.split(), n) for h, r, n in _PAIRS],
-    "Each n-gram counts at most as often as the reference has it.",
-    ("not clipped: no n-gram counts more often than the reference has it.",
-     {"clip": lambda mine, theirs: Counter({w: mine[w] for w in mine & theirs})}),
-    ("a set forgets how often; count every occurrence.",
-     {"count": lambda words, n: Counter({*_ngrams(words, n)})}),
-    ("the total is that of the reference: this is recall, not precision.",
-     lambda h, r, n: check_clipped.solve(r, h, n)),
-)  # fmt: skip
-def check_clipped(hypothesis, reference, n, count=_ngrams, clip=Counter.__and__):
+    cases=lambda: [(mine.split(), theirs.split(), n) for mine, theirs, n in _PAIRS],
+    right="Each n-gram counts at most as often as the reference has it.",
+)
+def check_clipped(hypothesis, reference, n):
     """The words of a translation and of a reference, n -> (clipped matches, total)."""
-    mine, theirs = count(hypothesis, n), count(reference, n)
-    return clip(mine, theirs).total(), mine.total()
+    mine, theirs = _ngrams(hypothesis, n), _ngrams(reference, n)
+    return (mine & theirs).total(), mine.total()
+
+
+def _not_clipped(hypothesis, reference, n):
+    mine, theirs = _ngrams(hypothesis, n), _ngrams(reference, n)
+    return sum(mine[ngram] for ngram in mine & theirs), mine.total()
+
+
+def _count_sets(hypothesis, reference, n):
+    mine, theirs = {*_ngrams(hypothesis, n)}, {*_ngrams(reference, n)}
+    return len(mine & theirs), len(mine)
+
+
+check_clipped.mistake(
+    "not clipped: no n-gram counts more often than the reference has it.", _not_clipped
+)
+check_clipped.mistake("a set forgets how often; count every occurrence.", _count_sets)
+check_clipped.mistake(
+    "the total is that of the reference: this is recall, not precision.",
+    lambda hypothesis, reference, n: check_clipped.solve(reference, hypothesis, n),
+)
 
 
 @grader(
-    lambda: [
+    cases=lambda: [
         ([9, 7, 5, 3], [10, 9, 8, 7], 10, 10),
         ([9, 7, 5, 3], [16, 15, 14, 13], 16, 11),
         ([14, 11, 8, 6], [15, 13, 11, 9], 15, 17),
         ([5, 2, 0, 0], [8, 7, 6, 5], 8, 8),
     ],
-    "The geometric mean, and a penalty only for what is too short.",
-    ("take the geometric mean, the fourth root of the product.",
-     {"mean": np.mean}, {"mean": np.prod}),
-    ("a factor of 100 is missing.", lambda *given: check_bleu.solve(*given) / 100),
-    ("there is no brevity penalty.",
-     lambda matches, totals, c, r: check_bleu.solve(matches, totals, c, 0)),
-    ("the penalty is min(1, exp(1 - reference / translation)).",
-     {"most": math.inf},
-     lambda matches, totals, c, r: check_bleu.solve(matches, totals, r, c)),
-)  # fmt: skip
-def check_bleu(matches, totals, c, r, mean=lambda x: np.prod(x) ** (1 / 4), most=1.0):
+    right="The geometric mean, and a penalty only for what is too short.",
+)
+def check_bleu(matches, totals, c, r):
     """BLEU from 0 to 100.
 
     matches and totals for n = 1 to 4, the lengths of all translations and of all
     references -> a number.
     """
-    penalty = min(most, math.exp(1 - r / c))
-    return float(100 * penalty * mean(np.divide(matches, totals)))
+    precisions = np.divide(matches, totals)
+    penalty = min(1.0, math.exp(1 - r / c))
+    return float(100 * penalty * np.prod(precisions) ** (1 / 4))
+
+
+def _arithmetic_mean(matches, totals, c, r):
+    penalty = min(1.0, math.exp(1 - r / c))
+    return 100 * penalty * np.mean(np.divide(matches, totals))
+
+
+def _product(matches, totals, c, r):
+    penalty = min(1.0, math.exp(1 - r / c))
+    return 100 * penalty * np.prod(np.divide(matches, totals))
+
+
+def _reward_length(matches, totals, c, r):
+    penalty = math.exp(1 - r / c)
+    return 100 * penalty * np.prod(np.divide(matches, totals)) ** (1 / 4)
+
+
+check_bleu.mistake(
+    "take the geometric mean, the fourth root of the product.",
+    _arithmetic_mean,
+    _product,
+)
+check_bleu.mistake(
+    "a factor of 100 is missing.", lambda *case: check_bleu.solve(*case) / 100
+)
+check_bleu.mistake(
+    "there is no brevity penalty.",
+    lambda matches, totals, c, r: check_bleu.solve(matches, totals, c, 0),
+)
+check_bleu.mistake(
+    "the penalty is min(1, exp(1 - reference / translation)).",
+    _reward_length,
+    lambda matches, totals, c, r: check_bleu.solve(matches, totals, r, c),
+)
 
 
 def _draw_scores():
@@ -71,15 +112,9 @@ def _draw_scores():
 
 
 @grader(
-    _draw_scores,
-    "The same draws for both, so that hard sentences cancel out.",
-    ("this is the share in which b is ahead.",
-     lambda a, b, draws: check_paired.solve(b, a, draws)),
-    ("each system got other draws: both must translate the same sentences.",
-     lambda a, b, draws: (a[draws].mean(1) > b[draws[::-1]].mean(1)).mean()),
-    ("count draws, not sentences: in which share of the rows is a ahead?",
-     lambda a, b, draws: (a > b).mean()),
-)  # fmt: skip
+    cases=_draw_scores,
+    right="The same draws for both, so that hard sentences cancel out.",
+)
 def check_paired(a, b, draws):
     """The share of draws in which the first system has the higher mean.
 
@@ -89,17 +124,46 @@ def check_paired(a, b, draws):
     return float((a[draws].mean(axis=1) > b[draws].mean(axis=1)).mean())
 
 
-_VALUES = [31.0, 74.5, 12.0, 55.5, 100.0, 48.0, 23.5, 67.0, 88.0, 5.5, 41.0]
+check_paired.mistake(
+    "this is the share in which b is ahead.",
+    lambda a, b, draws: check_paired.solve(b, a, draws),
+)
+check_paired.mistake(
+    "each system got other draws: both must translate the same sentences.",
+    lambda a, b, draws: (a[draws].mean(1) > b[draws[::-1]].mean(1)).mean(),
+)
+check_paired.mistake(
+    "count draws, not sentences: in which share of the rows is a ahead?",
+    lambda a, b, draws: (a > b).mean(),
+)
+
+
+_SCORES = [31.0, 74.5, 12.0, 55.5, 100.0, 48.0, 23.5, 67.0, 88.0, 5.5, 41.0]
 
 
 @grader(
-    lambda: [(_VALUES[:], half_width) for half_width in (5.0, 2.0, 0.7)],
-    "Half the width takes four times as many sentences.",
-    ("the interval shrinks with the root of the number: square.", {"power": 1}),
-    ("1.96 deviations of the mean, not one.", {"z": 1}),
-    ("take the deviation of a sample, over n - 1.", {"ddof": 0}),
-    ("rounded down, the interval is still too wide.", {"whole": math.floor}),
-)  # fmt: skip
-def check_sample_size(values, half_width, power=2, z=1.96, ddof=1, whole=math.ceil):
+    cases=lambda: [(_SCORES[:], half_width) for half_width in (5.0, 2.0, 0.7)],
+    right="Half the width takes four times as many sentences.",
+)
+def check_sample_size(values, half_width):
     """Sentence scores, half the width of the interval -> number of sentences."""
-    return whole((z * np.std(values, ddof=ddof) / half_width) ** power)
+    deviation = np.std(values, ddof=1)
+    return math.ceil((1.96 * deviation / half_width) ** 2)
+
+
+check_sample_size.mistake(
+    "the interval shrinks with the root of the number: square.",
+    lambda values, half: math.ceil(1.96 * np.std(values, ddof=1) / half),
+)
+check_sample_size.mistake(
+    "1.96 deviations of the mean, not one.",
+    lambda values, half: math.ceil((np.std(values, ddof=1) / half) ** 2),
+)
+check_sample_size.mistake(
+    "take the deviation of a sample, over n - 1.",
+    lambda values, half: math.ceil((1.96 * np.std(values) / half) ** 2),
+)
+check_sample_size.mistake(
+    "rounded down, the interval is still too wide.",
+    lambda values, half: math.floor((1.96 * np.std(values, ddof=1) / half) ** 2),
+)

@@ -4,72 +4,88 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer_book.exercises.grading import Seen, fill, grader, run_module
+from transformer_book.exercises.grading import fill, grader, run_module
 from transformer_lib import EncoderLayer, FeedForward, MultiHeadAttention
 
 
 def _draw_connection():
     x, matrix, mask = torch.randn(2, 5, 7), torch.randn(7, 7), torch.randn(2, 5, 7) > 0
-    parts = (
+    functions = (
         lambda x: torch.tanh(x @ matrix) + 0.5,
         lambda x: F.layer_norm(x, (7,)),
         lambda x: x * mask * 2,  # drops the same numbers every time
     )
-    return [(2 * x, *parts, norm_first) for norm_first in (False, True)]
-
-
-def _post(x, f, norm, drop):
-    return norm(x + drop(f(x)))
-
-
-def _pre(x, f, norm, drop):
-    return x + drop(f(norm(x)))
+    return [(2 * x, *functions, norm_first) for norm_first in (False, True)]
 
 
 @grader(
-    _draw_connection,
-    "Both orders are right, and dropout never touches the stream itself.",
-    ("the order is wrong; norm_first=True means x + f(norm(x)).",
-     {"post": _pre, "pre": _post}, {"post": _pre}, {"pre": _post}),
-    ("add x exactly as it came in, in both orders; post-norm then takes the norm.",
-     {"post": lambda x, f, norm, drop: x + norm(drop(f(x)))},
-     {"pre": lambda x, f, norm, drop: norm(x) + drop(f(norm(x)))}),
-    ("dropout belongs to the sub-layer's output alone.",
-     {"post": lambda x, f, norm, drop: drop(norm(x + f(x)))},
-     {"pre": lambda x, f, norm, drop: drop(x + f(norm(x)))}),
-)  # fmt: skip
-def check_connection(x, sublayer, norm, dropout, norm_first, post=_post, pre=_pre):
+    cases=_draw_connection,
+    right="Both orders are right, and dropout never touches the stream itself.",
+)
+def check_connection(x, sublayer, norm, dropout, norm_first):
     """Connect a sub-layer to the stream.
 
     x (batch, length, d_model), the functions sublayer, norm, and dropout, and
     norm_first -> (batch, length, d_model).
     """
-    return (pre if norm_first else post)(x, sublayer, norm, dropout)
+    if norm_first:
+        return x + dropout(sublayer(norm(x)))
+    return norm(x + dropout(sublayer(x)))
+
+
+def _sublayer_normed(x, sublayer, norm, dropout, norm_first):
+    if norm_first:
+        return x + dropout(sublayer(norm(x)))
+    return x + norm(dropout(sublayer(x)))
+
+
+def _x_normed_first(x, sublayer, norm, dropout, norm_first):
+    if norm_first:
+        return norm(x) + dropout(sublayer(norm(x)))
+    return norm(x + dropout(sublayer(x)))
+
+
+def _norm_dropped(x, sublayer, norm, dropout, norm_first):
+    if norm_first:
+        return x + dropout(sublayer(norm(x)))
+    return dropout(norm(x + sublayer(x)))
+
+
+def _sum_dropped(x, sublayer, norm, dropout, norm_first):
+    if norm_first:
+        return dropout(x + sublayer(norm(x)))
+    return norm(x + dropout(sublayer(x)))
+
+
+check_connection.mistake(
+    "the order is wrong; norm_first=True means x + f(norm(x)).",
+    lambda *case: check_connection.solve(*case[:-1], norm_first=not case[-1]),
+    lambda *case: check_connection.solve(*case[:-1], norm_first=True),
+    lambda *case: check_connection.solve(*case[:-1], norm_first=False),
+)
+check_connection.mistake(
+    "add x exactly as it came in, in both orders; post-norm then takes the norm.",
+    _sublayer_normed,
+    _x_normed_first,
+)
+check_connection.mistake(
+    "dropout belongs to the sub-layer's output alone.", _norm_dropped, _sum_dropped
+)
 
 
 @grader(
-    lambda: [
+    cases=lambda: [
         ((7, 0.5), (3 * torch.randn(2, 5, 7) + 2,), {"gain": torch.randn(7) + 1})
     ],
-    "Every position has a mean square of 1 before the gain, and no mean is "
+    right="Every position has a mean square of 1 before the gain, and no mean is "
     "subtracted.",
-    ("the mean is subtracted; that is a layer norm without its bias.",
-     {"shift": lambda x: x - x.mean(-1, keepdim=True)}),
-    ("divide by the square root of the mean square plus epsilon.",
-     {"root": lambda square, eps: square.sqrt() + eps},
-     {"root": lambda square, eps: square + eps}),
-    ("take one mean for each position, over the features.",
-     {"dim": 1}, {"dim": (1, 2)}),
     run=run_module,
-)  # fmt: skip
+)
 class check_rms_norm(nn.Module):
     """A class: RMSNorm(d_model, eps), with a parameter gain (d_model,).
 
     Its forward takes x (batch, length, d_model) -> (batch, length, d_model).
     """
-
-    dim, shift = -1, staticmethod(lambda x: x)
-    root = staticmethod(lambda square, eps: (square + eps).sqrt())
 
     def __init__(self, d_model, eps):
         super().__init__()
@@ -78,26 +94,76 @@ class check_rms_norm(nn.Module):
 
     def forward(self, x):
         """(batch, length, d_model) -> the same shape."""
-        x = self.shift(x)
-        square = x.square().mean(self.dim, keepdim=True)
-        return x / self.root(square, self.eps) * self.gain
+        square = x.square().mean(-1, keepdim=True)
+        return x / (square + self.eps).sqrt() * self.gain
+
+
+class _Centered(check_rms_norm.solve):
+    def forward(self, x):
+        return super().forward(x - x.mean(-1, keepdim=True))
+
+
+class _EpsBesideTheRoot(check_rms_norm.solve):
+    def forward(self, x):
+        root = x.square().mean(-1, keepdim=True).sqrt()
+        return x / (root + self.eps) * self.gain
+
+
+class _WithoutRoot(check_rms_norm.solve):
+    def forward(self, x):
+        square = x.square().mean(-1, keepdim=True)
+        return x / (square + self.eps) * self.gain
+
+
+class _OverPositions(check_rms_norm.solve):
+    def forward(self, x):
+        square = x.square().mean(1, keepdim=True)
+        return x / (square + self.eps).sqrt() * self.gain
+
+
+class _OverSentences(check_rms_norm.solve):
+    def forward(self, x):
+        square = x.square().mean((1, 2), keepdim=True)
+        return x / (square + self.eps).sqrt() * self.gain
+
+
+check_rms_norm.mistake(
+    "the mean is subtracted; that is a layer norm without its bias.", _Centered
+)
+check_rms_norm.mistake(
+    "divide by the square root of the mean square plus epsilon.",
+    _EpsBesideTheRoot,
+    _WithoutRoot,
+)
+check_rms_norm.mistake(
+    "take one mean for each position, over the features.",
+    _OverPositions,
+    _OverSentences,
+)
 
 
 @grader(
-    lambda: [(1 + torch.randn(width).abs(),) for width in (2, 5, 64)],
-    "The same outputs as before, from a different norm.",
-    ("the factor is upside down: the unbiased norm's outputs are smaller.",
-     {"square": lambda n: n / (n - 1)}),
-    ("the square root is missing: (n - 1) / n is the factor of the variances.",
-     {"square": lambda n: ((n - 1) / n) ** 2}),
-)  # fmt: skip
-def check_copied_gain(gain, square=lambda n: (n - 1) / n):
+    cases=lambda: [(1 + torch.randn(width).abs(),) for width in (2, 5, 64)],
+    right="The same outputs as before, from a different norm.",
+)
+def check_copied_gain(gain):
     """The gain with which `nn.LayerNorm` does the same as another norm.
 
     The gain (d_model,) of a norm that divides by the unbiased standard deviation ->
     (d_model,).
     """
-    return gain * square(gain.numel()) ** 0.5
+    n = len(gain)
+    return gain * ((n - 1) / n) ** 0.5
+
+
+check_copied_gain.mistake(
+    "the factor is upside down: the unbiased norm's outputs are smaller.",
+    lambda gain: gain * (len(gain) / (len(gain) - 1)) ** 0.5,
+)
+check_copied_gain.mistake(
+    "the square root is missing: (n - 1) / n is the factor of the variances.",
+    lambda gain: gain * (len(gain) - 1) / len(gain),
+)
 
 
 _LAST = ("self_attn.out_proj", "feed_forward.contract")
@@ -105,12 +171,12 @@ _LAST = ("self_attn.out_proj", "feed_forward.contract")
 
 def _draw_layer():
     """A pre-norm layer whose parameters are all far from 0, biases too."""
-    parts = MultiHeadAttention(8, 2), FeedForward(8, 16)
-    layer = fill(EncoderLayer(*parts, dropout=0.0, norm_first=True)).requires_grad_()
+    blocks = MultiHeadAttention(8, 2), FeedForward(8, 16)
+    layer = fill(EncoderLayer(*blocks, dropout=0.0, norm_first=True)).requires_grad_()
     return [(layer, torch.randn(2, 5, 8))]
 
 
-def _start(answer, layer, x):
+def _run_start(answer, layer, x):
     """Start the layer: what adds, and what can't learn; None if it is unchanged."""
     before = layer(x)
     answer(layer.self_attn, layer.feed_forward)
@@ -121,28 +187,41 @@ def _start(answer, layer, x):
     return None if torch.equal(before, after) else {"adding": adding, "stuck": stuck}
 
 
+@grader(
+    cases=_draw_layer,
+    right="Both write nothing at first, but can still learn.",
+    run=_run_start,
+    any_answer=True,
+)
+def check_identity_start(attention, network):
+    """Let both return 0 at first, but be able to learn.
+
+    A MultiHeadAttention and a FeedForward -> nothing: they are changed in place.
+    """
+    for last in (attention.out_proj, network.contract):
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+
+
+def _zero_last_weights(attention, network):
+    nn.init.zeros_(attention.out_proj.weight)
+    nn.init.zeros_(network.contract.weight)
+
+
 def _zero_all(*modules):
     for module in modules:
         for parameter in module.parameters():
             nn.init.zeros_(parameter)
 
 
-@grader(
-    _draw_layer,
-    "Both write nothing at first, but can still learn.",
-    ("a sub-layer still adds something; look at the weight and the bias of {}.",
-     Seen(lambda seen, *case: seen["adding"]),
-     {"kinds": ["weight"]}, lambda attention, network: _zero_all(attention.out_proj)),
-    ("the sub-layer can't learn: no gradient reaches {}.weight.",
-     Seen(lambda seen, *case: seen["stuck"]), _zero_all),
-    run=_start,
-    any_answer=True,
-)  # fmt: skip
-def check_identity_start(attention, network, kinds=("weight", "bias")):
-    """Let both return 0 at first, but be able to learn.
-
-    A MultiHeadAttention and a FeedForward -> nothing: they are changed in place.
-    """
-    for last in (attention.out_proj, network.contract):
-        for kind in kinds:
-            nn.init.zeros_(last.get_parameter(kind))
+check_identity_start.mistake(
+    "a sub-layer still adds something; look at the weight and the bias of {}.",
+    _zero_last_weights,
+    lambda attention, network: _zero_all(attention.out_proj),
+    sign=lambda seen, layer, x: seen["adding"],
+)
+check_identity_start.mistake(
+    "the sub-layer can't learn: no gradient reaches {}.weight.",
+    _zero_all,
+    sign=lambda seen, layer, x: seen["stuck"],
+)
