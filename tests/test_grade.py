@@ -93,6 +93,11 @@ SUBMISSIONS = {
     for name, (text, row) in ANSWERS.items()
 } | {
     "twice.ipynb": (notebook(ASK % "1 / 0", ASK % RIGHT, ASK % "..."), TWICE),
+    "crash.ipynb": (notebook("os._exit(0)", "n = os._exit(1)", ASK % RIGHT), OK),
+    "effect.ipynb": (
+        notebook("n = [9]", "n[0] = 1", ASK % RIGHT.replace("1", "n[0]")),
+        OK,
+    ),
     "draws.ipynb": (notebook(f"{DRAWS}\n{ASK % RIGHT}"), OK),
     "touched.ipynb": (bare_notebook(*map(reformat, [*BOOK, ASK % RIGHT])), OK),
     "allowed.ipynb": (notebook(f"%%time\n{ALLOWED}\n{ASK % RIGHT}"), OK),
@@ -141,12 +146,14 @@ SAYS_ALIKE = "def g( ):\r\n  'It is 1.'  # one\r\n  return (1)\r\n"
         ([SAYS_ALIKE, "check_a(3)"], "check_a(3)"),
         ([*CELLS[1:3], "check_b(x)\nz = y", "check_a(3)"], "check_a(3)"),
         (["z = 4\ncheck_b(z)", "check_a(z)"], "z = 4 | check_a(z)"),
-        # What a student wrote or changed runs, and what it uses.
-        (["x = 3\nprint(x)", "check_a(3)"], "x = 3\nprint(x) | check_a(3)"),
+        # A cell that a student wrote or changed runs whole, if it runs.
+        (["x = 3\nprint(x)", "check_a(3)"], "check_a(3)"),
+        (["x = 3\nprint(x)", "check_a(x)"], "x = 3\nprint(x) | check_a(x)"),
+        (["from a import *", "check_a(x)"], "from a import * | check_a(x)"),
         ([*CELLS[:2], "x = x * 3", "check_a(x)"], "x = 1 | x = x * 3 | check_a(x)"),
         ([*CELLS[:2], "x += 3", "check_a(x)"], "x = 1 | x += 3 | check_a(x)"),
         (["check_a(", "x = 1"], "check_a("),
-        # What the book defines further down has run before.
+        # What is defined further down has run before.
         (["check_a(torch)", *CELLS], "import torch | check_a(torch)"),
         (
             ["g = f", *CELLS, "check_a(g)"],
@@ -155,12 +162,23 @@ SAYS_ALIKE = "def g( ):\r\n  'It is 1.'  # one\r\n  return (1)\r\n"
     ],
 )
 def test_only_what_an_answer_needs_runs(cells, steps):
-    known = [
-        part.code for cell in (*CELLS, SAYS) for part in Cell.read(cell).statements
-    ]
-    chapter = Chapter({}, frozenset(known))
+    book = [Cell.read(cell) for cell in (*CELLS, SAYS)]
+    known = frozenset(part.code for cell in book for part in cell.statements)
+    chapter = Chapter({}, known)
     chosen = grade.plan([*map(Cell.read, cells)], chapter, "check_a")
     assert " | ".join(code.strip() for code in chosen) == steps
+
+
+def test_all_cells_of_a_students_own_can_run():
+    cells = map(Cell.read, ["x = 1", "y = [x]", "y[0] = 2", "check_b(y)", "check_a(3)"])
+    chapter = Chapter({}, frozenset(["x = 1"]))
+    chosen = grade.plan([*cells], chapter, "check_a", all_own=True)
+    assert [code.strip() for code in chosen] == [
+        "x = 1",
+        "y = [x]",
+        "y[0] = 2",
+        "check_a(3)",
+    ]
 
 
 def test_a_table_is_harmless_to_spreadsheets_and_holds_any_name(tmp_path):
@@ -169,8 +187,8 @@ def test_a_table_is_harmless_to_spreadsheets_and_holds_any_name(tmp_path):
     content = (tmp_path / "a.csv").read_bytes().decode("utf-8")
     assert content.startswith("\ufeff")
     cells = content.removeprefix("\ufeff").removesuffix("\r\n").split(",")
-    told = ["'=cmd|' /C calc'!A0", "'+1", "'-1", "'@a", "'\ta", "a;=1", "3-1", "Mü?"]
-    assert cells == [f'"{text}"' for text in told]
+    safe = ["'=cmd|' /C calc'!A0", "'+1", "'-1", "'@a", "'\ta", "a;=1", "3-1", "Mü?"]
+    assert cells == [f'"{text}"' for text in safe]
 
 
 @pytest.fixture
@@ -190,9 +208,7 @@ def test_a_table_that_is_there_stays_and_another_can_be_named(homework, capsys):
     table.write_text("marks", encoding="utf-8")
     with pytest.raises(SystemExit):
         grade.main()
-    assert "name another table with --table" in " ".join(
-        capsys.readouterr().err.split()
-    )
+    assert "with --table FILE" in " ".join(capsys.readouterr().err.split())
     sys.argv += ["--table", "other.csv"]
     grade.main()
     assert table.read_text(encoding="utf-8") == "marks"

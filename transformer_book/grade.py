@@ -9,8 +9,9 @@ It runs other people's code: read `WARNING`.
 An exercise is graded if its solution in the book calls a grader, `check_…(answer)`. The
 cell of a submission that answers it is known by the same call, wherever it stands and
 whatever its id is. Each exercise runs in a process of its own, and of the other cells
-only those that a student wrote or changed, and the statements of the book whose names
-are used: no model is trained again to grade a mask, and no answer can spoil another.
+only what defines a name in use: no model is trained again to grade a mask, and neither
+another answer nor an experiment can spoil this one. If that isn't right, it is tried
+again with all cells that a student wrote or changed, which may matter without a name.
 What is printed or shown is thrown away.
 """
 
@@ -75,7 +76,7 @@ class Statement:
     Attributes:
         code: it, without docstrings, comments and any choice of spaces and quotes: two
             statements that do the same are equal, however they are formatted.
-        binds: the names that it defines.
+        binds: the names that it defines, or "*" for whatever a module holds.
         uses: the names that it needs, those of its functions included.
     """
 
@@ -99,6 +100,8 @@ class Statement:
         binds = {symbol.get_name() for symbol in symbols if symbol.is_local()}
         read = {symbol.get_name() for symbol in symbols if symbol.is_referenced()}
         inner = set().union(*map(global_names, table.get_children())) - binds
+        if isinstance(tree, ast.ImportFrom) and tree.names[0].name == "*":
+            binds.add("*")
         return cls(code, frozenset(binds), frozenset(read | inner | augmented))
 
 
@@ -187,30 +190,47 @@ def read_chapters() -> dict[str, Chapter]:
 
 @dataclass(frozen=True)
 class Step:
-    """Code that may run: a cell of a student's, or a statement of the book."""
+    """Code that may run: a cell of a student's, or a statement of another cell."""
 
     code: str
     statements: tuple[Statement, ...]
     always: bool
 
+    @property
+    def binds(self) -> frozenset[str]:
+        """The names that it defines."""
+        return frozenset().union(*(part.binds for part in self.statements))
 
-def plan(cells: list[Cell], chapter: Chapter, grader: str) -> list[str]:
+
+def plan(
+    cells: list[Cell], chapter: Chapter, grader: str, all_own: bool = False
+) -> list[str]:
     """What runs to grade an exercise, in the order of the notebook.
 
-    A student's cells run whole, and so do those that call the grader; of the others,
-    the statements that define a name in use. A name that nothing above defines may be
-    one that the book defines further down: the student has run that cell before.
+    The cells that call the grader, and what defines a name in use: of a student's own
+    cells the whole one, of others the statement. A name that nothing above defines may
+    be one that is defined further down: the student has run that cell before.
+
+    Args:
+        cells: of the submission.
+        chapter: that it belongs to.
+        grader: of the exercise.
+        all_own: run all cells of the student's own.
     """
     steps = []
     for cell in cells:
-        others_answer = bool(cell.calls) and grader not in cell.calls
-        if others_answer or (not cell.calls and chapter.holds(cell)):
-            steps += [Step(part.code, (part,), False) for part in cell.statements]
+        if grader in cell.calls:
+            steps.append(Step(cell.code, cell.statements, always=True))
+        elif cell.calls or chapter.holds(cell):
+            steps += [
+                Step(part.code, (part,), always=False) for part in cell.statements
+            ]
         else:
-            steps.append(Step(cell.code, cell.statements, True))
+            steps.append(Step(cell.code, cell.statements, always=all_own))
     chosen, missing = choose(steps, set())
     optional = [step for step in steps if not step.always]
-    return choose(optional, missing)[0] + chosen
+    defined = frozenset().union(*(step.binds for step in optional))
+    return choose(optional, missing & defined)[0] + chosen
 
 
 def choose(steps: list[Step], needed: set[str]) -> tuple[list[str], set[str]]:
@@ -221,7 +241,8 @@ def choose(steps: list[Step], needed: set[str]) -> tuple[list[str], set[str]]:
     """
     chosen = []
     for step in reversed(steps):
-        if step.always or any(part.binds & needed for part in step.statements):
+        in_use = step.binds & needed or (needed and "*" in step.binds)
+        if step.always or in_use:
             chosen.insert(0, step.code)
             for part in reversed(step.statements):
                 needed = (needed - part.binds) | part.uses
@@ -254,7 +275,13 @@ def grade_exercise(
     n_answers = sum(grader in cell.calls for cell in cells)
     if n_answers == 0:
         return ["no", "no", "", "no cell calls its grader"]
-    result, message = run_apart(path, plan(cells, chapter, grader), grader, seconds)
+    steps = plan(cells, chapter, grader)
+    result, message = run_apart(path, steps, grader, seconds)
+    with_own = plan(cells, chapter, grader, all_own=True)
+    if result not in ("right", "stopped") and with_own != steps:
+        again = run_apart(path, with_own, grader, seconds)
+        if again[0] != "stopped":
+            result, message = again
     note = "ok" if n_answers == 1 else "ok: several cells, the last attempt counts"
     if result in ("raised", "stopped"):
         note = f"{result}: {message}"
