@@ -338,7 +338,7 @@ def skip(*objects: Any, **options: Any) -> None:
 
 
 def limit_this_process() -> None:
-    """Set the limits that stop accidents, where the system has them."""
+    """Stop accidents, where the system can: limits, silence, a group to end as one."""
     with suppress(ImportError):  # on Windows
         import resource
 

@@ -45,11 +45,11 @@ def _mean_of_sentences(logits, tgt_out, pad_id):
     return ((losses * real).sum(1) / real.sum(1)).mean()
 
 
-def _of_probabilities(logits, tgt_out, pad_id):
+def _with_softmax_only(logits, tgt_out, pad_id):
     return -_of_targets(logits.softmax(-1), tgt_out)[tgt_out != pad_id].mean()
 
 
-def _of_logits(logits, tgt_out, pad_id):
+def _with_bare_logits(logits, tgt_out, pad_id):
     return -_of_targets(logits, tgt_out)[tgt_out != pad_id].mean()
 
 
@@ -67,8 +67,8 @@ check_token_loss.mistake(
 )
 check_token_loss.mistake(
     "the vocabulary needs a log-softmax: logits are no log-probabilities.",
-    _of_probabilities,
-    _of_logits,
+    _with_softmax_only,
+    _with_bare_logits,
 )
 
 
