@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import transformer_lib as tl
 from transformer_lib.fast import Engine, make_engine
-from transformer_lib.generation import RecomputingDecoder
+from transformer_lib.generation import RecomputingDecoder, make_decoder
 
 VARIANTS = {
     "post-norm": {},
@@ -246,7 +246,7 @@ def test_what_stands_in_the_place_of_a_part_is_called():
     assert len(called) == 2
     model.forward = partial(model.forward)
     with pytest.raises(ValueError, match=r"use decoder=RecomputingDecoder\(model\)"):
-        start(model)
+        make_decoder(model)
 
 
 def test_what_would_be_another_rows_is_refused():

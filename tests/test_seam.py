@@ -20,7 +20,7 @@ from transformer_lib.fast import make_engine
 from transformer_lib.generation import RecomputingDecoder
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.generation.incremental import IncrementalDecoder, make_decoder
+from transformer_lib.generation.incremental import make_decoder
 from transformer_lib.interpret.interventions import OpenKernel, without_head
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.layers import LayerNorm
@@ -131,7 +131,9 @@ CASES = [
     pytest.param(change, name, id=f"{change.__name__}-{name or 'the model'}")
     for change, kinds in CHANGES.items()
     for name, module in small_model().named_modules()
-    if isinstance(module, kinds) and type(module) is not nn.ModuleList  # never called
+    if isinstance(module, kinds)
+    and type(module) is not nn.ModuleList  # never called
+    and not name.startswith("decoder.layers.0.")  # as in the other layer
 ]
 
 
@@ -195,7 +197,7 @@ def test_a_hook_on_all_modules_of_a_process_counts() -> None:
         expected = model(SRC, tgt)
         found = step_by_step(RecomputingDecoder(model), tgt)
         with pytest.raises(ValueError, match="use decoder=RecomputingDecoder"):
-            IncrementalDecoder(model).prefill(SRC)
+            greedy_decode(model, SRC, make_config())
         with pytest.raises(ValueError, match="the engine computes other memory"):
             make_engine(model)
     finally:

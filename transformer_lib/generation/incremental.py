@@ -213,8 +213,8 @@ class IncrementalDecoder:
     `torch.no_grad()`, in evaluation mode.
 
     Args:
-        model: hooks, adapters and subclasses of its modules count. What changes it as a
-            whole is refused.
+        model: in any state; hooks, adapters and subclasses of its modules count. What
+            hangs on the model as a whole doesn't: see `make_decoder`.
         capacity: tokens that the cache has space for at first.
 
     Attributes:
@@ -233,12 +233,7 @@ class IncrementalDecoder:
         return self.cache.length
 
     def prefill(self, src: Tensor, n_beams: int = 1) -> None:
-        """Read the source; see `Decoding`.
-
-        Raises:
-            ValueError: something is attached to the model as a whole.
-        """
-        require_own_call(self.model)
+        """Read the source; see `Decoding`."""
         self.n_beams = n_beams
         self.cache = KeyValueCache(n_beams, self.capacity)
         mask = padding_mask(src, self.model.config.pad_id)
@@ -399,20 +394,14 @@ def make_decoder(model: nn.Module) -> "IncrementalDecoder":
 
     Args:
         model: a `Transformer`, or a `LanguageModel`, whose sources are prompts.
-    """
-    kind = PromptDecoder if isinstance(model, LanguageModel) else IncrementalDecoder
-    return kind(model)
-
-
-def require_own_call(model: nn.Module) -> None:
-    """Refuse a model that does more when it is called than its parts do.
-
-    `IncrementalDecoder` calls encode, decode and lm_head. A hook on the model as a
-    whole, a wrapper around it, or a `forward` of its own would be left out.
 
     Raises:
-        ValueError: naming the decoder that calls the model itself.
+        ValueError: a hook on the model as a whole, a wrapper around it, or a `forward`
+            of its own would be left out: a cache needs encode, decode and lm_head to be
+            called instead.
     """
+    if isinstance(model, LanguageModel):  # which is called as a whole
+        return PromptDecoder(model)
     kind = type(model)
     own = kind.forward is Transformer.forward and kind.__call__ is nn.Module.__call__
     hooks = (
@@ -427,6 +416,7 @@ def require_own_call(model: nn.Module) -> None:
             "a whole, which decoding with a cache would leave out: use "
             "decoder=RecomputingDecoder(model)"
         )
+    return IncrementalDecoder(model)
 
 
 def require_all_asked(n_asked: int, n_layers: int) -> None:
