@@ -1,4 +1,4 @@
-"""Text to ids and back: nothing is lost, nothing in a text acts as a special token."""
+"""Text to ids and back: no letter is lost, no text acts as a special token."""
 
 import copy
 import json
@@ -9,6 +9,8 @@ import tokenizers
 
 from transformer_lib import SENTENCE_PAIRS, Tokenizer, Vocabulary, split_words
 from transformer_lib.data import corpora
+from transformer_lib.data.normalize import normalize
+from transformer_lib.pretrained.translator import MODELS, shipped_models
 
 TEXTS = [sentence for pair in SENTENCE_PAIRS for sentence in pair]
 STRANGE = [
@@ -46,7 +48,7 @@ def test_vocabulary_counts_from_the_special_tokens_in_order_of_appearance() -> N
 @pytest.mark.parametrize("text", STRANGE)
 def test_every_text_comes_back(subwords, text) -> None:
     ids = subwords.encode(text, bos=True)
-    assert subwords.decode(np.array(ids)) == text
+    assert subwords.decode(np.array(ids)) == normalize(text)
     assert (ids[0], ids[-1]) == (subwords.bos_id, subwords.eos_id)
     assert min(ids[1:-1]) > subwords.unk_id  # no special token in between
 
@@ -100,17 +102,76 @@ def test_a_typed_special_token_is_text_for_every_copy(kind, request, tmp_path) -
             assert tokenizer.eos_id not in ids
 
 
+def test_texts_that_look_the_same_have_the_same_ids(subwords, words) -> None:
+    """Each of these variants was translated otherwise."""
+    shipped = [Tokenizer.load(MODELS / m / "tokenizer.json") for m in shipped_models()]
+    right = "Die Katze trägt einen Hut"
+    assert normalize(right) == right
+    for changed in (
+        "Die Katze tra\u0308gt einen Hut",
+        "Die Katze  trägt einen Hut",
+        "Die\tKatze\u00a0trägt\u2009einen\u3000Hut",
+        "\ufeffDie Katze trägt einen Hut\u200b",
+        "Die Kat\u00adze trägt \u200e\u2060einen Hut",
+        " \n Die Katze \u00ad \u200f trägt einen Hut\x85\r\n",
+    ):
+        assert normalize(changed) == right != changed
+        for tokenizer in (subwords, words, *shipped):
+            assert tokenizer.encode(changed) == tokenizer.encode(right)
+    assert normalize("a\u200db\x1c") == "a\u200db\x1c"  # what joins letters is one
+
+
+def test_a_tokenizer_normalizes_as_the_function_does(subwords) -> None:
+    """They are two programs with the same patterns: every character, after a letter."""
+    for start in range(0, 0x32000, 0x800):
+        if start != 0xD800:  # halves of characters
+            text = "a".join(map(chr, range(start, start + 0x800)))
+            found = subwords._engine.normalizer.normalize_str(text)
+            assert found.removeprefix(" ") == normalize(text)
+
+
+def test_a_tokenizer_of_an_earlier_version_reads_as_it_did(subwords) -> None:
+    content = json.loads(subwords.to_json())
+    content["normalizer"] = {"type": "Prepend", "prepend": " "}
+    older = Tokenizer.from_json(json.dumps(content))
+    assert older.encode(TEXTS[0]) == subwords.encode(TEXTS[0])
+    assert older.decode(older.encode("the  cat")) == "the  cat"
+
+
+PREPEND = {"type": "Prepend", "prepend": "x"}
+START = [{"SpecialToken": {"id": "<bos>", "type_id": 0}}, {"Sequence": {"id": "A",
+         "type_id": 0}}]  # fmt: skip
+BOS = {"<bos>": {"id": "<bos>", "ids": [1], "tokens": ["<bos>"]}}
+TEMPLATE = {"type": "TemplateProcessing", "single": START, "pair": START,
+            "special_tokens": BOS}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("limit", "length"),
-    [(lambda t: t.enable_truncation(2), 2), (lambda t: t.enable_padding(length=9), 9)],
-)
-def test_a_file_neither_shortens_nor_pads_texts(words, limit, length) -> None:
-    """The library read such a file without a word, and translated half a sentence."""
-    theirs = tokenizers.Tokenizer.from_str(words.to_json())
-    limit(theirs)
-    assert len(theirs.encode(TEXTS[1])) == length  # it can fail
-    again = Tokenizer.from_json(theirs.to_str())
-    assert again.encode(TEXTS[1]) == words.encode(TEXTS[1])
+    ("step", "value"),
+    [
+        ("post_processor", TEMPLATE),
+        ("truncation", {"direction": "Right", "max_length": 2, "stride": 0,
+                        "strategy": "LongestFirst"}),
+        ("padding", {"strategy": {"Fixed": 9}, "direction": "Right", "pad_id": 0,
+                     "pad_to_multiple_of": None, "pad_type_id": 0, "pad_token": "."}),
+        ("normalizer", PREPEND),
+        ("normalizer", None),
+        ("pre_tokenizer", {"type": "Whitespace"}),
+        ("decoder", None),
+        ("dropout", 0.5),
+    ],
+)  # fmt: skip
+def test_a_file_that_does_something_else_to_texts_is_refused(
+    subwords, tmp_path, step, value
+) -> None:
+    """The library obeyed such a file without a word, and ids were others."""
+    content = json.loads(subwords.to_json())
+    (content["model"] if step == "dropout" else content)[step] = value
+    tokenizers.Tokenizer.from_str(json.dumps(content))  # a tokenizer it is
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=rf"tokenizer\.json: its {step} is .*, which"):
+        Tokenizer.load(path)
 
 
 def test_a_file_of_other_special_tokens_is_named(tmp_path, words) -> None:
@@ -128,6 +189,7 @@ def test_a_file_of_other_special_tokens_is_named(tmp_path, words) -> None:
     ("call", "message"),
     [
         (lambda t: t.encode("  "), "at least 1 word, but got '  '"),
+        (lambda t: t.encode("\u200b \ufeff"), r"at least 1 word, but got '\\u200b "),
         (lambda t: t.encode("a\ud800"), "position 1: surrogates"),
         (lambda t: t.decode([330]), "id 330 is outside .* of 330"),
         (lambda t: t.tokens([-1]), "id -1 is outside .* of 330"),

@@ -1,19 +1,23 @@
-"""Text to ids and back: by whole words, or by subwords without losing a character.
+"""Text to ids and back: by whole words, or by subwords without losing a letter.
 
 Subwords are learned by byte-pair encoding, as in the paper (section 5.1): start from
 single bytes, join the most frequent neighboring pair, and again, until the vocabulary
 is full. Bytes rather than letters, so that no text is unknown: a letter never seen in
-training is two to four byte tokens, and decoding returns it exactly.
+training is two to four byte tokens, and decoding returns it. The text that comes back
+is as `normalize` writes it: of a doubled space, say, one is left.
 """
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transformer_lib.data.examples import require_texts, split_words
+from transformer_lib.data.normalize import INVISIBLE, WHITE_SPACE, normalize
 from transformer_lib.files import write_text
 
 if TYPE_CHECKING:
@@ -45,11 +49,9 @@ class Tokenizer:
         found = [engine.id_to_token(number) for number in range(4)]
         if found != list(SPECIAL):
             raise ValueError(f"ids 0 to 3 must be {list(SPECIAL)}, but are {found}")
+        _require_own_steps(engine)
         # The text "<eos>" in a sentence is five characters, not the end of it.
         engine.encode_special_tokens = True
-        # A file may ask for either: texts would lose their ends without a word.
-        engine.no_truncation()
-        engine.no_padding()
         self._engine = engine
 
     @classmethod
@@ -109,7 +111,8 @@ class Tokenizer:
 
         Raises:
             Exception: the text is no tokenizer; `tokenizers` knows no narrower type.
-            ValueError: its special tokens are others.
+            ValueError: its special tokens are others, or it does to a text what this
+                library's tokenizers don't.
         """
         import tokenizers
 
@@ -124,7 +127,7 @@ class Tokenizer:
         """
         content = Path(path).read_bytes()
         try:
-            return cls.from_json(content.decode("utf-8"))
+            return cls.from_json(content.decode("utf-8-sig"))
         except Exception as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -152,9 +155,9 @@ class Tokenizer:
             eos: end with eos_id.
 
         Raises:
-            ValueError: the text is empty, only white space, or no valid Unicode.
+            ValueError: nothing of the text is seen, or it is no valid Unicode.
         """
-        if not text.strip():
+        if not normalize(text).strip():
             raise ValueError(f"a sentence needs at least 1 word, but got {text!r}")
         text.encode("utf-8")  # refuses half of a surrogate pair and says where
         ids = self._engine.encode(text).ids
@@ -262,25 +265,79 @@ def _trained(
     texts: Iterable[str],
     lowercase: bool = False,
 ) -> tokenizers.Tokenizer:
-    """Split before spaces and punctuation; put a space before the text and drop it."""
-    import tokenizers
-    from tokenizers import decoders, normalizers, pre_tokenizers
-
+    """Learn a vocabulary."""
     require_texts("texts", texts)
     texts = list(texts)
-    if not any(text.strip() for text in texts):
+    if not any(map(normalize, texts)):
         raise ValueError(f"training needs text, but got {len(texts)} empty sentences")
-    engine = tokenizers.Tokenizer(model)
-    engine.normalizer = space = normalizers.Prepend(" ")
-    if lowercase:
-        engine.normalizer = normalizers.Sequence([normalizers.Lowercase(), space])
-    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    engine.decoder = decoders.Sequence(
-        [decoders.ByteLevel(), decoders.Strip(content=" ", left=1, right=0)]
-    )
+    engine = _with_steps(model, lowercase)
     engine.train_from_iterator(texts, trainer)
     if (fewest := engine.get_vocab_size()) > trainer.vocab_size:
         raise ValueError(
             f"vocab_size must be at least {fewest}, not {trainer.vocab_size}"
         )
     return engine
+
+
+def _with_steps(
+    model: tokenizers.models.Model, lowercase: bool, normalized: bool = True
+) -> tokenizers.Tokenizer:
+    """Split before spaces and punctuation; put a space before the text and drop it.
+
+    Args:
+        model: how a word is cut.
+        lowercase: read "The" as "the".
+        normalized: normalize texts; tokenizers of earlier versions did not.
+    """
+    import tokenizers
+    from tokenizers import Regex, decoders, normalizers, pre_tokenizers
+
+    steps = []
+    if normalized:  # what `normalize` does
+        steps = [
+            normalizers.NFC(),
+            normalizers.Replace(Regex(INVISIBLE), ""),
+            normalizers.Replace(Regex(WHITE_SPACE), " "),
+            normalizers.Strip(),
+        ]
+    if lowercase:
+        steps.append(normalizers.Lowercase())
+    steps.append(normalizers.Prepend(" "))
+    engine = tokenizers.Tokenizer(model)
+    engine.normalizer = steps[0] if len(steps) == 1 else normalizers.Sequence(steps)
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    engine.decoder = decoders.Sequence(
+        [decoders.ByteLevel(), decoders.Strip(content=" ", left=1, right=0)]
+    )
+    return engine
+
+
+def _require_own_steps(engine: tokenizers.Tokenizer) -> None:
+    """Refuse a tokenizer that does to texts what ours don't: ids would differ.
+
+    A file may ask for more tokens around a text, for other cuts at each call, for texts
+    that are shortened. Vocabularies may be any.
+    """
+    from tokenizers import models
+
+    known: dict[str, list[Any]] = {}
+    for model in models.BPE(), models.WordLevel(unk_token=UNK):
+        for lowercase, normalized in product((False, True), repeat=2):
+            own = _with_steps(model, lowercase, normalized)
+            own.add_special_tokens(list(SPECIAL))
+            for name, step in _steps_of(own).items():
+                known.setdefault(name, []).append(step)
+    for name, step in _steps_of(engine).items():
+        if step not in known.get(name, []):
+            raise ValueError(
+                f"its {name} is {json.dumps(step):.80}, which no tokenizer of this "
+                "library has: ids would differ without a word"
+            )
+
+
+def _steps_of(engine: tokenizers.Tokenizer) -> dict[str, Any]:
+    """Return everything that a tokenizer's file says but the vocabulary."""
+    content = json.loads(engine.to_str())
+    model = content.pop("model")
+    settings = {name: model[name] for name in model.keys() - {"vocab", "merges"}}
+    return {**content, **settings}
