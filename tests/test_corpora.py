@@ -19,6 +19,7 @@ from transformer_lib.data.corpora.home_assistant import PAIRS_FILE, last_part
 from transformer_lib.data.corpora.labelled import REVIEWS_FILE, load_imdb
 from transformer_lib.data.corpora.multi30k import SHA256, load_multi30k
 from transformer_lib.data.corpora.parallel import PARTS, ParallelCorpus
+from transformer_lib.data.normalize import normalize
 
 PUBLISHED = cache_folder() / "multi30k"
 
@@ -42,6 +43,8 @@ def test_parts_have_fixed_sizes_and_share_no_sentence(corpus, sizes, total) -> N
     assert [len(getattr(corpus, part)) for part in PARTS] == sizes
     texts = {row[0] for part in PARTS for row in getattr(corpus, part)}
     assert len(texts) == sum(sizes) == total
+    # A tokenizer changes none of them, so scores of models hold.
+    assert all(text == normalize(text) for text in texts)
 
 
 # --- Home Assistant -------------------------------------------------------------------
@@ -122,11 +125,39 @@ def test_two_files_are_split_so_that_no_test_source_is_in_training(tmp_path) -> 
     assert corpus.reversed().test[0] == corpus.test[0][::-1]
 
 
+def test_sources_that_look_the_same_are_in_the_same_part(tmp_path) -> None:
+    """Twins with another space or another form of a letter were learned and tested."""
+    sources = [f"ä {n}" for n in range(40)]
+    twins = [text.replace("ä ", "a\u0308\u00a0 ") for text in sources]
+    (tmp_path / "mine.de").write_text("\n".join([*sources, *twins]) + "\n")
+    (tmp_path / "mine.en").write_text("x\n" * 80)
+    corpus = ParallelCorpus.from_files(tmp_path / "mine.de", tmp_path / "mine.en")
+    for part, n in zip(PARTS, (36, 2, 2), strict=True):
+        found = [src for src, _ in getattr(corpus, part)]
+        assert len(found) == 2 * n == 2 * len({*map(normalize, found)})
+        assert {*found} <= {*sources, *twins}  # as they are in the file
+
+
+def test_a_byte_order_mark_is_no_part_of_a_text(tmp_path) -> None:
+    for name in "mine.en", "mine.de":
+        text = "".join(f"{name} {n}\n" for n in range(30))
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    files = tmp_path / "mine.en", tmp_path / "mine.de"
+    without = ParallelCorpus.from_files(*files)
+    for file in files:
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert ParallelCorpus.from_files(*files) == without
+    (tmp_path / "mine.de").write_text("\ufeff\n" + "a\n" * 29, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"mine\.de, line 1 is empty"):
+        ParallelCorpus.from_files(*files)
+
+
 @pytest.mark.parametrize(
     ("lines", "error", "message"),
     [
         (["a\n"] * 29, ValueError, r"mine\.en has 30 lines, but mine\.de has 29"),
         (["a\n"] * 29 + ["\n"], ValueError, r"mine\.de, line 30 is empty"),
+        (["a\n"] * 29 + ["\u200b\n"], ValueError, r"mine\.de, line 30 is empty"),
         (["a\n"] * 30, ValueError, "1 different sentences, but at least 20"),
         (None, FileNotFoundError, r"No such file .*mine\.de"),
     ],

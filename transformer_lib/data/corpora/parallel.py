@@ -1,10 +1,13 @@
 """Sentence pairs in three parts, read from files and checked."""
 
+import codecs
 import gzip
 import random
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from transformer_lib.data.normalize import normalize
 
 Pair = tuple[str, str]
 PARTS = ("train", "valid", "test")
@@ -32,7 +35,8 @@ class ParallelCorpus:
 
         A twentieth of the different source sentences, 1,000 at most, is for validation
         and as many for the test. All pairs with the same source stay together, so that
-        no test sentence is in the training part.
+        no test sentence is in the training part; sources that `normalize` makes equal
+        are the same.
 
         Args:
             source: file of the sentences.
@@ -43,7 +47,7 @@ class ParallelCorpus:
             ValueError: as `read_pairs`, or there are fewer than 20 different sources.
         """
         pairs = read_pairs(Path(source), Path(target))
-        sources = sorted({src for src, _ in pairs})
+        sources = sorted({normalize(src) for src, _ in pairs})
         if len(sources) < _ONE_IN:
             raise ValueError(
                 f"{source} has {len(sources)} different sentences, but at least "
@@ -53,7 +57,7 @@ class ParallelCorpus:
         n = min(len(sources) // _ONE_IN, _MOST_HELD)
         shares = sources[2 * n :], sources[n : 2 * n], sources[:n]  # as in PARTS
         parts = [
-            tuple(pair for pair in pairs if pair[0] in chosen)
+            tuple(pair for pair in pairs if normalize(pair[0]) in chosen)
             for chosen in map(set, shares)
         ]
         return cls(Path(source).stem, *parts)
@@ -67,6 +71,8 @@ class ParallelCorpus:
 def read_lines(path: Path) -> list[str]:
     """Read a text file, one sentence a line; a name ending with .gz is unpacked.
 
+    A byte-order mark, which some editors put in front, is no part of the first line.
+
     Raises:
         ValueError: the file is no gzip file or a truncated one, or a line is no UTF-8.
     """
@@ -76,6 +82,7 @@ def read_lines(path: Path) -> list[str]:
             content = gzip.decompress(content)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: broken gzip file: {error}") from None
+    content = content.removeprefix(codecs.BOM_UTF8)
     lines = []
     # Only a line feed ends a line: texts contain other characters that Python's
     # splitlines takes for ends, and one too many shifts all pairs below it.
@@ -91,8 +98,8 @@ def read_pairs(source: Path, target: Path) -> tuple[Pair, ...]:
     """Read a file and its translation, one sentence a line.
 
     Raises:
-        ValueError: one of them is broken, a line is empty, or their numbers of lines
-            differ.
+        ValueError: one of them is broken, a line is empty or holds nothing that is
+            seen, or their numbers of lines differ.
     """
     src, tgt = read_lines(source), read_lines(target)
     if len(src) != len(tgt):
@@ -101,6 +108,7 @@ def read_pairs(source: Path, target: Path) -> tuple[Pair, ...]:
         )
     pairs = tuple(zip(src, tgt, strict=True))
     for line, pair in enumerate(pairs, start=1):
-        if not all(pair):
-            raise ValueError(f"{source if pair[1] else target}, line {line} is empty")
+        for path, text in zip((source, target), pair, strict=True):
+            if not normalize(text):
+                raise ValueError(f"{path}, line {line} is empty")
     return pairs
