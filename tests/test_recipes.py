@@ -73,7 +73,7 @@ def test_a_recipe_that_cannot_work_is_refused(tables, message) -> None:
 
 def test_everything_that_is_wrong_is_named_with_the_file(tmp_path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text("[data]\ncorpus = 3\nsize = 4\n[training]\nsteps = 1\n")
+    path.write_text("\ufeff[data]\ncorpus = 3\nsize = 4\n[training]\nsteps = 1\n")
     message = r"mine\.toml: \[data\] corpus = 3: .*; .*mine\.toml: \[data\] size = 4"
     with pytest.raises(ValueError, match=message):
         read_recipe(path)

@@ -220,7 +220,8 @@ def read_stored_recipe(folder: str | Path) -> Recipe:
 def _parse(path: Path, loads: Callable[[str], Any]) -> dict[str, dict[str, Any]]:
     """Read tables of a file."""
     try:
-        tables = loads(path.read_text(encoding="utf-8"))
+        # "-sig": an editor may have put a byte-order mark in front.
+        tables = loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {error}") from None
     rest = tables.values() if isinstance(tables, dict) else [tables]
