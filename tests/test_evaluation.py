@@ -24,6 +24,7 @@ from transformer_lib.evaluation import (
     chrf,
     exact_match,
     group_by,
+    lacks_spaces,
     nats_per_token,
     read_card,
     word_overlap,
@@ -48,10 +49,10 @@ def test_scores_and_intervals_are_sacrebleus(metric, tmp_path) -> None:
     done = subprocess.run([*command, *options], capture_output=True, check=True)
     theirs = json.loads(done.stdout)
     mine = {"bleu": bleu, "chrf": chrf}[metric](HYPOTHESES, REFERENCES)
-    middle, half = (mine.low + mine.high) / 2, (mine.high - mine.low) / 2
-    assert (mine.value, middle, half) == pytest.approx(
-        (theirs["score"], theirs["confidence_mean"], theirs["confidence_var"]), abs=1e-5
-    )
+    middle, half = theirs["confidence_mean"], theirs["confidence_var"]
+    bounds = np.clip([middle - half, middle + half], 0, 100)
+    assert (mine.low, mine.high) == pytest.approx(bounds, abs=1e-5)
+    assert mine.value == pytest.approx(theirs["score"], abs=1e-5)
     assert (mine.signature, mine.name) == (theirs["signature"], theirs["name"])
 
 
@@ -69,6 +70,47 @@ def test_chrf_of_draws_without_a_match() -> None:
     score = chrf(["a", "bcd"], ["x", "bcd"])
     assert score.value == chrf(["a", "bcd"], ["x", "bcd"], n_bootstrap=0).value
     assert score.low < 40 < score.value < score.high
+
+
+CHINESE = ["这只猫正在睡觉。", "狗看见了那只猫，然后跑了。", "我们今天去公园散步。"]
+THAI = ["แมวกำลังนอนหลับ", "สุนัขเห็นแมว"]
+APART = ["这 只 猫 正在 睡觉 。", "狗 看见 了 那 只 猫 。"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "tokenize", "score"),
+    [
+        (CHINESE, "13a", 0.0),  # three words of one sentence each, or so it seems
+        (CHINESE, "zh", 100.0),
+        (THAI, "13a", 0.0),
+        (THAI, "char", 100.0),
+        (REFERENCES, "13a", 100.0),
+        (REFERENCES, "intl", 100.0),
+    ],
+)
+def test_words_are_split_as_asked_for(texts, tokenize, score) -> None:
+    found = bleu(texts, texts, n_bootstrap=0, tokenize=tokenize)
+    assert found.value == pytest.approx(score)
+    assert f"|tok:{tokenize}|" in found.signature
+    assert lacks_spaces(texts) == (texts in (CHINESE, THAI))
+    assert not lacks_spaces(APART) and not lacks_spaces(["한국어 문장에는 공백이 있다"])
+
+
+def test_a_tokenization_that_is_not_there_is_named(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "MeCab", None)
+    with pytest.raises(ValueError, match="one of none, zh, 13a, .* not 'nope'"):
+        bleu(THAI, THAI, tokenize="nope")
+    with pytest.raises(ImportError, match=r"install sacrebleu\[ja\]$") as caught:
+        bleu(THAI, THAI, tokenize="ja-mecab")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_interval_ends_where_the_scale_does() -> None:
+    """Of two sentences, one of them right, they ran to 107.6."""
+    for metric in bleu, chrf:
+        few = metric([REFERENCES[0], "x y"], REFERENCES[:2])
+        assert 0 < few.low < few.value < few.high == 100
+    assert bleu(["a b c d e"], ["a b c d e"]).value == 100
 
 
 @pytest.mark.parametrize("score", [bleu, chrf, exact_match])

@@ -11,6 +11,7 @@ from transformer_lib.evaluation.scores import (
     chrf,
     exact_match,
     group_by,
+    lacks_spaces,
     nats_per_token,
     read_card,
     word_overlap,

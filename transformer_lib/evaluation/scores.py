@@ -1,25 +1,36 @@
 """How good are translations? Scores with their signature and their uncertainty.
 
 BLEU and chrF come from sacrebleu, so that they can be compared with those of others: a
-score is worth nothing without its signature, which says how it was computed.
+score is worth nothing without its signature, which says how it was computed. The
+package is imported where a score is computed: a translator works without it.
 """
 
+from __future__ import annotations
+
 import json
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from sacrebleu.metrics import BLEU, CHRF
 
 from transformer_lib.data.batches import Batch
 from transformer_lib.data.examples import require_texts, split_words
 from transformer_lib.generation.greedy import without_dropout
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.pretrained.translator import SCORES, find
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics import BLEU, CHRF
+
+BY_SPACES = ("13a", "intl", "none")  # tokenizations that split at spaces
+# How Unicode's names of letters begin in writing without spaces between words.
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,7 @@ def bleu(
     references: Sequence[str],
     lowercase: bool = False,
     n_bootstrap: int = 1000,
+    tokenize: str = "13a",
 ) -> Score:
     """Score translations by the runs of 1 to 4 words they share with references.
 
@@ -64,11 +76,18 @@ def bleu(
         lowercase: ignore case, which gives higher scores than people usually report.
         n_bootstrap: times the test sentences are drawn anew for the interval; 0 for
             no interval.
+        tokenize: how a text is split into words, by sacrebleu's names: "13a", which
+            splits at spaces and punctuation, is right where `lacks_spaces` is not;
+            "zh" is for Chinese, "ja-mecab" for Japanese, "char" and "flores200" for
+            all.
 
     Raises:
-        ValueError: the lists differ in length or are empty.
+        ValueError: the lists differ in length or are empty, or sacrebleu has no such
+            tokenization.
+        ImportError: the tokenization needs a package that is not installed.
     """
-    return _score(BLEU(lowercase=lowercase), hypotheses, references, n_bootstrap)
+    metric = _bleu(lowercase, tokenize)
+    return _score(metric, hypotheses, references, n_bootstrap)
 
 
 def chrf(
@@ -79,7 +98,20 @@ def chrf(
     Half a word right counts half, which is kinder to languages with many endings.
     Arguments and errors are those of `bleu`.
     """
-    return _score(_ChrF(), hypotheses, references, n_bootstrap)
+    return _score(_chrf(), hypotheses, references, n_bootstrap)
+
+
+def lacks_spaces(texts: Sequence[str]) -> bool:
+    """Say whether most of the letters belong to writing without spaces between words.
+
+    A tokenization of BY_SPACES takes a sentence of such texts for one word, and BLEU is
+    0 for nearly everything. Texts whose words someone has separated are none of these.
+    """
+    letters = [letter for text in texts for letter in text if letter.isalpha()]
+    names = (unicodedata.name(letter, "") for letter in letters)
+    n_unspaced = sum(name.startswith(_UNSPACED) for name in names)
+    n_words = sum(len(text.split()) for text in texts)
+    return 2 * n_unspaced > len(letters) > 5 * n_words
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
@@ -187,14 +219,31 @@ def read_card(name: str | Path) -> dict[int, list[Score]]:
     }
 
 
-class _ChrF(CHRF):
-    """sacrebleu's chrF; of a draw without a match, it gives 0 of another type.
+def _bleu(lowercase: bool, tokenize: str) -> BLEU:
+    from sacrebleu.metrics import BLEU
 
-    Its mean of the draws refuses floats of two types.
-    """
+    if tokenize not in BLEU.TOKENIZERS:
+        known = ", ".join(BLEU.TOKENIZERS)
+        raise ValueError(f"tokenize must be one of {known}, not {tokenize!r}")
+    try:
+        return BLEU(lowercase=lowercase, tokenize=tokenize)
+    except (ImportError, RuntimeError) as error:  # several lines, which say what to do
+        raise ImportError(" ".join(str(error).split())) from None
 
-    def _compute_f_score(self, statistics: list[int]) -> float:
-        return float(super()._compute_f_score(statistics))
+
+def _chrf() -> CHRF:
+    from sacrebleu.metrics import CHRF
+
+    class WithoutMatch(CHRF):
+        """sacrebleu's chrF; of a draw without a match, it gives 0 of another type.
+
+        Its mean of the draws refuses floats of two types.
+        """
+
+        def _compute_f_score(self, statistics: list[int]) -> float:
+            return float(super()._compute_f_score(statistics))
+
+    return WithoutMatch()
 
 
 def _score(
@@ -209,8 +258,10 @@ def _score(
     if n_bootstrap:
         mean, half = float(result._mean), float(result._ci)
         low, high = mean - half, mean + half
+    # Half of an interval reaches beyond the scale; a perfect score by rounding.
+    numbers = (min(max(each, 0.0), 100.0) for each in (result.score, low, high))
     signature = str(metric.get_signature())
-    return Score(result.name, result.score, low, high, signature, len(references))
+    return Score(result.name, *numbers, signature, len(references))
 
 
 def _require_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
