@@ -154,7 +154,9 @@ def test_a_shipped_model_translates_and_has_a_card(folder):
 @pytest.mark.slow
 def test_the_scores_of_a_card_are_those_of_its_weights():
     noted = json.loads((MODELS / "grammar/scores.json").read_text(encoding="utf-8"))
-    found = score.evaluate(tl.load("grammar"), score.read_recipe_of("grammar"))
+    recipe = score.read_recipe_of("grammar")
+    corpus = score.load_corpus_of("grammar", recipe)
+    found = score.evaluate(tl.load("grammar"), corpus, recipe)
     assert found["n_parameters"] == noted["n_parameters"]
     assert found["valid_nats"] == pytest.approx(noted["valid_nats"], rel=1e-3)
     for mine, theirs in zip(found["searches"], noted["searches"], strict=True):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from small_run import (
     N_STEPS,
     SAVE_EVERY,
@@ -138,6 +138,14 @@ def changed(file: str, content: bytes | dict):
     return resume
 
 
+def without_recipe(folder: Path) -> None:
+    whole = (folder / "recipe.json").rename(folder / "elsewhere.json")
+    try:
+        small_fit(folder, warmup=5)  # it went on, with another recipe
+    finally:
+        whole.rename(folder / "recipe.json")
+
+
 LAST = f"checkpoints/step-{N_STEPS:08d}.pt"
 
 
@@ -145,6 +153,7 @@ LAST = f"checkpoints/step-{N_STEPS:08d}.pt"
     ("resume", "message"),
     [
         (lambda folder: small_fit(folder, warmup=5), "warmup is 4 in one and 5 in the"),
+        (without_recipe, r"holds checkpoints, but no recipe\.json"),
         (other_data, r"step-00000008\.pt does not fit .* other training data"),
         (changed(LAST, {"model": {}}), r"8\.pt does not fit this run: E.* Missing k"),
         (changed(LAST, {"optimizer": {}}), r"step-00000008\.pt does not fit this run"),
@@ -170,8 +179,10 @@ def test_log_lines_after_the_checkpoint_are_written_anew(run, tmp_path):
 
 
 def test_a_folder_is_used_by_one_run_at_a_time(tmp_path):
-    with FileLock(tmp_path / ".lock"), pytest.raises(Timeout, match=r"\.lock' could"):
+    another = pytest.raises(BlockingIOError, match=f"another process .* in {tmp_path}")
+    with FileLock(tmp_path / ".lock"), another:
         small_fit(tmp_path)
+    small_fit(tmp_path)  # neither lock is left
 
 
 # --- checkpoints ----------------------------------------------------------------------

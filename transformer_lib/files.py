@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+RECIPE = "recipe.json"  # in the folder of a run or of a model
+
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:

@@ -14,13 +14,20 @@ from pathlib import Path
 
 from transformer_lib.cli.shell import new_parser
 from transformer_lib.fast import keep_freed_memory
-from transformer_lib.files import write_text
+from transformer_lib.files import RECIPE, write_text
 from transformer_lib.pretrained.translator import SCORES
 from transformer_lib.runs import classification, translation
 from transformer_lib.runs.evaluate import describe, evaluate
-from transformer_lib.runs.recipe import RECIPE, ClassifierTraining, read_recipe
+from transformer_lib.runs.recipe import ClassifierTraining, read_recipe
 
 DEFAULT = "home-assistant"  # a recipe whose sentences are inside the package
+
+
+def start(notes: Sequence[str]) -> float:
+    """Say what there is to say before the training begins; return the time."""
+    if sys.stderr:
+        sys.stderr.writelines(f"{note}\n" for note in notes)
+    return time.perf_counter()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -49,16 +56,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     recipe = read_recipe(options.config, **own)
     if not options.resume and (folder / RECIPE).exists():
         raise FileExistsError(f"{folder} holds a run already; --resume resumes it")
+    if options.resume and not (folder / RECIPE).exists():
+        raise FileNotFoundError(f"{folder} holds no run to resume: it has no {RECIPE}")
     if isinstance(recipe.training, ClassifierTraining):
-        data, begun = classification.prepare(recipe), time.perf_counter()
+        data = classification.prepare(recipe)
+        begun = start(data.notes)
         classifier = classification.train(recipe, data, folder, progress)
         seconds = time.perf_counter() - begun
         scores = classification.describe(classifier, data)
     else:
-        data, begun = translation.prepare(recipe), time.perf_counter()
+        data = translation.prepare(recipe)
+        begun = start(data.notes)
         translator = translation.train(recipe, data, folder, progress)
         seconds = time.perf_counter() - begun
-        result = {**evaluate(translator.fast(), recipe, progress), "seconds": seconds}
+        result = {
+            **evaluate(translator.fast(), data.corpus, recipe, progress),
+            "seconds": seconds,
+        }
         text = json.dumps(result, default=asdict, ensure_ascii=False, indent=1)
         write_text(folder / SCORES, text + "\n")
         scores = describe(result)

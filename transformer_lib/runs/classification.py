@@ -20,6 +20,7 @@ from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained.classifier import Classifier, load_classifier
 from transformer_lib.runs.recipe import ClassifierTraining, Recipe
 from transformer_lib.runs.run import Job, run_job
+from transformer_lib.runs.sentences import checksums
 from transformer_lib.training.loop import Trainer
 from transformer_lib.training.loss import text_loss
 
@@ -32,13 +33,13 @@ class LabelledData:
         corpus: the texts.
         tokenizer: learned from the training texts.
         rows: ids and label of every text, for each part.
-        n_truncated: texts that were longer than the recipe's max_len, in all parts.
+        notes: a sentence that says how many texts are truncated, if any is.
     """
 
     corpus: LabelledCorpus
     tokenizer: Tokenizer
     rows: dict[str, LabelledRows]
-    n_truncated: int
+    notes: list[str]
 
 
 def prepare(recipe: Recipe) -> LabelledData:
@@ -61,7 +62,13 @@ def prepare(recipe: Recipe) -> LabelledData:
         ids, truncated = encode_texts(tokenizer, texts, data.max_len)
         rows[part] = list(zip(ids, labels, strict=True))
         n_truncated += len(truncated)
-    return LabelledData(corpus, tokenizer, rows, n_truncated)
+    n_texts, notes = sum(map(len, rows.values())), []
+    if n_truncated:
+        notes = [
+            f"{n_truncated:,} of {n_texts:,} texts are longer than max_len "
+            f"{data.max_len} and are truncated"
+        ]
+    return LabelledData(corpus, tokenizer, rows, notes)
 
 
 def new_model(recipe: Recipe, data: LabelledData) -> EncoderClassifier:
@@ -117,6 +124,7 @@ def train(
         measure=measure,
         n_steps=training.epochs * steps.per_epoch,
         save_every=steps.per_epoch,
+        sentences=checksums(data.corpus),
     )
     run_job(job, folder, progress)
     Classifier(model, data.tokenizer, data.corpus.classes).save(folder)
@@ -145,12 +153,6 @@ def train_epoch(
 def describe(classifier: Classifier, data: LabelledData) -> str:
     """Measure a classifier on validation and test, and put it into lines of text."""
     lines = [f"{count_parameters(classifier.model):,} parameters"]
-    if data.n_truncated:
-        n_texts = sum(map(len, data.rows.values()))
-        lines.append(
-            f"{data.n_truncated:,} of {n_texts:,} texts are longer than max_len and "
-            "were truncated"
-        )
     for part in ("valid", "test"):
         found = accuracy(classifier.model, data.rows[part])
         lines.append(f"{part}: {found}, {found.nats:.3f} nats per text")

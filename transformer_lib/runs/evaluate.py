@@ -1,17 +1,29 @@
 """Scores of a translator on the test sentences of its recipe's corpus."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from transformer_lib.data import corpora
-from transformer_lib.data.batches import token_batches
+from transformer_lib.data.batches import Batch, limit_lengths, token_batches
 from transformer_lib.data.corpora import ParallelCorpus
-from transformer_lib.evaluation.scores import bleu, chrf, exact_match, nats_per_token
+from transformer_lib.data.corpora.parallel import Pair
+from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib.evaluation.scores import (
+    BY_SPACES,
+    bleu,
+    chrf,
+    exact_match,
+    lacks_spaces,
+    nats_per_token,
+)
 from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained.translator import Translator, find
 from transformer_lib.runs.recipe import Recipe, read_stored_recipe
+from transformer_lib.runs.sentences import checksums, require_sentences
 
 SEARCHES = (1, 4)  # numbers of beams
+IdPairs = list[tuple[list[int], list[int]]]
 
 
 def load_corpus(recipe: Recipe) -> ParallelCorpus:
@@ -19,32 +31,79 @@ def load_corpus(recipe: Recipe) -> ParallelCorpus:
     data = recipe.data
     if data.corpus:
         corpus = corpora.load(data.corpus)
-    else:
-        corpus = ParallelCorpus.from_files(data.source, data.target)
-    return corpus.reversed() if data.reverse else corpus
+        return corpus.reversed() if data.reverse else corpus
+    # Not reversed afterwards: no sentence that is translated may be in two parts.
+    files = (data.target, data.source) if data.reverse else (data.source, data.target)
+    return ParallelCorpus.from_files(*files)
+
+
+def load_corpus_of(name: str | Path, recipe: Recipe) -> ParallelCorpus:
+    """Load the sentences of a model's recipe, to measure the model on them.
+
+    Args:
+        name: of a shipped model, or the folder of a run.
+        recipe: the model's.
+
+    Raises:
+        ValueError: they aren't those that the model was trained with.
+    """
+    corpus = load_corpus(recipe)
+    require_sentences(find(name), checksums(corpus))
+    return corpus
+
+
+def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> IdPairs:
+    """Turn pairs of sentences into pairs of ids."""
+    return [(tokenizer.encode(src), tokenizer.encode(tgt)) for src, tgt in pairs]
+
+
+def valid_batches(
+    corpus: ParallelCorpus, tokenizer: Tokenizer, recipe: Recipe
+) -> tuple[list[Batch], list[int]]:
+    """Return the batches that a validation loss is measured on, in and after training.
+
+    Returns:
+        The batches, and the line numbers of pairs that are left out: they are longer
+        than the recipe's max_len.
+    """
+    pairs = encode_pairs(tokenizer, corpus.valid)
+    pairs, skipped = limit_lengths(pairs, recipe.data.max_len, "skip")
+    ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
+    return list(token_batches(pairs, recipe.training.batch_tokens, **ids)), skipped
 
 
 def evaluate(
-    translator: Translator, recipe: Recipe, progress: bool = False
+    translator: Translator,
+    corpus: ParallelCorpus,
+    recipe: Recipe,
+    progress: bool = False,
 ) -> dict[str, Any]:
-    """Translate the test sentences of a recipe's corpus and score the translations.
+    """Translate the test sentences of a corpus and score the translations.
+
+    Args:
+        translator: what is measured.
+        corpus: see `load_corpus_of`.
+        recipe: how the translator was trained.
+        progress: show a progress bar.
 
     Returns:
         The scores of each search (the share that is exact; BLEU, BLEU without case,
-        and chrF), and every example of greedy search: source, translation, reference.
+        and chrF), every example of greedy search (source, translation, reference), and
+        notes on what the scores are worth.
     """
-    corpus, tokenizer = load_corpus(recipe), translator.tokenizer
     sources, references = zip(*corpus.test, strict=True)
+    words = recipe.data.bleu_tokenize
     found = {
         n_beams: translator.translate(sources, n_beams, progress=progress)
         for n_beams in SEARCHES
     }
-    valid = token_batches(
-        [(tokenizer.encode(src), tokenizer.encode(tgt)) for src, tgt in corpus.valid],
-        recipe.training.batch_tokens,
-        bos_id=tokenizer.bos_id,
-        pad_id=tokenizer.pad_id,
-    )
+    valid, _ = valid_batches(corpus, translator.tokenizer, recipe)
+    notes = []
+    if words in BY_SPACES and lacks_spaces(references):
+        notes.append(
+            f"BLEU with tok:{words} splits at spaces, and these references have hardly "
+            "any: take --tokenize zh, ja-mecab, char or flores200"
+        )
     return {
         "n_parameters": count_parameters(translator.model),
         "valid_nats": nats_per_token(translator.model, valid),
@@ -54,13 +113,14 @@ def evaluate(
                 "n_beams": n_beams,
                 "exact": exact_match(translations, references),
                 "scores": [
-                    bleu(translations, references),
-                    bleu(translations, references, lowercase=True),
+                    bleu(translations, references, tokenize=words),
+                    bleu(translations, references, lowercase=True, tokenize=words),
                     chrf(translations, references),
                 ],
             }
             for n_beams, translations in found.items()
         ],
+        "notes": notes,
         "examples": list(zip(sources, found[1], references, strict=True)),
     }
 
@@ -77,6 +137,7 @@ def describe(result: dict[str, Any]) -> str:
         name = "greedy search" if n_beams == 1 else f"beam search, {n_beams} beams"
         lines += [name, f"  exact: {exact}"]
         lines += [f"  {score}" for score in search["scores"]]
+    lines += result["notes"]
     return "\n".join(lines) + "\n"
 
 

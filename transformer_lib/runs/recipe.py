@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
+from transformer_lib.files import RECIPE
 from transformer_lib.model.classifier import Pooling
 from transformer_lib.model.config import TransformerConfig
 
@@ -30,7 +31,6 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what PyTorch's generators take
 
 CONFIGS = Path(__file__).parent / "configs"
-RECIPE = "recipe.json"  # in the folder of a run or of a model
 # True is no integer, "3" no number, and NaN and infinity are none either.
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
@@ -42,13 +42,14 @@ class DataRecipe:
     Attributes:
         corpus: its name for `corpora.load`; "" for two files of your own.
         source, target: these files, one sentence a line, the translation of each in
-            the same line of the other.
+            the same line of the other. Their paths in a TOML file start at its folder.
         reverse: translate in the other direction: a corpus of the package from German
             to English, two files from target to source.
         tokens: "subwords", or "words" for a corpus with a closed vocabulary.
         vocab_size: number of subwords, both languages together.
         max_len: most tokens of a sentence, eos counted; longer pairs are left out of
-            training.
+            training and validation.
+        bleu_tokenize: how BLEU splits translations into words; see `bleu`.
     """
 
     corpus: str = ""
@@ -58,6 +59,7 @@ class DataRecipe:
     tokens: Tokens = "subwords"
     vocab_size: Count = 4000
     max_len: Count = 100
+    bleu_tokenize: str = "13a"
 
     def __post_init__(self) -> None:
         """Refuse no sentences, and sentences from two places."""
@@ -190,7 +192,7 @@ def read_recipe(name: str | Path, **data: Any) -> Recipe:
 
     Args:
         name: of a file in the folder `configs`, without ".toml"; or the path of any
-            other file, with it.
+            other file, with it. Paths of sentences in it start at its folder.
         data: what takes the place of values in its table [data].
 
     Raises:
@@ -203,7 +205,11 @@ def read_recipe(name: str | Path, **data: Any) -> Recipe:
         known = ", ".join(sorted(file.stem for file in CONFIGS.glob("*.toml")))
         raise FileNotFoundError(f"there is no recipe {name}; the shipped ones: {known}")
     tables = _parse(path, tomllib.loads)
-    return make_recipe({**tables, "data": {**tables.get("data", {}), **data}}, path)
+    own = dict(tables.get("data", {}))
+    for name in ("source", "target"):
+        if own.get(name) and isinstance(own[name], str):
+            own[name] = str((path.parent / own[name]).resolve())
+    return make_recipe({**tables, "data": {**own, **data}}, path)
 
 
 def read_stored_recipe(folder: str | Path) -> Recipe:
@@ -260,6 +266,11 @@ def make_recipe(
         _check(kind, tables.get(name, {}), f"{source}: [{name}]")
         for name, kind in kinds.items()
     )
+    if kind is ClassifierTraining and not data.corpus:
+        raise ValueError(
+            f"{source}: a classifier learns from a corpus with labels, reviews or "
+            "imdb, not from two files of sentences"
+        )
     if data.max_len > model.max_len:
         raise ValueError(
             f"{source}: [model] max_len = {model.max_len} is less than max_len = "

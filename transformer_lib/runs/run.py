@@ -1,6 +1,7 @@
 """The life of a training run in a folder, of a translator or a classifier.
 
 recipe.json         what decides the run; another recipe can't resume it
+sentences.json      checksums of its sentences; with others, it is not resumed or scored
 metrics.jsonl       one line per step, and one per look at the validation data
 checkpoints/        the newest states; see `checkpoint`
 .lock               held by the process that works on the run
@@ -13,21 +14,21 @@ alone.
 import hashlib
 import json
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from transformer_lib.data.steps import BatchStream
 from transformer_lib.fast import fast_training
-from transformer_lib.files import naming, remove_leftovers, write_text
+from transformer_lib.files import RECIPE, naming, remove_leftovers, write_text
 from transformer_lib.runs.checkpoint import (
     keep_newest,
     list_checkpoints,
@@ -35,13 +36,13 @@ from transformer_lib.runs.checkpoint import (
     save_checkpoint,
 )
 from transformer_lib.runs.recipe import (
-    RECIPE,
     Precision,
     Recipe,
     difference,
     read_stored_recipe,
     recipe_text,
 )
+from transformer_lib.runs.sentences import note_sentences, require_sentences
 from transformer_lib.training.loop import Trainer
 from transformer_lib.weights import average_tensors
 
@@ -62,6 +63,7 @@ class Job:
         n_steps: number of steps.
         save_every: steps between two checkpoints; divides n_steps.
         average: last checkpoints whose weights are averaged in the end.
+        sentences: checksums of the corpus; other sentences can't resume the run.
     """
 
     recipe: Recipe
@@ -71,6 +73,7 @@ class Job:
     n_steps: int
     save_every: int
     average: int = 1
+    sentences: dict[str, str] | None = None
 
 
 def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
@@ -84,26 +87,54 @@ def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
     Raises:
         ValueError: the folder holds a run with another recipe or other data, or a
             damaged one, or the training diverged.
-        filelock.Timeout: another process works on the run.
+        BlockingIOError: another process works on the run.
         OSError: the disk is full, for example. What was saved before is still there.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / ".lock", timeout=0):
-        _claim(folder, job.recipe)
+    with _locked(folder):
+        _claim(folder, job)
         _train(job, folder, progress)
         last = list_checkpoints(folder / CHECKPOINTS)[-job.average :]
         states = [load_checkpoint(path)["model"] for path in last]
     job.trainer.model.cpu().load_state_dict(average_tensors(states))
 
 
-def _claim(folder: Path, recipe: Recipe) -> None:
-    """Note the recipe in a new folder; refuse another one in an old folder."""
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder."""
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise BlockingIOError(
+            f"another process trains in {folder}; wait for it, or choose another folder"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _claim(folder: Path, job: Job) -> None:
+    """Note recipe and sentences in a new folder; refuse others in an old folder."""
     remove_leftovers(folder)
-    if not (folder / RECIPE).exists():
-        write_text(folder / RECIPE, recipe_text(recipe))
-    elif what := difference(read_stored_recipe(folder), recipe):
-        raise ValueError(f"the run in {folder} was started with another recipe: {what}")
+    if (folder / RECIPE).exists():
+        if what := difference(read_stored_recipe(folder), job.recipe):
+            raise ValueError(
+                f"the run in {folder} was started with another recipe: {what}"
+            )
+        if job.sentences:
+            require_sentences(folder, job.sentences)
+        return
+    if list_checkpoints(folder / CHECKPOINTS):
+        raise ValueError(
+            f"{folder} holds checkpoints, but no {RECIPE}, which says of what: put it "
+            "back, or choose another folder"
+        )
+    if job.sentences:  # first: what has a recipe has these
+        note_sentences(folder, job.sentences)
+    write_text(folder / RECIPE, recipe_text(job.recipe))
 
 
 def _train(job: Job, folder: Path, progress: bool) -> None:

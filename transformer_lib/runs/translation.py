@@ -8,16 +8,17 @@ from pathlib import Path
 import torch
 
 from transformer_lib import fast
-from transformer_lib.data.batches import Batch, limit_lengths, token_batches
+from transformer_lib.data.batches import Batch, limit_lengths
 from transformer_lib.data.corpora import ParallelCorpus
 from transformer_lib.data.steps import Steps
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.evaluation.scores import nats_per_token
+from transformer_lib.evaluation.scores import bleu, nats_per_token
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.pretrained.translator import Translator, load
-from transformer_lib.runs.evaluate import load_corpus
+from transformer_lib.runs.evaluate import encode_pairs, load_corpus, valid_batches
 from transformer_lib.runs.recipe import Recipe
 from transformer_lib.runs.run import Job, run_job
+from transformer_lib.runs.sentences import checksums
 from transformer_lib.training.loop import Trainer
 from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.schedule import learning_rate, make_optimizer
@@ -32,7 +33,10 @@ class Data:
         tokenizer: learned from the training sentences of both languages.
         steps: what each training step learns from.
         valid: batches to measure the validation loss on.
-        skipped: line numbers of training pairs that were too long.
+        skipped: line numbers of training pairs that are left out, since they are longer
+            than the recipe's max_len.
+        skipped_valid: the same of validation pairs.
+        notes: sentences that say how many are left out; none if there are none.
     """
 
     corpus: ParallelCorpus
@@ -40,6 +44,8 @@ class Data:
     steps: Steps
     valid: list[Batch]
     skipped: list[int]
+    skipped_valid: list[int]
+    notes: list[str]
 
 
 def prepare(recipe: Recipe) -> Data:
@@ -55,25 +61,31 @@ def prepare(recipe: Recipe) -> Data:
         tokenizer = Tokenizer.from_words(texts)
     else:
         tokenizer = Tokenizer.train(texts, recipe.data.vocab_size)
-    train, valid, test = (
-        [(tokenizer.encode(src), tokenizer.encode(tgt)) for src, tgt in pairs]
-        for pairs in (corpus.train, corpus.valid, corpus.test)
-    )
     # Refused now, before hours of training: what could not be scored after them.
+    bleu(["a"], ["a"], n_bootstrap=0, tokenize=recipe.data.bleu_tokenize)
     most = recipe.model_config(len(tokenizer)).max_len
-    for number, (src, _) in enumerate(test, start=1):
+    for number, (src, _) in enumerate(encode_pairs(tokenizer, corpus.test), start=1):
         if len(src) > most:
             raise ValueError(
                 f"test sentence {number} has {len(src)} tokens, but the model's "
                 f"max_len is {most}: raise it in [model]"
             )
-    train, skipped = limit_lengths(train, recipe.data.max_len, "skip")
-    valid, _ = limit_lengths(valid, recipe.data.max_len, "skip")
+    longest, pairs = recipe.data.max_len, encode_pairs(tokenizer, corpus.train)
+    pairs, skipped = limit_lengths(pairs, longest, "skip")
+    valid, skipped_valid = valid_batches(corpus, tokenizer, recipe)
+    notes = [
+        f"{len(lines):,} of {n_pairs:,} {part} pairs are longer than max_len {longest} "
+        "and are left out"
+        for part, lines, n_pairs in (
+            ("training", skipped, len(corpus.train)),
+            ("validation", skipped_valid, len(corpus.valid)),
+        )
+        if lines
+    ]
     ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
     max_tokens, n_batches = settings.batch_tokens, settings.gradient_accumulation
-    steps = Steps(train, max_tokens, n_batches, settings.seed, **ids)
-    batches = list(token_batches(valid, max_tokens, **ids))
-    return Data(corpus, tokenizer, steps, batches, skipped)
+    steps = Steps(pairs, max_tokens, n_batches, settings.seed, **ids)
+    return Data(corpus, tokenizer, steps, valid, skipped, skipped_valid, notes)
 
 
 def train(
@@ -96,7 +108,8 @@ def train(
     with torch.random.fork_rng():
         torch.manual_seed(recipe.training.seed)
         model = Transformer(recipe.model_config(len(data.tokenizer)))
-    fit(model, recipe, data.steps, data.valid, folder, progress)
+    sums = checksums(data.corpus)
+    fit(model, recipe, data.steps, data.valid, folder, progress, sums)
     Translator(model, data.tokenizer).save(folder)
     return load(folder)
 
@@ -108,6 +121,7 @@ def fit(
     valid: Sequence[Batch],
     folder: str | Path,
     progress: bool = False,
+    sentences: dict[str, str] | None = None,
 ) -> None:
     """Train a model as its recipe says, resuming the run in the folder if there is one.
 
@@ -118,6 +132,7 @@ def fit(
         valid: batches whose loss is measured before each checkpoint.
         folder: of the run; made if it is missing.
         progress: show a progress bar.
+        sentences: checksums of the whole corpus, which the run is bound to.
 
     Raises:
         ValueError, OSError: see `run_job`.
@@ -146,5 +161,6 @@ def fit(
         n_steps=training.steps,
         save_every=training.save_every,
         average=training.average,
+        sentences=sentences,
     )
     run_job(job, folder, progress)

@@ -1,0 +1,56 @@
+"""Which sentences a run was trained with: a checksum of each part, in its folder.
+
+Files of one's own change. With one more line, they are split otherwise, and what a
+model is tested on may be what it has learned.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+from transformer_lib.data.corpora import LabelledCorpus, ParallelCorpus
+from transformer_lib.data.corpora.parallel import PARTS
+from transformer_lib.files import write_text
+
+SENTENCES = "sentences.json"
+
+
+def checksums(corpus: ParallelCorpus | LabelledCorpus) -> dict[str, str]:
+    """Return a checksum of each part of a corpus."""
+    texts = {part: json.dumps(getattr(corpus, part)) for part in PARTS}
+    return {part: _sha256(text) for part, text in texts.items()}
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def note_sentences(folder: Path, sums: dict[str, str]) -> None:
+    """Write down the checksums of a run's sentences."""
+    write_text(folder / SENTENCES, json.dumps(sums, indent=1) + "\n")
+
+
+def require_sentences(folder: Path, sums: dict[str, str]) -> None:
+    """Refuse other sentences than those that a run was started with.
+
+    A folder without checksums is of a shipped model, whose corpus doesn't change, or of
+    an earlier version: nothing is known about it.
+
+    Raises:
+        ValueError: a part has changed, which one; or the file is damaged.
+    """
+    path = folder / SENTENCES
+    if not path.is_file():
+        return
+    try:
+        noted = json.loads(path.read_text(encoding="utf-8"))
+        changed = [part for part in PARTS if noted[part] != sums[part]]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} holds no checksums: {error!r}") from None
+    if changed:
+        raise ValueError(
+            f"the run in {folder} was started with other sentences: "
+            f"{', '.join(changed)} changed, and what is tested now may have been "
+            "learned. Put the files back as they were, or name copies of them: score "
+            "--source FILE --target FILE"
+        )
