@@ -1,7 +1,10 @@
 """The commands: from a recipe to scores, resumed, refused; streams and exit codes."""
 
+import io
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,10 +18,11 @@ from book_tools.toc import ROOT
 from transformer_lib import load, load_classifier
 from transformer_lib.cli import main
 from transformer_lib.data import corpora
-from transformer_lib.data.corpora import LabelledCorpus
+from transformer_lib.data.corpora import LabelledCorpus, ParallelCorpus
 from transformer_lib.evaluation.scores import Score
 from transformer_lib.fast import fast_training
 from transformer_lib.runs import classification, read_recipe, translation
+from transformer_lib.runs.evaluate import load_corpus
 
 TRANSLATOR = """
 [data]
@@ -58,6 +62,7 @@ pooling = "mean"
 """
 
 
+DOG = "der Hund schläft".encode()
 WORDS = ("dull", "fine")
 NOUNS = ("film", "plot", "cast", "song", "scene")
 ROWS = tuple((f"{each} {n}", label) for n in NOUNS for label, each in enumerate(WORDS))
@@ -122,9 +127,9 @@ def test_a_run_is_repeated_resumed_and_measured_again(trained, tmp_path, capsys)
 
 def test_a_classifier_is_trained_measured_and_saved(tmp_path, capsys):
     train(tmp_path, CLASSIFIER)
-    printed = capsys.readouterr().out
+    printed, said = capsys.readouterr()
+    assert said == "1 of 31 texts are longer than max_len 6 and are truncated\n"
     assert "% of 10 right (95 % interval" in printed
-    assert "1 of 31 texts are longer than max_len and were truncated" in printed
     log = read_log(tmp_path / "run")
     looks = [line for line in log if "valid_nats" in line]
     assert [line["step"] for line in looks] == [3, 6, 9, 12]  # 4 epochs of 11 texts
@@ -160,19 +165,189 @@ def test_sentences_that_are_too_long_are_skipped_by_line(trained):
     assert max(len(data.tokenizer.encode(src)), len(data.tokenizer.encode(tgt))) > 12
 
 
-def test_two_files_of_ones_own_take_the_place_of_the_corpus(tmp_path, capsys):
+def own_files(folder: Path) -> list[str]:
+    """Write 100 pairs into two files, and return the options that name them."""
+    folder.mkdir(exist_ok=True)
     options = []
     for option, ending, word in ("source", "fr", "numéro"), ("target", "es", "número"):
-        path = tmp_path / f"mine.{ending}"
+        path = folder / f"mine.{ending}"
         lines = [f"{word} {n % 7} {n}\n" for n in range(100)]
         path.write_text("".join(lines), encoding="utf-8")
         options += [f"--{option}", str(path)]
+    return options
+
+
+def test_two_files_of_ones_own_take_the_place_of_the_corpus(tmp_path, capsys):
+    options = own_files(tmp_path)
     train(tmp_path, TRANSLATOR, *options)
-    assert "of 5 sentences" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "of 5 sentences" in printed.out and not printed.err
     data = json.loads((tmp_path / "run/recipe.json").read_text())["data"]
     assert (data["corpus"], data["source"]) == ("", options[1])
     assert "▁número" in load(tmp_path / "run").tokenizer.tokens([*range(20)])
     main(["score", str(tmp_path / "run")])  # finds the files again
+
+
+def test_a_run_is_scored_and_resumed_with_its_own_sentences_only(tmp_path, capsys):
+    """One line more, and half of the test sentences were training sentences."""
+    options = own_files(tmp_path)
+    train(tmp_path, TRANSLATOR, *options)
+    capsys.readouterr()
+    run = str(tmp_path / "run")
+    main(["score", run])
+    scores = capsys.readouterr().out
+    for path in options[1::2]:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write("new\n")
+    for again in (
+        lambda: main(["score", run]),
+        lambda: train(tmp_path, TRANSLATOR, *options, "--resume"),
+    ):
+        with pytest.raises(SystemExit, match="other sentences: train, valid, test ch"):
+            again()
+    main(["score", run, *own_files(tmp_path / "as they were")])
+    assert capsys.readouterr().out == scores
+    with pytest.raises(SystemExit, match="grammar was trained on the corpus grammar"):
+        main(["score", "grammar", *options])
+
+
+def test_a_changed_test_sentence_is_noticed_too(tmp_path, capsys):
+    options = own_files(tmp_path)
+    train(tmp_path, TRANSLATOR, *options)
+    source, target = map(Path, options[1::2])
+    test = ParallelCorpus.from_files(source, target).test
+    target.write_text(target.read_text().replace(test[0][1], "otro"))
+    with pytest.raises(SystemExit, match="other sentences: test changed"):
+        main(["score", str(tmp_path / "run")])
+
+
+def test_pairs_that_are_too_long_are_said_before_training_and_spoil_nothing(
+    tmp_path, capsys, monkeypatch
+):
+    """A long validation pair ended every run after its last step, without scores."""
+    options = own_files(tmp_path)
+    source, target = map(Path, options[1::2])
+    parts = ParallelCorpus.from_files(source, target)
+    longer = target.read_text()
+    for _, text in (*parts.train[:30], parts.valid[2]):
+        longer = longer.replace(f"{text}\n", f"{text} {'y ' * 300}\n")
+    target.write_text(longer)
+    train(tmp_path, TRANSLATOR, *options)
+    assert capsys.readouterr().err == (
+        "30 of 90 training pairs are longer than max_len 12 and are left out\n"
+        "1 of 5 validation pairs are longer than max_len 12 and are left out\n"
+    )
+    noted = json.loads((tmp_path / "run/scores.json").read_text())["valid_nats"]
+    assert noted == pytest.approx(read_log(tmp_path / "run")[-1]["valid_nats"], 0.01)
+    main(["score", str(tmp_path / "run")])
+    monkeypatch.setattr(translation, "train", None)  # what is said comes before
+    with pytest.raises(TypeError):
+        train(tmp_path, TRANSLATOR, *options, "--resume")
+    assert "30 of 90 training pairs" in capsys.readouterr().err
+
+
+def test_files_named_in_a_recipe_are_beside_it(tmp_path, monkeypatch):
+    own_files(tmp_path)
+    files = 'source = "mine.fr"\ntarget = "mine.es"'
+    recipe = TRANSLATOR.replace('corpus = "grammar"', files)
+    monkeypatch.chdir(Path(__file__).parent)
+    train(tmp_path, recipe)
+    monkeypatch.chdir(tmp_path.parent)
+    main(["score", str(tmp_path / "run")])
+    reversed_ = recipe.replace("[data]", "[data]\nreverse = true")
+    (tmp_path / "a.toml").write_text(reversed_)
+    corpus = load_corpus(read_recipe(tmp_path / "a.toml"))
+    assert corpus.train[0][0].startswith("número")
+    (tmp_path / "mine.es").unlink()
+    with pytest.raises(SystemExit, match=rf"No such file .*{tmp_path}/mine\.es"):
+        main(["score", str(tmp_path / "run")])
+
+
+def test_bleu_splits_words_as_the_recipe_and_the_command_say(tmp_path, capsys):
+    options = own_files(tmp_path)
+    for path in options[1::2]:
+        digits = str.maketrans("0123456789 ", "零一二三四五六七八九的")
+        text = Path(path).read_text().translate(digits).replace("n", "这只猫")
+        Path(path).write_text(text, encoding="utf-8")
+    words = 'bleu_tokenize = "zh"\ntokens = "subwords"'
+    train(tmp_path, TRANSLATOR.replace('tokens = "words"', words), *options)
+    assert "|tok:zh|" in (printed := capsys.readouterr().out)
+    assert "hardly any" not in printed
+    main(["score", str(tmp_path / "run"), "--tokenize", "13a"])
+    assert "|tok:13a|" in (printed := capsys.readouterr().out)
+    assert printed.count("hardly any: take --tokenize zh") == 1
+    unknown = 'bleu_tokenize = "mecab"'
+    with pytest.raises(SystemExit, match="one of none, zh, .* not 'mecab'"):
+        train(tmp_path / "b", TRANSLATOR.replace("[data]", f"[data]\n{unknown}"))
+    assert not (tmp_path / "b" / "run").exists()
+
+
+# --- what is there instead of a run or a translator -----------------------------------
+
+
+@pytest.fixture(scope="module")
+def other_folders(tmp_path_factory):
+    """A classifier, and a run that was stopped before its end."""
+    folder = tmp_path_factory.mktemp("others")
+    train(folder, CLASSIFIER)
+    (folder / "run").rename(folder / "classifier")
+    train(folder, TRANSLATOR)
+    (folder / "run" / "config.json").unlink()
+    (folder / "run").rename(folder / "stopped")
+    return folder
+
+
+@pytest.mark.parametrize("command", ["translate", "score", "export"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("classifier", "error: .*/classifier is a classifier; this command is for tr"),
+        ("stopped", "error: the run in .*/stopped is not finished: .* --resume"),
+    ],
+)
+def test_a_folder_without_a_translator_is_told_from_others(
+    other_folders, command, name, said
+):
+    folder = str(other_folders / name)
+    words = ["--model", folder, "a"] if command == "translate" else [folder]
+    with pytest.raises(SystemExit, match=said):
+        main([command, *words])
+
+
+def test_nothing_is_resumed_where_there_is_no_run(tmp_path, other_folders):
+    with pytest.raises(SystemExit, match="/run holds no run to resume: it has no rec"):
+        train(tmp_path, TRANSLATOR, "--resume")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_classifier_has_no_files_of_ones_own(tmp_path):
+    with pytest.raises(SystemExit, match="corpus with labels, .* not from two files"):
+        train(tmp_path, CLASSIFIER, *own_files(tmp_path))
+
+
+def given_lines(monkeypatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_a_line_that_cannot_be_translated_is_named_and_takes_no_other_along(
+    monkeypatch, capsys
+):
+    long = b"der Hund " * 200
+    given_lines(monkeypatch, b"\n \t\n" + DOG + b"\r\n" + long + b"\n" + DOG + b"\n")
+    said = "^error: line 4 has 401 tokens, .* most 128; 1 of 3 are not translated$"
+    with pytest.raises(SystemExit, match=said):
+        main(["translate", "--model", "grammar", "--beams", "1"])
+    assert capsys.readouterr().out == "\n\nthe dog sleeps\n\nthe dog sleeps\n"
+    given_lines(monkeypatch, DOG + b"\n\nB\xe4r\n")
+    with pytest.raises(SystemExit, match="standard input, line 3: 'utf-8' codec"):
+        main(["translate", "--model", "grammar"])
+
+
+def test_bytes_that_are_no_characters_of_the_shell_are_named():
+    """Python hands them on as half characters: this is Latin-1 in a shell of UTF-8."""
+    word = b"H\xfctte".decode("utf-8", "surrogateescape")
+    with pytest.raises(SystemExit, match="sentence 2 is not written in utf-8, .* LANG"):
+        main(["translate", "der Hund", word])
 
 
 def test_a_model_too_short_for_the_test_is_refused_before_it_is_trained(tmp_path):
@@ -233,9 +408,6 @@ def shell(line: str, given: bytes = b"") -> subprocess.CompletedProcess:
     return subprocess.run(run, cwd=ROOT, input=given, capture_output=True)
 
 
-DOG = "der Hund schläft".encode()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "given", "error"),
@@ -243,7 +415,7 @@ DOG = "der Hund schläft".encode()
         ("TRANSLATE <&-", b"", "there is no sentence, and standard input is closed"),
         ("TRANSLATE 'der Hund' >&-", b"", "standard output is closed"),
         ("TRANSLATE Hund >/dev/full", b"", "standard output: No space left on device"),
-        ("TRANSLATE", DOG + b"\nB\xe4r\n", "standard input: 'utf-8' codec can't "),
+        ("TRANSLATE", DOG + b"\nB\xe4r\n", "standard input, line 2: 'utf-8' codec"),
     ],
 )
 def test_a_stream_that_fails_is_one_line_and_exit_code_1(line, given, error):
@@ -261,3 +433,52 @@ def test_lines_are_translated_blank_ones_and_a_byte_order_mark_too():
     done = shell("set -o pipefail; TRANSLATE | head -n 1", 5_000 * (DOG + b"\n"))
     assert done.stdout == b"the dog sleeps\n"
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+WITHOUT_EXTRAS = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in MISSING:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from transformer_lib.cli import main
+
+for line in LINES:
+    try:
+        main(line.split())
+    except SystemExit as end:
+        print(end.code)
+"""
+MISSING = {"altair", "filelock", "matplotlib", "pandas", "PIL", "pooch", "pydantic",
+           "sacrebleu", "sklearn", "tqdm", "transformers", "yaml"}  # fmt: skip
+
+
+def test_the_smallest_installation_translates_and_says_what_else_needs(tmp_path):
+    lines = ["translate --model grammar der Hund", "train --help", "score grammar",
+             f"export grammar --out {tmp_path / 'out'}"]  # fmt: skip
+    code = f"MISSING, LINES = {MISSING}, {lines}\n{WITHOUT_EXTRAS}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True)
+    *translated, trained, scored, exported = done.stdout.decode().splitlines()
+    assert len(translated) == 2, done.stderr
+    assert 'train needs pydantic, which is not installed: pip install "' in trained
+    for said, extra in (trained, "train"), (scored, "train"), (exported, "export"):
+        assert said.endswith(f'pip install "transformer-lib[{extra}]"')
+
+
+def test_ctrl_c_while_a_command_is_being_loaded_is_quiet(tmp_path):
+    """Here it comes when PyTorch, which takes longest, is imported.
+
+    A process in the background may have been told to ignore it, and its children too.
+    """
+    stop = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time\n"
+    (tmp_path / "torch.py").write_text(f"{stop}time.sleep(9)\n")
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-m", "transformer_lib", "translate", "der Hund"],
+        env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path, capture_output=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")

@@ -16,6 +16,7 @@ cli           python -m transformer_lib translate | train | score | export
 The names below are the public interface.
 """
 
+from transformer_lib import interrupts  # first, before PyTorch
 from transformer_lib.data.batches import pad_batch
 from transformer_lib.data.examples import SENTENCE_PAIRS, split_words
 from transformer_lib.data.tokenizer import Tokenizer, Vocabulary

@@ -12,6 +12,8 @@ COMMANDS = {
     "score": "measure a model on the test sentences of its corpus",
     "export": "write a translator as a folder that other programs open",
 }
+# What the package installs with an extra only, by command.
+EXTRAS = {"train": "train", "score": "train", "export": "export"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -19,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     first, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     with good_manners():
         if first in COMMANDS:
-            import_module(f"transformer_lib.cli.{first}").main(rest)
+            run(first, rest)
             return
         parser = new_parser("", "The book's commands. Each has a --help of its own.")
         parser.usage = f"%(prog)s {{{','.join(COMMANDS)}}} ..."
@@ -27,3 +29,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name, does in COMMANDS.items():
             commands.add_parser(name, help=does)
         parser.parse_args([first])
+
+
+def run(command: str, arguments: Sequence[str]) -> None:
+    """Run a command; say what to install where a package is missing."""
+    try:
+        import_module(f"transformer_lib.cli.{command}").main(arguments)
+    except ModuleNotFoundError as error:
+        if command not in EXTRAS:
+            raise
+        raise ImportError(
+            f"{command} needs {error.name}, which is not installed: "
+            f'pip install "transformer-lib[{EXTRAS[command]}]"'
+        ) from None

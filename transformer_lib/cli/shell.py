@@ -1,10 +1,13 @@
 """What a shell expects of a command: streams that close or fill up, exit codes."""
 
 import argparse
+import codecs
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+from transformer_lib.interrupts import raise_again
 
 EXIT_CODES = (
     "exit codes: 0 done; 1 refused or failed, one line on standard error says why; "
@@ -25,6 +28,7 @@ def good_manners() -> Iterator[None]:
     if sys.stdout is None:
         sys.exit("error: standard output is closed")
     try:
+        raise_again()
         try:
             yield
         finally:
@@ -47,15 +51,34 @@ def read_lines() -> list[str]:
     """Return the lines of standard input, in UTF-8, without a byte-order mark.
 
     Raises:
-        ValueError: it is closed, or not UTF-8.
+        ValueError: it is closed, or a line is not UTF-8.
     """
     if sys.stdin is None:
         raise ValueError("there is no sentence, and standard input is closed")
-    sys.stdin.reconfigure(encoding="utf-8-sig")
-    try:
-        return [line.rstrip("\n") for line in sys.stdin]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"standard input: {error}") from None
+    content = sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8)
+    lines = []
+    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
+        try:
+            lines.append(line.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"standard input, line {number}: {error}") from None
+    return lines if content else []
+
+
+def require_characters(sentences: Sequence[str]) -> None:
+    """Refuse arguments that Python could not decode: it hides bytes in half characters.
+
+    Raises:
+        ValueError: a sentence holds such a byte; its number and the encoding are named.
+    """
+    for number, sentence in enumerate(sentences, start=1):
+        try:
+            sentence.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"sentence {number} is not written in {sys.getfilesystemencoding()}, "
+                "the encoding of this shell's settings (LC_ALL, LC_CTYPE, LANG)"
+            ) from None
 
 
 def _forget_output() -> None:

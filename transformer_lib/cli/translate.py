@@ -3,7 +3,8 @@
 The default model translates German sentences of a smart home into English; everyone
 may use it for everything. Whoever chooses another one is told its terms, and what a
 model has learned from where it isn't sure of its translation. Without a sentence, the
-command reads standard input, one sentence per line.
+command reads standard input, one sentence per line. A line that can't be translated
+loses nothing but itself: a blank line takes its place, and the error names it.
 """
 
 import argparse
@@ -11,12 +12,18 @@ import math
 import sys
 from collections.abc import Sequence
 
-from transformer_lib.cli.shell import EXIT_CODES, new_parser, read_lines
+from transformer_lib.cli.models import load_translator
+from transformer_lib.cli.shell import (
+    EXIT_CODES,
+    new_parser,
+    read_lines,
+    require_characters,
+)
 from transformer_lib.data.batches import make_batch
+from transformer_lib.data.normalize import normalize
 from transformer_lib.evaluation.scores import nats_per_token
 from transformer_lib.pretrained.translator import (
     Translator,
-    load,
     read_terms,
     shipped_models,
 )
@@ -29,11 +36,28 @@ SURE = 0.55
 
 
 def probability(translator: Translator, source: str, translation: str) -> float:
-    """Return the geometric mean of the probabilities of a translation's tokens."""
+    """Return the geometric mean of the probabilities of a translation's tokens.
+
+    It is 0 for what the model can't read: nothing at all, or broken characters.
+    """
+    if refusal(translator, translation):
+        return 0.0
     tokenizer = translator.tokenizer
     pair = tokenizer.encode(source), tokenizer.encode(translation)
     batch = make_batch([pair], bos_id=tokenizer.bos_id, pad_id=tokenizer.pad_id)
     return math.exp(-nats_per_token(translator.model, [batch]))
+
+
+def refusal(translator: Translator, sentence: str) -> str | None:
+    """Say why a sentence can't be translated; None if it can."""
+    try:
+        n_tokens = len(translator.tokenizer.encode(sentence))
+    except ValueError as error:
+        return f"can't be read: {error}"
+    most = translator.model.config.max_len
+    if n_tokens > most:
+        return f"has {n_tokens} tokens, but the model takes at most {most}"
+    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -47,9 +71,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.epilog = "\n".join(["terms of the shipped models:", *terms, "", EXIT_CODES])
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     options = parser.parse_args(arguments)
+    require_characters(options.sentence)
     lines = options.sentence or read_lines()
-    sentences = [line for line in lines if line.strip()]
-    translator = load(options.model).fast()
+    translator = load_translator(options.model).fast()
+    readable, refused = {}, {}  # by number; blank lines are in neither
+    for number, line in enumerate(lines, start=1):
+        if normalize(line):
+            if why := refusal(translator, line):
+                refused[number] = why
+            else:
+                readable[number] = line
+    sentences = [*readable.values()]
     found = translator.translate(sentences, options.beams)
     terms = read_terms(options.model)
     notes = []
@@ -65,6 +97,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     if sys.stderr:
         sys.stderr.writelines(f"{note}\n" for note in notes)
-    translations = iter(found)
-    for line in lines:  # a blank line has a blank line for its translation
-        sys.stdout.write((next(translations) if line.strip() else "") + "\n")
+    translations = dict(zip(readable, found, strict=True))
+    for number in range(1, len(lines) + 1):  # a blank line for what has no translation
+        sys.stdout.write(translations.get(number, "") + "\n")
+    if refused:
+        first, why = next(iter(refused.items()))
+        raise ValueError(
+            f"{'sentence' if options.sentence else 'line'} {first} {why}; "
+            f"{len(refused)} of {len(refused) + len(readable)} are not translated"
+        )
