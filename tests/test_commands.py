@@ -473,12 +473,20 @@ def test_ctrl_c_while_a_command_is_being_loaded_is_quiet(tmp_path):
 
     A process in the background may have been told to ignore it, and its children too.
     """
-    stop = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time\n"
-    (tmp_path / "torch.py").write_text(f"{stop}time.sleep(9)\n")
+    (tmp_path / "torch.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)\n"
+    )
+    (tmp_path / "theirs").mkdir()  # another program, which imports the library
+    (tmp_path / "theirs" / "__init__.py").write_text("import transformer_lib")
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, "-m", "transformer_lib", "translate", "der Hund"],
-        env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path, capture_output=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+    said = {}
+    for name in "transformer_lib", "theirs":
+        done = subprocess.run(
+            [sys.executable, "-m", name],
+            env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path, capture_output=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )  # fmt: skip
+        assert done.returncode == -signal.SIGINT
+        said[name] = done.stderr.decode()
+    assert said["transformer_lib"] == ""
+    assert "KeyboardInterrupt" in said["theirs"]  # with a traceback of its own

@@ -1,12 +1,20 @@
 """Ctrl-C while a command is being loaded: it ends without a traceback.
 
 PyTorch takes a second, before any code of a command can catch what Ctrl-C raises. So
-the package imports this module first. Python loads a package whose command it will run
-under the name "-m"; a package that others import keeps what they do about Ctrl-C.
+the package imports this module first. Programs that import the package keep what they
+do about Ctrl-C.
 """
 
 import signal
 import sys
+from itertools import pairwise
+
+
+def is_loading_a_command() -> bool:
+    """Say whether this is `python -m transformer_lib`, before its `__main__`."""
+    # Until Python has found that file, it calls the program "-m".
+    of_ours = ("-m", "transformer_lib") in pairwise(sys.orig_argv)
+    return of_ours and sys.argv[:1] == ["-m"]
 
 
 def end_quietly() -> None:
@@ -21,5 +29,5 @@ def raise_again() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-if sys.argv[:1] == ["-m"]:
+if is_loading_a_command():
     end_quietly()
