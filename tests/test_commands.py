@@ -21,6 +21,7 @@ from transformer_lib.data import corpora
 from transformer_lib.data.corpora import LabelledCorpus, ParallelCorpus
 from transformer_lib.evaluation.scores import Score
 from transformer_lib.fast import fast_training
+from transformer_lib.pretrained.translator import Translator
 from transformer_lib.runs import classification, read_recipe, translation
 from transformer_lib.runs.evaluate import load_corpus
 
@@ -206,7 +207,11 @@ def test_a_run_is_scored_and_resumed_with_its_own_sentences_only(tmp_path, capsy
         with pytest.raises(SystemExit, match="other sentences: train, valid, test ch"):
             again()
     main(["score", run, *own_files(tmp_path / "as they were")])
-    assert capsys.readouterr().out == scores
+    assert capsys.readouterr() == (scores, "")
+    (tmp_path / "run" / "sentences.json").unlink()  # a run of an earlier version
+    main(["score", run, *own_files(tmp_path / "as they were")])
+    printed = capsys.readouterr()
+    assert printed.out == scores and "run holds no sentences.json: if" in printed.err
     with pytest.raises(SystemExit, match="grammar was trained on the corpus grammar"):
         main(["score", "grammar", *options])
 
@@ -278,6 +283,8 @@ def test_bleu_splits_words_as_the_recipe_and_the_command_say(tmp_path, capsys):
     assert printed.count("hardly any: take --tokenize zh") == 1
     unknown = 'bleu_tokenize = "mecab"'
     with pytest.raises(SystemExit, match="one of none, zh, .* not 'mecab'"):
+        main(["score", str(tmp_path / "run"), "--tokenize", "mecab"])
+    with pytest.raises(SystemExit, match="one of none, zh, .* not 'mecab'"):
         train(tmp_path / "b", TRANSLATOR.replace("[data]", f"[data]\n{unknown}"))
     assert not (tmp_path / "b" / "run").exists()
 
@@ -341,6 +348,15 @@ def test_a_line_that_cannot_be_translated_is_named_and_takes_no_other_along(
     given_lines(monkeypatch, DOG + b"\n\nB\xe4r\n")
     with pytest.raises(SystemExit, match="standard input, line 3: 'utf-8' codec"):
         main(["translate", "--model", "grammar"])
+
+
+def test_an_empty_translation_is_an_unsure_one(monkeypatch, capsys):
+    """Its probability can't be computed, and the whole command failed."""
+    monkeypatch.setattr(Translator, "translate", lambda *_: ["", "the dog"])
+    main(["translate", "--model", "grammar", "die Katze", "der Hund"])
+    printed = capsys.readouterr()
+    assert printed.out == "\nthe dog\n"
+    assert "grammar is unsure of 1 of 2 translations" in printed.err
 
 
 def test_bytes_that_are_no_characters_of_the_shell_are_named():

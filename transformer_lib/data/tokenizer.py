@@ -157,7 +157,7 @@ class Tokenizer:
         Raises:
             ValueError: nothing of the text is seen, or it is no valid Unicode.
         """
-        if not normalize(text).strip():
+        if not normalize(text):
             raise ValueError(f"a sentence needs at least 1 word, but got {text!r}")
         text.encode("utf-8")  # refuses half of a surrogate pair and says where
         ids = self._engine.encode(text).ids

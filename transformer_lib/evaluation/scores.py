@@ -219,6 +219,15 @@ def read_card(name: str | Path) -> dict[int, list[Score]]:
     }
 
 
+def require_tokenization(name: str) -> None:
+    """Refuse a tokenization for BLEU before there is anything to score.
+
+    Raises:
+        ValueError, ImportError: as `bleu`.
+    """
+    _bleu(lowercase=False, tokenize=name)
+
+
 def _bleu(lowercase: bool, tokenize: str) -> BLEU:
     from sacrebleu.metrics import BLEU
 

@@ -16,6 +16,7 @@ from transformer_lib.evaluation.scores import (
     exact_match,
     lacks_spaces,
     nats_per_token,
+    require_tokenization,
 )
 from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained.translator import Translator, find
@@ -90,9 +91,13 @@ def evaluate(
         The scores of each search (the share that is exact; BLEU, BLEU without case,
         and chrF), every example of greedy search (source, translation, reference), and
         notes on what the scores are worth.
+
+    Raises:
+        ValueError: sacrebleu has no tokenization of the recipe's name.
     """
     sources, references = zip(*corpus.test, strict=True)
     words = recipe.data.bleu_tokenize
+    require_tokenization(words)
     found = {
         n_beams: translator.translate(sources, n_beams, progress=progress)
         for n_beams in SEARCHES

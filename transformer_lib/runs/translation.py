@@ -12,7 +12,7 @@ from transformer_lib.data.batches import Batch, limit_lengths
 from transformer_lib.data.corpora import ParallelCorpus
 from transformer_lib.data.steps import Steps
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.evaluation.scores import bleu, nats_per_token
+from transformer_lib.evaluation.scores import nats_per_token, require_tokenization
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.pretrained.translator import Translator, load
 from transformer_lib.runs.evaluate import encode_pairs, load_corpus, valid_batches
@@ -62,7 +62,7 @@ def prepare(recipe: Recipe) -> Data:
     else:
         tokenizer = Tokenizer.train(texts, recipe.data.vocab_size)
     # Refused now, before hours of training: what could not be scored after them.
-    bleu(["a"], ["a"], n_bootstrap=0, tokenize=recipe.data.bleu_tokenize)
+    require_tokenization(recipe.data.bleu_tokenize)
     most = recipe.model_config(len(tokenizer)).max_len
     for number, (src, _) in enumerate(encode_pairs(tokenizer, corpus.test), start=1):
         if len(src) > most:
