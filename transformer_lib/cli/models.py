@@ -4,7 +4,12 @@ import json
 from pathlib import Path
 
 from transformer_lib.files import RECIPE
-from transformer_lib.pretrained.translator import CONFIG, Translator, load
+from transformer_lib.pretrained.translator import (
+    CONFIG,
+    Translator,
+    load,
+    shipped_models,
+)
 
 
 def load_translator(name: str) -> Translator:
@@ -14,6 +19,8 @@ def load_translator(name: str) -> Translator:
         FileNotFoundError: there is none, or its run isn't finished.
         ValueError: it is a classifier, or damaged.
     """
+    if name in shipped_models():
+        return load(name)
     folder = Path(name)
     if (folder / RECIPE).is_file() and not (folder / CONFIG).is_file():
         raise FileNotFoundError(

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from transformer_lib.cli.models import load_translator
 from transformer_lib.cli.shell import new_parser
-from transformer_lib.pretrained.translator import find, shipped_models
+from transformer_lib.pretrained.translator import shipped_models
 from transformer_lib.runs.evaluate import (
     describe,
     evaluate,
@@ -20,7 +20,6 @@ from transformer_lib.runs.evaluate import (
     read_recipe_of,
 )
 from transformer_lib.runs.recipe import Recipe
-from transformer_lib.runs.sentences import SENTENCES
 
 
 def recipe_of(name: str, **data: str | None) -> Recipe:
@@ -54,10 +53,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
         files = {"source": options.source, "target": options.target}
         recipe = recipe_of(name, **files, bleu_tokenize=options.tokenize)
         corpus = load_corpus_of(name, recipe)
-        if recipe.data.source and not (find(name) / SENTENCES).is_file():
-            sys.stderr.write(
-                f"{name} holds no {SENTENCES}: if the files have changed since it was "
-                "trained, it may be tested on what it has learned\n"
-            )
         result = evaluate(translator, corpus, recipe, sys.stderr.isatty())
         sys.stdout.write(f"{name}\n{describe(result)}\n")

@@ -81,6 +81,12 @@ def require_characters(sentences: Sequence[str]) -> None:
             ) from None
 
 
+def say(notes: Sequence[str]) -> None:
+    """Write notes to standard error, a line each."""
+    if sys.stderr:
+        sys.stderr.writelines(f"{note}\n" for note in notes)
+
+
 def _forget_output() -> None:
     """Let the interpreter's last flush succeed: what is left goes nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)

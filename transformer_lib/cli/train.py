@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from transformer_lib.cli.shell import new_parser
+from transformer_lib.cli.shell import new_parser, say
 from transformer_lib.fast import keep_freed_memory
 from transformer_lib.files import RECIPE, write_text
 from transformer_lib.pretrained.translator import SCORES
@@ -21,13 +21,6 @@ from transformer_lib.runs.evaluate import describe, evaluate
 from transformer_lib.runs.recipe import ClassifierTraining, read_recipe
 
 DEFAULT = "home-assistant"  # a recipe whose sentences are inside the package
-
-
-def start(notes: Sequence[str]) -> float:
-    """Say what there is to say before the training begins; return the time."""
-    if sys.stderr:
-        sys.stderr.writelines(f"{note}\n" for note in notes)
-    return time.perf_counter()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -60,13 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise FileNotFoundError(f"{folder} holds no run to resume: it has no {RECIPE}")
     if isinstance(recipe.training, ClassifierTraining):
         data = classification.prepare(recipe)
-        begun = start(data.notes)
+        say(data.notes)
+        begun = time.perf_counter()
         classifier = classification.train(recipe, data, folder, progress)
         seconds = time.perf_counter() - begun
         scores = classification.describe(classifier, data)
     else:
         data = translation.prepare(recipe)
-        begun = start(data.notes)
+        say(data.notes)
+        begun = time.perf_counter()
         translator = translation.train(recipe, data, folder, progress)
         seconds = time.perf_counter() - begun
         result = {

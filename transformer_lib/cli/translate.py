@@ -18,6 +18,7 @@ from transformer_lib.cli.shell import (
     new_parser,
     read_lines,
     require_characters,
+    say,
 )
 from transformer_lib.data.batches import make_batch
 from transformer_lib.data.normalize import normalize
@@ -95,8 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{options.model} is unsure of {len(doubtful)} of {len(found)} "
             f"translations, first of {doubtful[0]!r}. It has learned from {known}"
         )
-    if sys.stderr:
-        sys.stderr.writelines(f"{note}\n" for note in notes)
+    say(notes)
     translations = dict(zip(readable, found, strict=True))
     for number in range(1, len(lines) + 1):  # a blank line for what has no translation
         sys.stdout.write(translations.get(number, "") + "\n")

@@ -21,7 +21,7 @@ from transformer_lib.evaluation.scores import (
 from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained.translator import Translator, find
 from transformer_lib.runs.recipe import Recipe, read_stored_recipe
-from transformer_lib.runs.sentences import checksums, require_sentences
+from transformer_lib.runs.sentences import SENTENCES, checksums, require_sentences
 
 SEARCHES = (1, 4)  # numbers of beams
 IdPairs = list[tuple[list[int], list[int]]]
@@ -47,9 +47,16 @@ def load_corpus_of(name: str | Path, recipe: Recipe) -> ParallelCorpus:
 
     Raises:
         ValueError: they aren't those that the model was trained with.
+        FileNotFoundError: they are of two files, and nothing is known about those that
+            the model was trained with: a run of an earlier version.
     """
-    corpus = load_corpus(recipe)
-    require_sentences(find(name), checksums(corpus))
+    corpus, folder = load_corpus(recipe), find(name)
+    if recipe.data.source and not (folder / SENTENCES).is_file():
+        raise FileNotFoundError(
+            f"{folder} holds no {SENTENCES}, which says what it was trained with: it "
+            "may be tested on what it has learned. Train it again"
+        )
+    require_sentences(folder, checksums(corpus))
     return corpus
 
 
