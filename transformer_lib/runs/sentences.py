@@ -33,8 +33,8 @@ def note_sentences(folder: Path, sums: dict[str, str]) -> None:
 def require_sentences(folder: Path, sums: dict[str, str]) -> None:
     """Refuse other sentences than those that a run was started with.
 
-    Without checksums, nothing is known: a shipped model, whose corpus doesn't change, or
-    a run of an earlier version.
+    Without checksums, nothing is known: of a shipped model, whose corpus doesn't
+    change, or of a run of an earlier version.
 
     Raises:
         ValueError: a part has changed, which one; or the file is damaged.
