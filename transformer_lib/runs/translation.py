@@ -1,7 +1,7 @@
 """A translator made from a recipe: its data, its model, its folder."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -35,8 +35,8 @@ class Data:
         valid: batches to measure the validation loss on.
         skipped: line numbers of training pairs that are left out, since they are longer
             than the recipe's max_len.
-        skipped_valid: the same of validation pairs.
-        notes: sentences that say how many are left out; none if there are none.
+        notes: sentences that say how many pairs are left out of training and of
+            validation, if any is.
     """
 
     corpus: ParallelCorpus
@@ -44,8 +44,7 @@ class Data:
     steps: Steps
     valid: list[Batch]
     skipped: list[int]
-    skipped_valid: list[int]
-    notes: list[str]
+    notes: list[str] = field(default_factory=list)
 
 
 def prepare(recipe: Recipe) -> Data:
@@ -85,7 +84,7 @@ def prepare(recipe: Recipe) -> Data:
     ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
     max_tokens, n_batches = settings.batch_tokens, settings.gradient_accumulation
     steps = Steps(pairs, max_tokens, n_batches, settings.seed, **ids)
-    return Data(corpus, tokenizer, steps, valid, skipped, skipped_valid, notes)
+    return Data(corpus, tokenizer, steps, valid, skipped, notes)
 
 
 def train(
