@@ -307,7 +307,10 @@ def other_folders(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("classifier", "error: .*/classifier is a classifier; this command is for tr"),
+        (
+            "classifier",
+            "error: .*/config.json .* that of a classifier, which",
+        ),
         ("stopped", "error: the run in .*/stopped is not finished: .* --resume"),
     ],
 )

@@ -111,18 +111,21 @@ def test_another_kind_of_folder_is_named(saved):
     config = saved / "config.json"
     fields = json.loads(config.read_text())
     for content, message in (
-        ({"classes": ["no", "yes"]}, "it is a classifier's: load_classifier reads it"),
+        (
+            {"classes": ["no", "yes"]},
+            "of a classifier, which `load_classifier` reads",
+        ),
         (fields | {"depth": 3, "n_experts": 8}, "no .* has the field depth, n_experts"),
     ):
         config.write_text(json.dumps(content))
         with pytest.raises(ValueError, match=message):
             tl.load(saved)
     config.write_text(json.dumps(fields))
-    with pytest.raises(ValueError, match="it is a translator's: load reads it"):
+    with pytest.raises(ValueError, match="that of a translator, which `load` reads"):
         tl.load_classifier(saved)
     (saved / "recipe.json").touch()
     config.unlink()
-    with pytest.raises(FileNotFoundError, match="is not finished: `train --resume`"):
+    with pytest.raises(FileNotFoundError, match="is not finished: .* --resume"):
         tl.load(saved)
 
 

@@ -7,10 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer_lib.cli.models import load_translator
 from transformer_lib.cli.shell import new_parser
 from transformer_lib.convert.export import export
-from transformer_lib.pretrained.translator import read_terms
+from transformer_lib.pretrained.translator import load, read_terms
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -21,5 +20,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--out", help="a new folder (default: NAME-exported)")
     options = parser.parse_args(arguments)
     folder = Path(options.out or f"{Path(options.model).name}-exported")
-    export(load_translator(options.model), folder, read_terms(options.model))
+    export(load(options.model), folder, read_terms(options.model))
     sys.stdout.write(f"{folder}: its README.md says how to translate with it\n")

@@ -122,7 +122,7 @@ def load_classifier(folder: str | Path) -> Classifier:
 
 def _classifier(config: dict[str, Any]) -> EncoderClassifier:
     if "classes" not in config:
-        raise ValueError("it is a translator's: load reads it")
+        raise ValueError("it is that of a translator, which `load` reads")
     n_classes, pooling = len(config["classes"]), config["pooling"]
     return build_model(
         read_config(config["model"]),

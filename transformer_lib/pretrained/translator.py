@@ -20,7 +20,7 @@ from torch import nn
 from transformer_lib.data.batches import pad_batch
 from transformer_lib.data.examples import require_texts
 from transformer_lib.data.tokenizer import Tokenizer
-from transformer_lib.files import write_bytes, write_text
+from transformer_lib.files import RECIPE, write_bytes, write_text
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.constraints import GenerationConfig
 from transformer_lib.generation.greedy import greedy_decode
@@ -33,7 +33,7 @@ from transformer_lib.weights import load_weights
 
 MODELS = Path(__file__).parent / "models"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
-SCORES, RECIPE = "scores.json", "recipe.json"
+SCORES = "scores.json"
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -185,7 +185,8 @@ def find(name: str | Path) -> Path:
     folder = MODELS / name if (MODELS / name).is_dir() else Path(name)
     if (folder / RECIPE).is_file() and not (folder / CONFIG).is_file():
         raise FileNotFoundError(
-            f"the run in {str(name)!r} is not finished: `train --resume` finishes it"
+            f"the run in {name} is not finished: the command that started it, with "
+            "--resume, goes on with it"
         )
     if not (folder / CONFIG).is_file():
         raise FileNotFoundError(
@@ -211,7 +212,7 @@ def load(name: str | Path) -> Translator:
 
 def _transformer(config: dict[str, Any]) -> Transformer:
     if "classes" in config:
-        raise ValueError("it is a classifier's: load_classifier reads it")
+        raise ValueError("it is that of a classifier, which `load_classifier` reads")
     return build_model(read_config(config))
 
 
