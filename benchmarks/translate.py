@@ -17,7 +17,7 @@ from transformer_lib import Translator, load
 from transformer_lib.fast import keep_freed_memory
 
 SENTENCES = {
-    "home-assistant": "The light in the kitchen could not be turned on.",
+    "home-assistant": "Das Licht in der Küche konnte nicht eingeschaltet werden.",
     "multi30k-de-en": "Zwei Kinder spielen mit einem Hund im Schnee.",
 }
 WAYS: dict[str, Callable[[Translator], Translator]] = {

@@ -104,7 +104,7 @@ class SourceMask:
         return SourceMask(self.is_token[sentences], dtype)
 
 
-class SourceCache:
+class MemoryCache:
     """Keys and values of the memory, for all layers in one tensor.
 
     The beams of a sentence share them: they ask together, as queries of one sentence.

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib.fast.caches import (
-    SourceCache,
+    MemoryCache,
     SourceMask,
     TargetCache,
     attend,
@@ -159,7 +159,7 @@ class Engine:
         # -> (2 * n_layers, batch, n_heads, src_len, d_head)
         kept = kept.view(*src.shape, 2 * self.n_layers, self.n_heads, self.d_head)
         kept = kept.permute(2, 0, 3, 1, 4).contiguous()
-        self.source = SourceCache(kept, mask)
+        self.source = MemoryCache(kept, mask)
         self.n_beams, self.n_rows = n_beams, len(src) * n_beams
         sizes = (self.n_layers, len(src), n_beams, self.n_heads, self.d_head)
         self.target = TargetCache(sizes, memory.dtype, self.capacity)
