@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn.utils import prune
 
 import transformer_lib as tl
+from transformer_lib import cli
 from transformer_lib.fast import fast_training
 from transformer_lib.model import (
     LanguageModel,
@@ -235,13 +236,15 @@ def test_a_model_of_other_parts_describes_itself(change):
         tl.Transformer(model.config)
 
 
-def test_a_modern_translator_is_saved_and_loaded(translator, tmp_path):
+def test_a_modern_translator_is_saved_and_loaded(translator, tmp_path, capsys):
     model = translator.model
     replace_norms(model)
     replace_feed_forward(model, 30)
     replace_attention(model, None, rotary=1e4, bias=True)
     translator.save(tmp_path)
     loaded = tl.load(tmp_path)
+    cli.main(["translate", "--beams", "1", "--model", str(tmp_path), SENTENCES[0]])
+    assert capsys.readouterr().out.strip() == loaded.translate(SENTENCES[:1])[0]
     assert isinstance(loaded.model.config, ModernConfig)
     assert loaded.model.config == model.config
     found, expected = (
