@@ -135,6 +135,18 @@ def test_a_search_is_done_when_no_beam_can_get_above_the_bar(rule, bar, done) ->
     assert search.has_no_hope(4) == done
 
 
+@pytest.mark.parametrize("seed", [6, 12])  # a bound too low stops too early here
+@pytest.mark.parametrize("length_penalty", [0.0, -0.3, -0.5])
+def test_where_length_is_not_rewarded_the_best_end_is_now(seed, length_penalty) -> None:
+    """So no end further on gives hope, and the two rules stop alike."""
+    model, config = make_model(seed), make_config(30)
+    found, expected = (
+        tl.beam_search(model, SRC, config, 5, length_penalty, rule)
+        for rule in ("never", False)
+    )
+    assert rounded(found) == rounded(expected)
+
+
 @pytest.mark.parametrize(
     ("parents", "rows"),
     [

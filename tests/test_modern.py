@@ -3,6 +3,7 @@
 Nothing is downloaded.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import nbformat
@@ -20,6 +21,7 @@ from transformer_lib.convert import convert_weights, from_gpt2, from_llama
 from transformer_lib.convert.language_models import MODEL_NAMES, TRANSPOSED
 from transformer_lib.generation import RecomputingDecoder, make_decoder
 from transformer_lib.model import (
+    GatedFeedForward,
     GroupedQueryAttention,
     LanguageModel,
     RMSNorm,
@@ -126,6 +128,46 @@ def test_a_window_is_a_mask(mask) -> None:
     expected = whole(x, x, x, window if mask is None else window & mask)
     torch.testing.assert_close(near(x, x, x, mask), expected, **EXACT)
     assert not torch.allclose(expected, whole(x, x, x, mask))
+
+
+# --- a whole model ---------------------------------------------------------------
+
+RATES = {
+    "attention_dropout": GroupedQueryAttention,
+    "activation_dropout": GatedFeedForward,
+}
+
+
+def exchanged(model: nn.Module) -> list[nn.Module]:
+    """The attentions and feed-forward networks of today in a model."""
+    kinds = tuple(RATES.values())
+    return [part for part in model.modules() if isinstance(part, kinds)]
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_exchanged_parts_drop_what_the_config_says(rate) -> None:
+    config = replace(CONFIG, dropout=0.0, **{rate: 0.5})
+    parts = exchanged(modernize(tl.Transformer(config)).train())
+    assert len(parts) == 2 * (2 + 3)  # in two layers of encoder and decoder
+    for part in parts:
+        torch.manual_seed(0)
+        given = [draw(2, 5, 16)] * (3 if hasattr(part, "q_proj") else 1)
+        drops = not torch.equal(part(*given), part(*given))
+        assert drops == isinstance(part, RATES[rate])
+
+
+def test_exchanged_parts_start_as_those_of_the_paper_do() -> None:
+    """Xavier-uniform: drawn up to a bound that both sizes of a matrix decide."""
+    torch.manual_seed(0)
+    model = tl.Transformer(CONFIG)
+    replace_feed_forward(model, 10, bias=True)
+    replace_attention(model, 2, bias=True)
+    for part in exchanged(model):
+        for linear in part.children():
+            if isinstance(linear, nn.Linear):
+                bound = (6 / sum(linear.weight.shape)) ** 0.5
+                assert 0.9 * bound < linear.weight.abs().max() <= bound
+                assert linear.bias.count_nonzero() == 0
 
 
 # --- the models of Hugging Face --------------------------------------------------

@@ -56,6 +56,24 @@ def test_translations_come_in_the_order_of_the_sentences():
     assert together[0] == translator.tokenizer.decode(hypothesis.ids)
 
 
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        ({}, [(3, 8)]),
+        ({"batch_tokens": 12}, [(1, 8), (2, 4)]),
+        ({"batch_tokens": 1}, [(1, 8), (1, 4), (1, 4)]),
+    ],
+)
+@pytest.mark.parametrize("n_beams", [1, 3])
+def test_a_batch_has_as_many_tokens_as_are_allowed(options, sizes, n_beams):
+    translator, found = make_translator(), []
+    translator.model.encoder.register_forward_pre_hook(
+        lambda encoder, given: found.append(tuple(given[0].shape[:2]))
+    )
+    translator.translate(TEXTS, n_beams, **options)
+    assert found == sizes  # sentences, tokens with padding
+
+
 @pytest.mark.parametrize("n_beams", [1, 3])
 def test_a_translation_that_does_not_end_is_as_long_alone_as_among_others(n_beams):
     translator = make_translator()
