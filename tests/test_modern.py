@@ -154,6 +154,35 @@ def test_exchanged_parts_drop_what_the_config_says(rate) -> None:
         given = [draw(2, 5, 16)] * (3 if hasattr(part, "q_proj") else 1)
         drops = not torch.equal(part(*given), part(*given))
         assert drops == isinstance(part, RATES[rate])
+        part.eval()
+        assert torch.equal(part(*given), part(*given))
+
+
+def test_every_attention_gets_the_choices() -> None:
+    """But cross-attention has no rotation and no window."""
+    choices = {"n_kv_heads": 2, "rotary": 50.0, "window": 3, "qk_norm": True}
+    model = modernize(tl.Transformer(CONFIG), **choices)
+    for name, part in model.named_modules():
+        if isinstance(part, GroupedQueryAttention):
+            shapes = {key: tuple(p.shape) for key, p in part.named_parameters()}
+            assert shapes["k_proj.weight"] == shapes["v_proj.weight"] == (8, 16)
+            assert shapes["q_norm.gain"] == shapes["k_norm.gain"] == (4,)
+            crosses = name.endswith("cross_attn")
+            expected = (None, None) if crosses else (50.0, 3)
+            assert (part.rotary, part.window) == expected
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"), [("swish", F.silu), ("gelu", F.gelu), ("relu", F.relu)]
+)
+def test_every_gate_gets_the_activation(activation, function) -> None:
+    model, x = tl.Transformer(CONFIG).double().eval(), draw(2, 5, 16)
+    replace_feed_forward(model, 10, activation)
+    parts = [part for part in exchanged(model) if isinstance(part, GatedFeedForward)]
+    assert len(parts) == 4
+    for part in parts:
+        hidden = function(part.double().gate(x)) * part.expand(x)
+        torch.testing.assert_close(part.eval()(x), part.contract(hidden), **EXACT)
 
 
 def test_exchanged_parts_start_as_those_of_the_paper_do() -> None:
