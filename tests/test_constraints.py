@@ -1,12 +1,14 @@
 """Rules for targets: each is kept, and each that cannot be kept is refused."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
-from small_models import BOS, EOS, PAD, SRC, make_config, make_model
+from small_models import BOS, EOS, PAD, SRC, make_config, make_model, rounded
 
 import transformer_lib as tl
-from transformer_lib.generation import LogitsProcessor
+from transformer_lib.generation import LogitsProcessor, RecomputingDecoder
 
 
 def draw(model, src, config):
@@ -49,13 +51,27 @@ def test_one_prefix_and_one_length_serve_all_sentences(search) -> None:
     assert shared == each
 
 
-def test_every_sentence_may_have_a_length_of_its_own() -> None:
-    lengths = [3, 2, 9, 1]
-    found = tl.greedy_decode(make_model(12), SRC, make_config(lengths))
-    for hypothesis, longest in zip(found, lengths, strict=True):
-        assert len(hypothesis.ids) <= longest
+@pytest.mark.parametrize("seed", [8, 9, 12, 14])
+@pytest.mark.parametrize("search", [tl.greedy_decode, best_beams])
+def test_every_sentence_may_have_a_length_of_its_own(search, seed) -> None:
+    model, lengths = make_model(seed), [1, 9, 2, 5]
+    found = search(model, SRC, make_config(lengths))
+    for hypothesis, src, longest in zip(found, SRC, lengths, strict=True):
+        [alone] = search(model, src[src != PAD][None], make_config(longest))
+        assert hypothesis.ids == alone.ids
     with pytest.raises(ValueError, match="1 values of max_len for 4 sentences"):
-        tl.greedy_decode(make_model(), SRC, make_config([3]))
+        search(model, SRC, make_config([3]))
+
+
+@pytest.mark.parametrize(
+    "search", [tl.greedy_decode, partial(tl.beam_search, n_beams=3)]
+)
+def test_a_search_asks_the_decoder_that_it_is_given(search) -> None:
+    """Here it decodes with another model."""
+    model, other, config = make_model(8), make_model(9), make_config()
+    found = search(model, SRC, config, decoder=RecomputingDecoder(other))
+    assert rounded(found) == rounded(search(other, SRC, config))
+    assert rounded(found) != rounded(search(model, SRC, config))
 
 
 def test_impossible_tokens_leave_the_others_as_they_were() -> None:

@@ -56,11 +56,13 @@ def test_a_model_that_always_says_the_same(likely, said, finished) -> None:
         assert (found.ids, found.finished) == (said, finished)
 
 
+@pytest.mark.parametrize("layer", [0, 1, -1])
 @torch.no_grad()
-def test_attention_to_the_source_is_that_of_each_step() -> None:
-    model = make_model(9)
+def test_attention_to_the_source_is_that_of_each_step(layer) -> None:
+    model = make_model(9, dropout=0.5)
     targets = [found.ids for found in greedy(model, max_len=9)]
-    found = source_attention(model, SRC, targets, BOS)
+    found = source_attention(model.train(), SRC, targets, BOS, layer)
+    model.eval()
     for src, weights, ids in zip(SRC, found, targets, strict=True):
         decoder = IncrementalDecoder(model)
         decoder.prefill(src[None])
@@ -70,7 +72,7 @@ def test_attention_to_the_source_is_that_of_each_step() -> None:
         for token, expected in zip([BOS, *ids[:-1]], weights, strict=True):
             with record_attention(model) as maps:
                 decoder.step(torch.tensor([[token]]))
-            step = maps["decoder.layers.1.cross_attn"][0, :, 0].mean(0)
+            step = maps[f"decoder.layers.{layer % 2}.cross_attn"][0, :, 0].mean(0)
             torch.testing.assert_close(step, expected, rtol=0, atol=1e-10)
 
 
