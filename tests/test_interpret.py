@@ -63,6 +63,24 @@ def test_an_edit_changes_what_it_says_and_nothing_stays(model, name, head) -> No
     assert torch.equal(run(model), before), "the model is itself again"
 
 
+def test_edits_follow_one_another(model) -> None:
+    with (
+        edit_weights(model, {NAMES[0]: lambda weights, allowed: weights + 1}),
+        edit_weights(model, {NAMES[0]: lambda weights, allowed: 0 * weights}),
+        record_attention(model) as maps,
+    ):
+        run(model)
+    assert maps[NAMES[0]].count_nonzero() == 0
+
+
+def test_edited_weights_drop_out_while_training() -> None:
+    model = make_model(dropout=0.0, attention_dropout=0.5)
+    with edit_weights(model, {NAMES[0]: lambda weights, allowed: weights}):
+        for training in (True, False):
+            model.encoder.train(training)
+            assert torch.equal(run(model), run(model)) != training
+
+
 def test_the_model_is_itself_again_after_an_error(model) -> None:
     before = run(model)
     edits = {NAMES[0]: lambda weights, allowed: weights[:, :1]}
@@ -126,6 +144,8 @@ def test_equal_weights_are_one_over_the_number_of_keys(masked) -> None:
     shares = allowed / allowed.sum(dim=-1, keepdim=True)
     torch.testing.assert_close(edited[:, ::2], shares[:, ::2].double())
     assert torch.equal(edited[:, 1], weights[:, 1])
+    nothing = torch.zeros(1, 1, 1, 4)  # where no key may be attended to
+    assert torch.equal(equal_weights(0)(nothing.clone(), nothing.bool()), nothing)
 
 
 def test_shuffled_weights_stay_in_their_row_and_behind_the_mask(masked) -> None:
@@ -170,6 +190,16 @@ def test_recorded_weights_are_cut_from_the_graph(model) -> None:
     assert inner == {} and len(outer) == 5  # the outer recording goes on
     assert not any(weights.requires_grad for weights in outer.values())
     assert model.encoder.layers[0].self_attn.q_proj.weight.grad.abs().sum() > 0
+
+
+def test_states_are_cut_from_the_graph_and_recorded_inside_the_block_only(model):
+    with record_hidden_states(model) as states:
+        model(SRC, TGT)
+    assert len(states) == 3
+    assert not any(state.requires_grad for state in states.values())
+    states.clear()
+    run(model)
+    assert states == {}
 
 
 # --- what a head looks at -------------------------------------------------------------
