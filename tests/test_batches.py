@@ -95,6 +95,13 @@ def test_long_pairs_are_named(call, message):
         call()
 
 
+def test_long_pairs_are_left_out_or_cut_before_their_eos():
+    cut = [LONG[0], ([5, 6, EOS], [8, EOS]), ([5, EOS], [6, 7, EOS])]
+    assert limit_lengths(LONG, 3, "skip") == (LONG[:1], [2, 3])
+    assert limit_lengths(LONG, 3, "truncate") == (cut, [2, 3])
+    assert limit_lengths(LONG, 4) == (LONG, [])
+
+
 # --- the stream of training steps -----------------------------------------------------
 
 # Sources one token longer than targets, so that the two can't be mixed up.
