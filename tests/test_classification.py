@@ -84,13 +84,15 @@ def test_accuracy_is_that_of_scikit_learn():
     assert 0 < found.n_right < found.n_texts == len(ROWS)
 
 
+@pytest.mark.parametrize("z", [1.0, 1.959964])
 @pytest.mark.parametrize(("n_right", "n"), [(0, 10), (3, 10), (10, 10), (810, 1000)])
-def test_the_interval_holds_the_shares_this_result_is_compatible_with(n_right, n):
-    low, high = wilson_interval(n_right, n)
+def test_the_interval_holds_the_shares_this_result_is_compatible_with(n_right, n, z):
+    low, high = wilson_interval(n_right, n, z)
+    assert wilson_interval(n_right, n) == wilson_interval(n_right, n, 1.959964)
     for bound in (low, high):  # at a bound, the distance is exactly z deviations
         distance = abs(n_right / n - bound)
         deviation = math.sqrt(bound * (1 - bound) / n)
-        assert distance == pytest.approx(1.959964 * deviation, abs=1e-7)
+        assert distance == pytest.approx(z * deviation, abs=1e-7)
     assert 0 <= low <= n_right / n <= high <= 1
     shown = "81.0 % of 1,000 right (95 % interval 78.5 to 83.3)"
     assert str(Accuracy(810, 1000)) == shown

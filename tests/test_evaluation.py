@@ -1,14 +1,16 @@
 """Scores against sacrebleu's command line, and what they are grouped by."""
 
 import json
+import math
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import torch
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
-from small_models import make_model
+from small_models import constant_model, make_model
 from torch.nn.functional import cross_entropy
 
 from transformer_book.resampling import (
@@ -68,7 +70,8 @@ def test_exact_translations_are_counted_and_a_score_has_its_signature() -> None:
 def test_chrf_of_draws_without_a_match() -> None:
     """sacrebleu gives them 0 as a float of another type, and refuses to mix both."""
     score = chrf(["a", "bcd"], ["x", "bcd"])
-    assert score.value == chrf(["a", "bcd"], ["x", "bcd"], n_bootstrap=0).value
+    alone = chrf(["a", "bcd"], ["x", "bcd"], n_bootstrap=0)
+    assert alone.low == alone.high == score.value  # without draws, no interval
     assert score.low < 40 < score.value < score.high
 
 
@@ -135,6 +138,12 @@ def test_nats_per_token_are_the_surprise_at_the_right_token() -> None:
     assert model.training  # and yet dropout was off
 
 
+def test_numbers_of_few_bits_are_added_up_in_many() -> None:
+    model = constant_model(torch.zeros(7)).bfloat16()  # every token is equally likely
+    batch = make_batch([([3, 2], [4, 5, 2])], bos_id=1, pad_id=0)
+    assert nats_per_token(model, [batch]) == pytest.approx(math.log(7), rel=1e-6)
+
+
 def test_groups_hold_every_sentence_once() -> None:
     names = "below 10", "10 to below 20", "20 to below 23", "23 and above"
     groups = group_by([3, 10, 25, 9.5, 20], [10, 20, 23])
@@ -145,7 +154,7 @@ def test_groups_hold_every_sentence_once() -> None:
 
 
 def test_overlap_is_with_one_training_sentence_at_most() -> None:
-    training = ["the cat sleeps", "A dog sees a dog"]
+    training = ["The Cat sleeps", "A dog sees a dog"]
     sentences = ["The cat", "the dog", "the cat sees a dog", "milk"]
     assert word_overlap(sentences, training) == [1.0, 0.5, 3 / 5, 0.0]
 
