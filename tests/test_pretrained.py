@@ -1,6 +1,7 @@
 """Models on disk translate as before, and damaged or foreign ones are refused."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from torch import nn
 import transformer_lib
 import transformer_lib as tl
 from transformer_lib import cli
-from transformer_lib.pretrained.translator import MODELS
+from transformer_lib.pretrained.translator import MODELS, read_terms
 from transformer_lib.runs import evaluate as score
 
 TEXTS = ["the cat sleeps", "die Katze schläft", "a dog sees the old man today"]
@@ -44,16 +45,17 @@ def test_a_saved_model_is_the_rounded_one(saved):
     assert not after.training
 
 
-def test_translations_come_in_the_order_of_the_sentences():
+@pytest.mark.parametrize("n_beams", [1, 3])
+def test_translations_come_in_the_order_of_the_sentences(n_beams):
     translator = make_translator()
-    together = translator.translate(TEXTS, batch_tokens=12)
-    assert together == [translator.translate([text])[0] for text in TEXTS]
+    together = translator.translate(TEXTS, n_beams, batch_tokens=12)
+    assert together == [translator.translate([text], n_beams)[0] for text in TEXTS]
     assert len(set(together)) > 1  # otherwise any order would do
-    assert translator.translate([]) == []
+    assert translator.translate([], n_beams) == []
     src = torch.tensor([translator.tokenizer.encode(TEXTS[0])])
     rules = tl.GenerationConfig(bos_id=1, eos_id=2, max_len=20)
-    [hypothesis] = tl.greedy_decode(translator.model, src, rules)
-    assert together[0] == translator.tokenizer.decode(hypothesis.ids)
+    [[best, *_]] = tl.beam_search(translator.model, src, rules, n_beams)
+    assert together[0] == translator.tokenizer.decode(best.ids)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +147,14 @@ def test_another_kind_of_folder_is_named(saved):
     config.unlink()
     with pytest.raises(FileNotFoundError, match="is not finished: .* --resume"):
         tl.load(saved)
+
+
+def test_a_card_says_what_is_asked(saved):
+    assert read_terms(saved) is None  # it has no card
+    (saved / "README.md").write_text("# Mine\n- Terms: free\n- Sentences: captions\n")
+    assert read_terms(saved) == "free"
+    assert read_terms(saved, "Sentences") == "captions"
+    assert read_terms(saved, "Age") is None
 
 
 def test_an_unknown_name_is_answered_with_those_there_are():
