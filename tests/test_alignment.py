@@ -61,6 +61,7 @@ def test_the_diagonal_goes_from_corner_to_corner() -> None:
     assert diagonal_links(5, 3) == {(0, 0), (2, 1), (4, 2)}
     assert diagonal_links(1, 4) == {(0, j) for j in range(4)}
     assert diagonal_links(4, 1) == {(0, 0)}
+    assert diagonal_links(2, 3) == {(0, 0), (1, 1), (1, 2)}  # halves are rounded up
 
 
 def test_random_links_reach_every_source_word_alike() -> None:

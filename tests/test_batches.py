@@ -88,6 +88,7 @@ LONG = [([5, EOS], [6, EOS]), ([5, 6, 7, EOS], [8, EOS]), ([5, EOS], [6, 7, 8, E
         (lambda: limit_lengths(LONG[::2], 3), "line 2: the target has 4 .* max_len 3"),
         (lambda: limit_lengths(LONG[1:], 3, "skip"), "none of 2 pairs fits .* 3"),
         (lambda: limit_lengths(LONG, 3, "drop"), "too_long .* not 'drop'"),
+        (lambda: batch_plan([(2, 2), (3, 4)], 3), "pair 2 has 4 .* max_tokens 3"),
     ],
 )
 def test_long_pairs_are_named(call, message):

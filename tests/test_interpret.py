@@ -47,17 +47,17 @@ def run(model: Transformer) -> Tensor:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("head", [0, 1])
-def test_an_edit_changes_what_it_says_and_nothing_stays(model, name, head) -> None:
+@pytest.mark.parametrize("heads", [[0], [1], [0, 2]])
+def test_an_edit_changes_what_it_says_and_nothing_stays(model, name, heads) -> None:
     other = copy.deepcopy(model)
     attention = other.get_submodule(name)
-    start = head * attention.d_head
     with torch.no_grad():
-        attention.out_proj.weight[:, start : start + attention.d_head] = 0.0
+        columns = attention.out_proj.weight.unflatten(1, (3, attention.d_head))
+        columns[:, heads] = 0.0
     before = run(model)
     with edit_weights(model, {name: lambda weights, allowed: weights}):
         torch.testing.assert_close(run(model), before)
-    with edit_weights(model, {name: without_head(head)}):
+    with edit_weights(model, {name: without_head(*heads)}):
         torch.testing.assert_close(run(model), run(other))
         assert not torch.allclose(run(model), before)
     assert torch.equal(run(model), before), "the model is itself again"
@@ -73,12 +73,21 @@ def test_edits_follow_one_another(model) -> None:
     assert maps[NAMES[0]].count_nonzero() == 0
 
 
-def test_edited_weights_drop_out_while_training() -> None:
+def test_edited_weights_drop_out_while_training_and_are_recorded_before() -> None:
     model = make_model(dropout=0.0, attention_dropout=0.5)
-    with edit_weights(model, {NAMES[0]: lambda weights, allowed: weights}):
+    same = edit_weights(model, {NAMES[0]: lambda weights, allowed: weights})
+    with same, record_attention(model) as maps:
         for training in (True, False):
             model.encoder.train(training)
             assert torch.equal(run(model), run(model)) != training
+            sums = maps[NAMES[0]].sum(dim=-1)
+            torch.testing.assert_close(sums, torch.ones_like(sums))
+
+
+def test_a_kernel_that_shows_no_weights_is_refused(model) -> None:
+    model.get_submodule(NAMES[0]).kernel = lambda q, k, v, mask, dropout: v
+    with pytest.raises(ValueError, match="shows no weights"), record_attention(model):
+        pass
 
 
 def test_the_model_is_itself_again_after_an_error(model) -> None:

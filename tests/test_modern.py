@@ -172,6 +172,14 @@ def test_every_attention_gets_the_choices() -> None:
             assert (part.rotary, part.window) == expected
 
 
+def test_a_kernel_that_is_put_in_is_asked() -> None:
+    attention, x = make_attention(n_kv_heads=2), draw(2, 5, 16)
+    attention.kernel = lambda q, k, v, mask, dropout: 2 * v
+    values = attention.v_proj(x).unflatten(-1, (2, 4)).repeat_interleave(2, dim=2)
+    expected = attention.out_proj(2 * values.flatten(-2))
+    torch.testing.assert_close(attention(x, x, x), expected, **EXACT)
+
+
 @pytest.mark.parametrize(
     ("activation", "function"), [("swish", F.silu), ("gelu", F.gelu), ("relu", F.relu)]
 )
