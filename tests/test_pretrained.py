@@ -1,7 +1,6 @@
 """Models on disk translate as before, and damaged or foreign ones are refused."""
 
 import json
-import math
 
 import pytest
 import torch
