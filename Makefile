@@ -57,15 +57,15 @@ serve: book  ## Build the pages and serve them on this computer: make serve PORT
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(PAGES)
 
 pdf: $(TESTING) book  ## Print every page as a PDF, into _build/pdf
-	@VENV=$(VENV) $(PYTHON) -m book_tools.browser
-	$(BIN)/python -m book_tools.pdf
+	@VENV=$(VENV) $(PYTHON) -m book._ext.browser
+	$(BIN)/python -m book._ext.pdf
 
 slides: $(TESTING) book  ## Make slides of every chapter, HTML and PDF, into _build/slides
-	@VENV=$(VENV) $(PYTHON) -m book_tools.browser
-	$(BIN)/python -m book_tools.slides
+	@VENV=$(VENV) $(PYTHON) -m book._ext.browser
+	$(BIN)/python -m book._ext.slides
 
 student: $(READY)  ## Write the notebooks without solutions, into _build/student
-	$(BIN)/python -m book_tools.students
+	$(BIN)/python -m book._ext.students
 
 # Two workers share the cores, so their threads wait without spinning.
 REPLAY := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --nbval --nbval-current-env \
@@ -73,7 +73,7 @@ REPLAY := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --nbval --nbval-curren
 
 # Without a browser it stops at once. What takes longest comes first.
 test:  ## Run the tests: code, all but six notebooks replayed and compared, pages in a browser
-	@VENV=$(VENV) $(PYTHON) -m book_tools.browser
+	@VENV=$(VENV) $(PYTHON) -m book._ext.browser
 	@$(MAKE) --no-print-directory check book
 	$(REPLAY) tests/test_site.py book tests -m "not slow"
 
@@ -98,8 +98,8 @@ mutants: $(TESTING)  ## Change the model in one spot at a time; list what no tes
 	$(BIN)/mutmut results
 
 notebooks: $(READY)  ## Execute all chapters and store them clean
-	$(BIN)/python -m book_tools.notebooks
-	$(BIN)/python -m book_tools.pencil_page
+	$(BIN)/python -m book._ext.notebooks
+	$(BIN)/python -m book._ext.pencil_page
 
 lab: $(READY)  ## Open the chapters in JupyterLab
 	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/versions.txt
@@ -117,7 +117,7 @@ lock: $(READY)  ## Write down the hashes of all packages, after a change of requ
 	    --output-file $$name.lock || exit 1; done
 
 repository: $(READY)  ## Stamp an address: make repository URL=https://github.com/owner/name
-	$(BIN)/python -m book_tools.repository '$(URL)'
+	$(BIN)/python -m book._ext.repository '$(URL)'
 
 clean:  ## Remove what was built
 	rm -rf _build mutants .pytest_cache .ruff_cache

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from book_tools.figures import MIME as PLOT
-from book_tools.notebooks import KERNEL_ENV
+from book._ext.figures import MIME as PLOT
+from book._ext.notebooks import KERNEL_ENV
 
 os.environ.update(KERNEL_ENV)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from book_tools.sphinx_book import STAMP
-from book_tools.toc import ROOT
+from book._ext.sphinx_book import STAMP
+from book._ext.toc import ROOT
 
 SITE = Path(os.environ.get("BOOK_SITE", ROOT / "_build" / "html"))
-SOURCES = ["_config.yml", "_toc.yml", "book/**/*", "book_tools/*.py"]
-SOURCES += ["transformer_book/checks.*"]
+SOURCES = ["_config.yml", "_toc.yml", "book/**/*", "transformer_book/checks.*"]
 
 
 def stale(site: Path, root: Path) -> str | None:
@@ -20,8 +19,9 @@ def stale(site: Path, root: Path) -> str | None:
         return f"no pages without warnings in {site}: run make book first"
     files = (path for pattern in SOURCES for path in root.glob(pattern))
     for path in files:
-        if any(part.startswith(".") for part in path.relative_to(root).parts):
-            continue  # what linters keep
+        parts = path.relative_to(root).parts
+        if any(part.startswith((".", "__pycache__")) for part in parts):
+            continue  # what linters and Python keep
         if path.is_file() and path.stat().st_mtime > stamp.stat().st_mtime:
             return f"{path.relative_to(root)} is newer: run make book first"
     return None

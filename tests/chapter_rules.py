@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from nbformat import NotebookNode
 
-from book_tools import repository
-from book_tools.cards import FROM_THE_SOURCES, can_fail, functions_that_fail
-from book_tools.notebook_parts import (
+from book._ext import repository
+from book._ext.cards import FROM_THE_SOURCES, can_fail, functions_that_fail
+from book._ext.notebook_parts import (
     CLASS,
     DONE,
     OPTIONAL,
@@ -24,8 +24,8 @@ from book_tools.notebook_parts import (
     slug,
     tags,
 )
-from book_tools.notebooks import ANSWER, PROMPT
-from book_tools.toc import chapter_of
+from book._ext.notebooks import ANSWER, PROMPT
+from book._ext.toc import chapter_of
 
 # --- the template ---------------------------------------------------------------------
 

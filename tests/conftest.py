@@ -8,8 +8,8 @@ import pytest
 from built_site import SITE, stale
 from file_server import serving_folder
 
-from book_tools.browser import find_browser
-from book_tools.toc import ROOT
+from book._ext.browser import find_browser
+from book._ext.toc import ROOT
 
 # The fonts that a page meets beside its own: Matplotlib's, the same on every machine.
 FONTS = """<fontconfig><dir>{folder}</dir><cachedir>{cache}</cachedir><selectfont>

@@ -17,9 +17,9 @@ import nbformat
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from book_tools.notebook_parts import code_cells, tags
-from book_tools.notebooks import stored_text
-from book_tools.toc import chapter_of
+from book._ext.notebook_parts import code_cells, tags
+from book._ext.notebooks import stored_text
+from book._ext.toc import chapter_of
 from transformer_book.charts.machine import MIME as MACHINE
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
 
@@ -51,7 +51,7 @@ def stored(notebook: NotebookNode, path: Path) -> Iterator[str]:
     if len(text.encode()) >= MAX_BYTES:
         yield f"not smaller than {MAX_BYTES} bytes"
     if text != stored_text(notebook, path):
-        yield "not stored clean: python -m book_tools.notebooks"
+        yield "not stored clean: python -m book._ext.notebooks"
 
 
 def executed(notebook: NotebookNode, path: Path) -> Iterator[str]:

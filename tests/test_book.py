@@ -9,9 +9,9 @@ import notebook_rules
 import pytest
 from chapter_rules import glossary_terms
 
-from book_tools import pencil_page, repository
-from book_tools.sphinx_book import SECTION, with_question
-from book_tools.toc import ROOT, chapters, notebook_pages
+from book._ext import pencil_page, repository
+from book._ext.sphinx_book import SECTION, with_question
+from book._ext.toc import ROOT, chapters, notebook_pages
 
 NOTEBOOKS = notebook_pages()
 

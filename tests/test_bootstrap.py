@@ -18,10 +18,10 @@ import nbformat
 import pytest
 from file_server import serving_folder
 
-from book_tools.notebooks import KERNEL_ENV
-from book_tools.repository import address
-from book_tools.sphinx_wheel import SOURCES, publish
-from book_tools.toc import ROOT, chapters
+from book._ext.notebooks import KERNEL_ENV
+from book._ext.repository import address
+from book._ext.sphinx_wheel import SOURCES, publish
+from book._ext.toc import ROOT, chapters
 
 NOT_IN_COLAB = ("transformer_", "__editable__", "vl_convert", "jupyter_book")
 

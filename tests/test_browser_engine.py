@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from book_tools.browser_model import write_scripts
-from book_tools.toc import ROOT
+from book._ext.browser_model import write_scripts
+from book._ext.toc import ROOT
 from transformer_book.charts.trace import (
     intervene,
     multiplications,

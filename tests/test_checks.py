@@ -9,8 +9,8 @@ import pytest
 from built_site import SITE
 from item_keys import NAMES, reaches_goal, right_ones, text
 
-from book_tools import cards, checks
-from book_tools.toc import ROOT
+from book._ext import cards, checks
+from book._ext.toc import ROOT
 from transformer_book.checks import FORMS, check_yourself, in_order, read, write
 
 ITEMS, PLACES = read(), checks.targets(ROOT)

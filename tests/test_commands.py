@@ -14,7 +14,7 @@ import pytest
 import torch
 from small_run import read_log
 
-from book_tools.toc import ROOT
+from book._ext.toc import ROOT
 from transformer_lib import load, load_classifier
 from transformer_lib.cli import main
 from transformer_lib.data import corpora

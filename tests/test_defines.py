@@ -12,7 +12,7 @@ import json
 
 import pytest
 
-from book_tools.toc import ROOT
+from book._ext.toc import ROOT
 
 CACHE_CHAPTER = 12
 CHAPTERS = {int(path.name[:2]): path for path in ROOT.glob("book/[0-9]*.ipynb")}

@@ -12,8 +12,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from book_tools.students import for_students
-from book_tools.toc import chapters
+from book._ext.students import for_students
+from book._ext.toc import chapters
 from transformer_book import grade
 from transformer_book.exercises.masks import check_window_mask
 from transformer_book.grade import ROOT, Cell, Chapter

@@ -16,7 +16,7 @@ import pytest
 from built_site import SITE, stale
 from playwright.sync_api import Page, expect
 
-from book_tools.toc import ROOT
+from book._ext.toc import ROOT
 from transformer_book.charts.machine import draw
 from transformer_lib import load
 

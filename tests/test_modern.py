@@ -16,7 +16,7 @@ from small_models import EOS, SRC, make_config, make_model, rounded
 from torch import Tensor, nn
 
 import transformer_lib as tl
-from book_tools.toc import ROOT
+from book._ext.toc import ROOT
 from transformer_lib.convert import convert_weights, from_gpt2, from_llama
 from transformer_lib.convert.language_models import MODEL_NAMES, TRANSPOSED
 from transformer_lib.generation import RecomputingDecoder, make_decoder

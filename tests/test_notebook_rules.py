@@ -8,7 +8,7 @@ import notebook_rules
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
-from book_tools.toc import ROOT
+from book._ext.toc import ROOT
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
 
 CHAPTER = ROOT / "book" / "04_masks.ipynb"

@@ -6,8 +6,8 @@ import nbformat
 import pytest
 from nbclient.exceptions import CellExecutionError
 
-from book_tools import notebooks
-from book_tools.figures import MIME as PLOT
+from book._ext import notebooks
+from book._ext.figures import MIME as PLOT
 
 DRAWS = """\
 import matplotlib.pyplot as plt

@@ -13,8 +13,8 @@ from importlib.metadata import packages_distributions
 import nbformat
 import pytest
 
-from book_tools.notebook_parts import code_cells
-from book_tools.toc import ROOT
+from book._ext.notebook_parts import code_cells
+from book._ext.toc import ROOT
 
 PACKAGES = ("transformer_lib", "transformer_book")
 DONE_WITHOUT = {"vl_convert"}  # a notebook then has no still picture of a chart
@@ -48,7 +48,7 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
-    for name in (*PACKAGES, "book_tools", "tests", "benchmarks"):
+    for name in (*PACKAGES, "book/_ext", "tests", "benchmarks"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     options = ["--no-deps", "--no-build-isolation", "--no-index", "-w", "built"]
@@ -98,7 +98,7 @@ place = tl.__path__[0].removesuffix("/transformer_lib")
 print(place, *map(len, found), len(corpora.load("grammar").train))
 """
 BLOCKED = {
-    *("book_tools", "altair", "filelock", "lightning", "matplotlib", "pooch"),
+    *("book", "altair", "filelock", "lightning", "matplotlib", "pooch"),
     *("pydantic", "requests"),
     *("sacrebleu", "safetensors", "sklearn", "tokenizers", "tqdm", "transformers"),
 }

@@ -16,7 +16,7 @@ from IPython.core.pylabtools import print_figure
 from matplotlib.colors import LinearSegmentedColormap, to_hex
 from PIL import Image
 
-from book_tools.figures import in_page, small_svg, style_sheet
+from book._ext.figures import in_page, small_svg, style_sheet
 from transformer_book.diagrams.canvas import COLORS
 from transformer_lib.plots import (
     plot_attention,

@@ -6,7 +6,7 @@ import json
 import nbformat
 import pytest
 
-from book_tools.toc import ROOT
+from book._ext.toc import ROOT
 
 PAGE = ROOT / "book" / "performance.ipynb"
 RESULTS = ROOT / "transformer_book" / "experiments" / "results"

@@ -9,7 +9,7 @@ import pytest
 from built_site import SITE
 from playwright.sync_api import Page, expect
 
-from book_tools.page_rules import charts, complaints, mathematics, pictures, visit
+from book._ext.page_rules import charts, complaints, mathematics, pictures, visit
 
 pytestmark = pytest.mark.usefixtures("browser_wanted", "current_pages")
 

@@ -19,8 +19,8 @@ from built_site import SITE
 from fontTools.ttLib import TTFont
 from playwright.sync_api import Page
 
-from book_tools import repository
-from book_tools.page_rules import (
+from book._ext import repository
+from book._ext.page_rules import (
     RULES,
     accessibility,
     charts,
@@ -33,7 +33,7 @@ from book_tools.page_rules import (
     visit,
     width,
 )
-from book_tools.toc import ROOT, chapters, pages
+from book._ext.toc import ROOT, chapters, pages
 
 pytestmark = pytest.mark.usefixtures("browser_wanted", "current_pages")
 

@@ -18,8 +18,8 @@ import pytest
 from built_site import SITE
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
-from book_tools import cards
-from book_tools.toc import ROOT
+from book._ext import cards
+from book._ext.toc import ROOT
 
 DOCUMENTS, QUESTIONS = cards.read(cards.SOURCES), cards.read(cards.QUESTIONS)
 ITEMS = [item for document in DOCUMENTS for item in cards.items_of(document)]

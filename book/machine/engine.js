@@ -585,7 +585,7 @@ export function transformer_engine() {
   const utf8 = (bytes, fatal = false) =>
     new TextDecoder("utf-8", { fatal, ignoreBOM: true }).decode(bytes);
 
-  // ---- Loading: what book_tools.browser_model has written
+  // ---- Loading: what book/_ext/browser_model.py has written
 
   function load({ config, tokens, merges, tensors, data }) {
     const letters = atob(data), bytes = new Uint8Array(letters.length);

@@ -17,7 +17,7 @@ from transformer_book.pictures import converter, small_png
 from transformer_lib.plots.palette import LIGHT
 
 # Frontends that don't know this type, such as JupyterLab, show the PNG beside it; the
-# pages of the book (book_tools.sphinx_outputs) put the drawing into the page.
+# pages of the book (book/_ext/sphinx_outputs.py) put the drawing into the page.
 MIME = "application/vnd.transformer-book.diagram+html"
 
 Point = tuple[float, float]

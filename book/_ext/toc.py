@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sphinx_external_toc.parsing import parse_toc_yaml
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def pages(root: Path = ROOT) -> list[str]:

@@ -1,6 +1,6 @@
 """Find a Chromium or Chrome for the tests of the pages, or install one.
 
-    python -m book_tools.browser
+    python -m book._ext.browser
 
 Needs nothing but Python. `BOOK_SKIP_BROWSER=1` leaves this, and the tests, out.
 """

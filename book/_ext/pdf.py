@@ -1,7 +1,7 @@
 """Print built pages through Chromium, each as one PDF.
 
     make pdf                                        every page, into _build/pdf
-    python -m book_tools.pdf book/04_masks          one page
+    python -m book._ext.pdf book/04_masks          one page
 
 What is folded is open on paper, charts are their pictures, and the outline comes from
 the headings.
@@ -15,9 +15,9 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from book_tools.browser import find_browser
-from book_tools.page_rules import visit
-from book_tools.toc import ROOT, pages
+from book._ext.browser import find_browser
+from book._ext.page_rules import visit
+from book._ext.toc import ROOT, pages
 
 SITE, FOLDER = ROOT / "_build" / "html", ROOT / "_build" / "pdf"
 MARGIN = {"top": "17mm", "bottom": "17mm", "left": "16mm", "right": "16mm"}

@@ -1,7 +1,7 @@
 """Make slides of every chapter, from the text, figures, code and numbers of its page.
 
     make slides                                    all chapters, into _build/slides
-    python -m book_tools.slides book/04_masks      one chapter
+    python -m book._ext.slides book/04_masks      one chapter
 
 Rules decide what is shown, so the slides follow a chapter when it changes. A section of
 the core path opens with its first sentences beside its first figure, equation or cell.
@@ -21,9 +21,9 @@ from bs4 import BeautifulSoup, Tag
 from jinja2 import Template
 from sphinx.util.fileutil import copy_asset
 
-from book_tools.notebook_parts import CLASS, DONE
-from book_tools.pdf import SITE, print_files
-from book_tools.toc import ROOT, chapters
+from book._ext.notebook_parts import CLASS, DONE
+from book._ext.pdf import SITE, print_files
+from book._ext.toc import ROOT, chapters
 
 FOLDER, HERE = ROOT / "_build" / "slides", Path(__file__).parent
 STATIC = ["book.css", "figures.css", "fonts", "katex", "../_images"]

@@ -1,6 +1,6 @@
 """Collect the calculation of the pencil model on one page.
 
-    python -m book_tools.pencil_page          write, run and store book/pencil.ipynb
+    python -m book._ext.pencil_page          write, run and store book/pencil.ipynb
 
 Chapters 1 to 8 follow one sentence through a model so small that every number can be
 checked by hand. The cells that do so carry `"pencil": true` in their metadata, or a
@@ -16,9 +16,9 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from book_tools.notebook_parts import code_cells, headings
-from book_tools.notebooks import execute
-from book_tools.toc import ROOT, chapters
+from book._ext.notebook_parts import code_cells, headings
+from book._ext.notebooks import execute
+from book._ext.toc import ROOT, chapters
 
 PAGE = Path("book/pencil.ipynb")
 OWN = 3  # cells of the page itself: its introduction, the bootstrap and the imports

@@ -1,6 +1,6 @@
 """The address of the repository: set in _config.yml, stamped wherever it is needed.
 
-    python -m book_tools.repository https://github.com/owner/name
+    python -m book._ext.repository https://github.com/owner/name
 
 rewrites the settings, the bootstrap cells, the links to Colab and the pages that name
 the address. Nothing is executed again.
@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import yaml
 
-from book_tools.toc import ROOT
+from book._ext.toc import ROOT
 
 UNKNOWN = "https://github.com/OWNER/REPO"  # until somebody stamps an address
 GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)")

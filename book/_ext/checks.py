@@ -10,9 +10,9 @@ from pathlib import Path
 import nbformat
 from sphinx.errors import ExtensionError
 
-from book_tools import cards
-from book_tools.notebook_parts import OPTIONAL, headings, slug
-from book_tools.toc import chapter_of, chapters
+from book._ext import cards
+from book._ext.notebook_parts import OPTIONAL, headings, slug
+from book._ext.toc import chapter_of, chapters
 from transformer_book.checks import FORMS, Item, in_order, of_form, place, read, write
 
 Targets = Mapping[tuple[int, str], str]  # chapter and heading: address

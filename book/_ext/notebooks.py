@@ -1,7 +1,7 @@
 """Run the chapters and store them clean.
 
-    python -m book_tools.notebooks                           all chapters
-    python -m book_tools.notebooks book/04_masks.ipynb       only this one
+    python -m book._ext.notebooks                           all chapters
+    python -m book._ext.notebooks book/04_masks.ipynb       only this one
 
 A chapter runs from a fresh kernel, in place, whole or not at all. What is stored holds
 nothing that changes from run to run, so a second run leaves no difference; the output
@@ -25,9 +25,9 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbstripout import strip_output
 
-from book_tools.figures import shrink
-from book_tools.notebook_parts import code_cells, tags
-from book_tools.toc import chapter_of, notebook_pages
+from book._ext.figures import shrink
+from book._ext.notebook_parts import code_cells, tags
+from book._ext.toc import chapter_of, notebook_pages
 
 KERNEL_ENV = {
     "PYTHONHASHSEED": "0",  # the order of sets of strings repeats

@@ -27,8 +27,8 @@ from docutils import nodes
 from PIL import Image
 from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 
-from book_tools import repository
-from book_tools.toc import ROOT
+from book._ext import repository
+from book._ext.toc import ROOT
 
 STAMP = "built"  # in the folder of the pages; newer than all that they were made from
 
@@ -191,7 +191,7 @@ def stamp(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
-    app.add_config_value("book_tools_digest", tools_digest(), "env", str)
+    app.add_config_value("page_tools_digest", tools_digest(), "env", str)
     app.connect("doctree-resolved", mark)
     app.connect("html-page-context", correct_page)
     app.connect("build-finished", stamp, priority=900)

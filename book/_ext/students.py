@@ -12,8 +12,8 @@ import shutil
 
 import nbformat
 
-from book_tools.notebook_parts import code_cells
-from book_tools.toc import ROOT, notebook_pages
+from book._ext.notebook_parts import code_cells
+from book._ext.toc import ROOT, notebook_pages
 
 FOLDER = ROOT / "_build" / "student"
 

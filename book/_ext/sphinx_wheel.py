@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 import nbformat
 from sphinx.application import Sphinx
 
-from book_tools import repository
-from book_tools.toc import ROOT
+from book._ext import repository
+from book._ext.toc import ROOT
 
 # Read the Docs, Cloudflare and Netlify set the other three.
 VARIABLES = ("BOOK_URL", "READTHEDOCS_CANONICAL_URL", "CF_PAGES_URL", "DEPLOY_URL")

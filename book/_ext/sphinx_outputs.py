@@ -25,10 +25,10 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.fileutil import copy_asset
 
-from book_tools.browser_model import write_scripts
-from book_tools.figures import MIME as PLOT
-from book_tools.figures import in_page, style_sheet
-from book_tools.sphinx_book import load_files
+from book._ext.browser_model import write_scripts
+from book._ext.figures import MIME as PLOT
+from book._ext.figures import in_page, style_sheet
+from book._ext.sphinx_book import load_files
 from transformer_book.charts.machine import MIME as MACHINE
 from transformer_book.charts.machine import draw
 from transformer_book.charts.theme import theme_config

@@ -25,11 +25,11 @@ import nbformat
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from book_tools import cards, checks
-from book_tools.cards import Cell
-from book_tools.notebook_parts import DONE, headings, section, slug
-from book_tools.sphinx_book import load_files
-from book_tools.toc import chapters, notebook_pages
+from book._ext import cards, checks
+from book._ext.cards import Cell
+from book._ext.notebook_parts import DONE, headings, section, slug
+from book._ext.sphinx_book import load_files
+from book._ext.toc import chapters, notebook_pages
 
 # verdict: sign, word, what introduces the truth of an item
 VERDICTS = {

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import nbformat
 import yaml
 
-from book_tools.notebook_parts import headings
-from book_tools.toc import ROOT, chapter_of, notebook_pages
+from book._ext.notebook_parts import headings
+from book._ext.toc import ROOT, chapter_of, notebook_pages
 
 SOURCES, QUESTIONS = Path("book/sources.yml"), Path("book/questions.yml")
 ITEM = re.compile(r"S\d-\d\d")
