@@ -1,4 +1,5 @@
-/* Arrow keys, space and page keys lead from slide to slide; scrolling works without. */
+/* Arrow keys, space and page keys lead from slide to slide; scrolling works without.
+   Text that doesn't fit its slide becomes smaller until it does. */
 
 const STEPS = {
   ArrowRight: 1, ArrowDown: 1, PageDown: 1, " ": 1,
@@ -15,3 +16,17 @@ document.addEventListener("keydown", (event) => {
   const next = Math.min(Math.max(here + step, 0), slides.length - 1);
   slides[next].scrollIntoView();
 });
+
+function fit() {
+  for (const body of document.querySelectorAll(".body")) {
+    let percent = 100;
+    body.style.fontSize = "";
+    while (body.scrollHeight > body.clientHeight + 1 && percent > 40) {
+      percent -= 4;
+      body.style.fontSize = `${percent}%`;
+    }
+  }
+}
+
+document.fonts.ready.then(fit);
+window.addEventListener("resize", fit);
