@@ -126,6 +126,33 @@ def test_a_chapter_leads_to_its_notebook_and_asserts_and_answers_stand_out(name)
         assert re.search(rf'class="output [^"]*{kind}', text)
 
 
+# Where the extensions have been at work: every chapter has these ...
+IN_A_CHAPTER = [
+    "//article//h1/span[@class='number'][starts-with(., 'Chapter ')]",
+    "//h1/following-sibling::p[@class='question'][not(em)]",
+    "//h1/following-sibling::p[@class='meta'][contains(., 'minutes')]/a[@download]",
+    "//a[string-length(@data-gloss) > 20][not(contains(@data-gloss, '\\'))]",
+    "//details[@class='hide']/summary[starts-with(., 'Solution')]",
+    "//details[@class='hide in-margin']/summary[. = 'Checks']",
+    "//nav[@id='contents']/details[@open]//li[a[@href='#']]/ul//a[@href='#exercises']",
+    "//nav[@class='sections']//a[@href='#exercises']",
+]
+# ... and none has these.
+IN_NO_CHAPTER = [
+    "//a[contains(@href, 'glossary.html#')][not(@data-gloss)]",
+    "//table[contains(@class, 'docutils')][not(parent::div[@class='table-box'])]",
+    "//p[contains(@class, 'collapsed')]",
+    "//nav[@id='contents']/details[@open][2]",
+]
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_has_what_the_extensions_make_of_it(name):
+    html = lxml.html.parse(SITE / f"{name}.html")
+    assert [path for path in IN_A_CHAPTER if not html.xpath(path)] == []
+    assert [path for path in IN_NO_CHAPTER if html.xpath(path)] == []
+
+
 @ON_A_THIRD
 @DARK
 def test_solutions_are_folded_away_and_print_shows_all(name, page):

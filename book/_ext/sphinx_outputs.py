@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from base64 import b64decode
 from html import escape
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -21,6 +24,7 @@ from zlib import crc32
 import vl_convert
 from docutils import nodes
 from myst_nb.core.render import MimeData, NbElementRenderer, load_mime_renders
+from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.fileutil import copy_asset
@@ -28,7 +32,8 @@ from sphinx.util.fileutil import copy_asset
 from book._ext.browser_model import write_scripts
 from book._ext.figures import MIME as PLOT
 from book._ext.figures import in_page, style_sheet
-from book._ext.sphinx_book import load_files
+from book._ext.sphinx_book import MAP, load_files
+from book._ext.sphinx_html import ATTRIBUTES
 from transformer_book.charts.machine import MIME as MACHINE
 from transformer_book.charts.machine import draw
 from transformer_book.charts.theme import theme_config
@@ -37,6 +42,7 @@ from transformer_lib.pretrained.translator import DEFAULT, find
 
 CHARTS = tuple(f"application/vnd.vegalite.v{version}+json" for version in (5, 6))
 VEGA = f"vega-{vl_convert.__version__}.js"
+WIDE = 700  # pixels; what has as many reaches into the margin
 MAX_ROWS = 40  # rows of a data table; the picture shows the rest better
 
 
@@ -63,12 +69,20 @@ class Renderer:
         if data.mime_type == PLOT:
             image = data.cell_metadata.get("mystnb", {}).get("image", {})
             svg = in_page(svg, image.get("alt", ""), f"plot-{place}")
-        return [raw(f'<div class="output drawing">{svg}</div>')]
+        return [raw(drawing(svg))]
 
 
 def raw(html: str) -> nodes.raw:
     """HTML as it is."""
     return nodes.raw("", html, format="html")
+
+
+def drawing(svg: str) -> str:
+    """A plot or a drawing; the map of the model can be shown again."""
+    if 'aria-label="Map of the encoder-decoder' in svg:
+        svg = svg.replace("<svg", f"<svg {MAP}", 1)
+    wide = float(re.search(r' width="([\d.]+)"', svg)[1]) >= WIDE
+    return f'<div class="output drawing{" wide-figure" if wide else ""}">{svg}</div>'
 
 
 def picture(renderer: NbElementRenderer, data: MimeData) -> nodes.Element:
@@ -78,7 +92,12 @@ def picture(renderer: NbElementRenderer, data: MimeData) -> nodes.Element:
     [png] = [each["image/png"] for each in bundles if data.mime_type in each]
     [image] = renderer.render_image(MimeData("image/png", png, line=data.line))
     image["alt"] = data.content.get("description", "")
+    image["loading"] = "lazy"
+    width, height = Image.open(BytesIO(b64decode(png))).size
+    image[ATTRIBUTES] = {"width": str(width), "height": str(height)}
     image["classes"].append("dark-light")  # the theme leaves it as it is
+    if width >= WIDE:
+        image["classes"].append("wide-figure")
     return image
 
 

@@ -1,0 +1,156 @@
+"""Sphinx extension: how the parts of a text become HTML.
+
+- The answer of a grader is marked as open, wrong or right, and a cell whose code the
+  reader owns from there as such, so that they can be seen.
+- The head of a chapter: its number, its question, its minutes and its notebook.
+- A link to the glossary carries what the term means, for the margin.
+- Folds have one short label, wide tables a box to scroll in, and sections a link to ask
+  about them, where the book has an address.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.writers.html5 import HTML5Translator
+
+from book._ext import repository
+from book._ext.toc import chapter_of
+
+# first sign of a grader's answer: class of the output that holds it
+FEEDBACK = {"…": "feedback-open", "✗": "feedback-wrong", "✓": "feedback-right"}
+IN_MARGIN = ("Checks", "Code")  # folds that the text doesn't speak of
+GLOSSARY = "book/glossary"
+ATTRIBUTES = "html-attributes"  # of a node: what its tag has besides
+
+
+# --- before a page is written: its document tree --------------------------------------
+
+
+def mark_cells(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Mark what a grader says, and the cells whose code the reader owns from there."""
+    for output in document.findall(nodes.literal_block):
+        if kind := FEEDBACK.get(output.astext()[:1]):
+            output["classes"].append(kind)
+    for cell in document.findall(nodes.container):
+        if "defines" in cell.get("cell_metadata", ()):
+            code = cell.astext().lstrip()
+            cell["classes"].append("own-class" if "class " in code else "own-function")
+
+
+def open_chapter(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Give the first lines of a chapter their looks (`TITLE` in chapter_rules.py)."""
+    source = app.env.doc2path(page, base=False)
+    if chapter_of(Path(source)) is None:
+        return
+    title, question, minutes = next(document.findall(nodes.section)).children[:3]
+
+    number, words = title[0].split(". ", 1)
+    label = nodes.inline("", f"Chapter {number}", classes=["number"])
+    title[:1] = [label, nodes.Text(f" {words}")]
+
+    [emphasis] = question
+    question[:] = emphasis.children
+    question["classes"].append("question")
+
+    download = f' · <a href="../_sources/{source}" download>Download it</a>'
+    minutes += nodes.raw("", download, format="html")
+    minutes["classes"].append("meta")
+
+
+@cache
+def glosses(env: BuildEnvironment) -> dict[str, str]:
+    """What each term of the glossary means, in plain text, by its anchor."""
+    meanings = {}
+    for entry in env.get_doctree(GLOSSARY).findall(nodes.section):
+        meaning = entry[1].deepcopy()
+        for link in list(meaning.findall(addnodes.pending_xref)):
+            if chapter_of(Path(link["reftarget"])) is not None:
+                link.parent.remove(link)
+        plain = meaning.astext().replace(r"\times", "×")  # of a formula
+        meanings[entry["ids"][0]] = " ".join(plain.split())
+    return meanings
+
+
+def gloss_links(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Let links to the glossary carry what the term means."""
+    for link in document.findall(nodes.reference):
+        target, _, anchor = link.get("refuri", "").partition("#")
+        if link.get("internal") and target == "glossary.html" and anchor:
+            link[ATTRIBUTES] = {"data-gloss": glosses(app.env)[anchor]}
+
+
+# --- while it is written --------------------------------------------------------------
+
+
+class Translator(HTML5Translator):
+    """Writes the HTML of the pages."""
+
+    def starttag(
+        self,
+        node: nodes.Element,
+        tagname: str,
+        suffix: str = "\n",
+        empty: bool = False,
+        **attributes: str,
+    ) -> str:
+        """Begin an element, with the attributes that an extension gave its node."""
+        attributes |= node.get(ATTRIBUTES, {})
+        return super().starttag(node, tagname, suffix, empty, **attributes)
+
+    def visit_table(self, node: nodes.table) -> None:
+        """Put a table into a box to scroll in."""
+        self.body.append('<div class="table-box">')
+        super().visit_table(node)
+
+    def depart_table(self, node: nodes.table) -> None:
+        """End the table, and its box."""
+        super().depart_table(node)
+        self.body.append("</div>")
+
+    def add_permalink_ref(self, node: nodes.Element, title: str) -> None:
+        """Write the link of a heading to itself, and one to ask about its section."""
+        super().add_permalink_ref(node, title)
+        if isinstance(node, nodes.section) and self.section_level in (2, 3):
+            page = self.builder.env.doc2path(self.builder.current_docname, base=False)
+            self.body.append(ask_link(page, node[0].astext(), node["ids"][0]))
+
+
+def ask_link(page: str, section: str, anchor: str) -> str:
+    """A link to ask about a section; nothing while the book has no address."""
+    url = repository.address()
+    if url == repository.UNKNOWN:
+        return ""
+    link = escape(repository.question_link(url, page, section, anchor))
+    label = "Something unclear here?"
+    return f'<a class="unclear" href="{link}" title="{label}">?</a>'
+
+
+def visit_fold(self: HTML5Translator, node: HideCodeCellNode) -> None:
+    """Begin a fold; its label, which says "Show the checks", holds when it is open."""
+    label = re.sub("^Show (the )?", "", node["prompt_show"])
+    label = label[0].upper() + label[1:]
+    classes = "hide in-margin" if label in IN_MARGIN else "hide"
+    self.body.append(f'<details class="{classes}">\n<summary>{label}</summary>\n')
+
+
+def depart_fold(self: HTML5Translator, node: HideCodeCellNode) -> None:
+    """End a fold."""
+    self.body.append("</details>\n")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the extension with Sphinx."""
+    for change in (mark_cells, open_chapter, gloss_links):
+        app.connect("doctree-resolved", change)
+    app.set_translator("html", Translator)
+    app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_fold))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
