@@ -109,6 +109,7 @@ lab: $(READY)  ## Open the chapters in JupyterLab
 # Every package on every system, but PyTorch and what its build for NVIDIA brings along.
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --no-annotate --quiet --custom-compile-command "make lock"
 lock: $(READY)  ## Write down the hashes of all packages, after a change of requirements
+	@mkdir -p _build
 	cat requirements.lock requirements-test.lock > _build/all.lock
 	$(COMPILE) requirements.txt --output-file _build/all.lock
 	left_out=$$(sed -En 's/^((torch|triton|cuda-|nvidia-)[^=]*)==.*/--no-emit-package \1/p' _build/all.lock); \

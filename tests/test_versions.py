@@ -1,6 +1,7 @@
 """The lists of versions agree, and each way in which they could drift is noticed."""
 
 import shutil
+import subprocess
 
 import pytest
 import version_rules
@@ -52,3 +53,13 @@ def test_each_kind_of_drift_is_noticed(copies, name, old, new, said):
     assert any(
         said in text for text in set(version_rules.complaints(copies)) - {*before}
     )
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_the_locks_can_be_written_in_a_fresh_clone(copies):
+    shutil.copy(ROOT / "Makefile", copies)
+    for name in ("ready", "uv"):  # what was installed
+        (copies / name).write_text("#!/bin/sh\n")
+        (copies / name).chmod(0o755)
+    command = ["make", "lock", f"BIN={copies}", f"READY={copies / 'ready'}"]
+    subprocess.run(command, cwd=copies, check=True, capture_output=True)
