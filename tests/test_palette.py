@@ -122,8 +122,10 @@ def test_cells_have_the_same_weights_in_the_dark():
     weights = torch.linspace(0, 1, 40).view(5, 8)
     figure = plot_attention(weights, list("abcde"), list("abcdefgh"))
     page = in_page(small_svg(print_figure(figure, "svg")), "cells", "k")
+    plot = ElementTree.fromstring(page)
     for look, palette in (("light", LIGHT), ("dark", DARK)):
-        png = re.search(rf'class="{look}" href=".*?base64,(.*?)"', page)[1]
+        picture = plot.find(f".//*[@class='{look}']").get("href")
+        png = picture.partition("base64,")[2]
         cells = np.asarray(Image.open(io.BytesIO(b64decode(png))).convert("RGB"))
         ramp = LinearSegmentedColormap.from_list("", palette.weights)
         expected = ramp(weights.numpy(), bytes=True)[..., :3]

@@ -10,33 +10,21 @@ from __future__ import annotations
 import io
 import re
 from base64 import b64decode, b64encode
-from html import escape
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, to_rgba_array
 from PIL import Image
 
 from transformer_book.pictures import small_png
 from transformer_lib.plots.palette import DARK, LIGHT, Palette
 
 MIME = "application/vnd.transformer-book.plot+svg"
-
-# What the style sheet says of a whole plot, or SVG of every part: no part has to.
-IMPLIED = f"""
-    fill:{LIGHT.ink.lower()} font-size:10px stroke-linejoin:round stroke-width:0.8
-    stroke-dashoffset:0 text-anchor:start
-""".split()
-LEFT_OUT = {"font-family", "stroke-linecap"}
-NAMESPACES = re.compile(r'(?s) xmlns(:\w+)?="[^"]*"|xlink:|<metadata>.*?</metadata>')
-PICTURE = "data:image/png;base64,"
-
-NAMES = {value.lower(): name for name, value in reversed(LIGHT.named.items())}
-COLOR = re.compile(r"#[0-9a-f]{6}\b")
-CELLS = re.compile(r'<image href="data:image/png;base64,([^"]*)"([^>]*)></image>')
-
+SVG = "http://www.w3.org/2000/svg"
+PNG = "data:image/png;base64,"
 
 # --- in a notebook --------------------------------------------------------------------
 
@@ -48,55 +36,95 @@ def shrink(data: dict[str, Any]) -> None:
         data["image/png"] = small_png(b64decode(data["image/png"]), 256)
 
 
+# Of a style: what the style sheet says of a whole plot, or SVG of every element.
+IMPLIED = {
+    "fill": LIGHT.ink.lower(),
+    "font-size": "10px",
+    "stroke-dashoffset": "0",
+    "stroke-linejoin": "round",
+    "stroke-width": "0.8",
+    "text-anchor": "start",
+}
+LEFT_OUT = {"font-family", "stroke-linecap"}  # the page has its own
+DECIMALS = re.compile(r"-?\d+\.\d+")
+NAMESPACES = re.compile(r' xmlns(:\w+)?="[^"]*"|xlink:')
+METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+
+
 def small_svg(svg: str) -> str:
     """Return an SVG of Matplotlib's in few characters, as an element of a page."""
-    root = ElementTree.fromstring(NAMESPACES.sub("", svg))
-    width, height = map(float, root.get("viewBox").split()[2:])
-    return (
-        '<svg xmlns="http://www.w3.org/2000/svg" '
-        f'viewBox="0 0 {width:.1f} {height:.1f}" '
-        f'width="{width / 0.75:.0f}" height="{height / 0.75:.0f}">'
-        f"{''.join(map(small_part, root))}</svg>"
+    svg = NAMESPACES.sub("", METADATA.sub("", svg))
+    root = ElementTree.fromstring(svg)
+    simplify(root)
+    _, _, width, height = map(float, root.get("viewBox").split())
+    root.attrib = {
+        "xmlns": SVG,
+        "viewBox": f"0 0 {width:.1f} {height:.1f}",
+        "width": f"{width / 0.75:.0f}",  # from points to pixels
+        "height": f"{height / 0.75:.0f}",
+    }
+    return ElementTree.tostring(root, "unicode", short_empty_elements=False)
+
+
+def simplify(parent: Element) -> None:
+    """Shorten all below an element; drop what draws nothing, unwrap mere groups."""
+    parent.text, parent.tail = (parent.text or "").strip(), None
+    children = []
+    for child in parent:
+        simplify(child)
+        shorten(child)
+        if child.tag == "style" or child.get("style") == "fill:none":
+            continue
+        if child.tag == "g" and not child.attrib:
+            children += child
+        elif child.attrib or len(child):
+            children.append(child)
+    parent[:] = children
+
+
+def shorten(element: Element) -> None:
+    """Write an element's attributes in few characters; leave out what holds anyway."""
+    attributes = element.attrib
+    if element.tag in ("g", "image"):
+        attributes.pop("id", None)  # nothing refers to them
+    for name, value in attributes.items():
+        if name == "style":
+            attributes[name] = short_style(value)
+        elif name == "d":
+            attributes[name] = re.sub(r"\s*([A-Za-z])\s*", r"\1", short_numbers(value))
+        elif value.startswith(PNG):
+            attributes[name] = PNG + small_png(b64decode(value.removeprefix(PNG)), 256)
+        elif "matrix" not in value and "scale" not in value:  # these need all digits
+            attributes[name] = short_numbers(value)
+    if attributes.get("style") == "":
+        del attributes["style"]
+    if attributes.get("transform", "").startswith("rotate(-0 "):
+        del attributes["transform"]
+
+
+def short_numbers(text: str) -> str:
+    """Write numbers with one decimal, or none where it is zero."""
+    text = DECIMALS.sub(lambda number: f"{float(number[0]):.1f}", text)
+    return text.replace(".0", "")
+
+
+def short_style(style: str) -> str:
+    """Leave out of a style what a plot of the page has anyway."""
+    properties = re.findall(r"([\w-]+):\s*([^;]+)", style)
+    return ";".join(
+        f"{name}:{value}"
+        for name, value in properties
+        if name not in LEFT_OUT and IMPLIED.get(name) != value
     )
 
 
-def small_part(element: ElementTree.Element) -> str:
-    """Write an element in few characters, and a mere group as what is in it."""
-    tag, inside = element.tag, "".join(map(small_part, element))
-    attributes = {name: shortened(name, value) for name, value in element.items()}
-    if tag in ("g", "image"):
-        attributes.pop("id", None)
-    if attributes.get("transform", "").startswith("rotate(-0 "):
-        del attributes["transform"]
-    if not attributes.get("style", "none"):
-        del attributes["style"]
-    if tag == "style" or attributes.get("style") == "fill:none":
-        return ""
-    if not attributes and (tag == "g" or not inside):
-        return inside
-    written = "".join(f' {name}="{value}"' for name, value in attributes.items())
-    inside = escape((element.text or "").strip(), quote=False) + inside
-    return f"<{tag}{written}>{inside}</{tag}>"
-
-
-def shortened(name: str, value: str) -> str:
-    """Write numbers with one decimal, and leave out of a style what holds anyway."""
-    if value.startswith(PICTURE):
-        return PICTURE + small_png(b64decode(value.removeprefix(PICTURE)), 256)
-    if name == "style":
-        return ";".join(
-            f"{key}:{said}"
-            for key, said in re.findall(r"([\w-]+):\s*([^;]+)", value)
-            if key not in LEFT_OUT and f"{key}:{said}" not in IMPLIED
-        )
-    if "matrix" in value or "scale" in value:
-        return value
-    value = re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.1f}", value)
-    value = value.replace(".0", "")
-    return re.sub(r"\s*([A-Za-z])\s*", r"\1", value) if name == "d" else value
-
-
 # --- in a page ------------------------------------------------------------------------
+
+COLOR_NAMES = {color.lower(): name for name, color in reversed(LIGHT.named.items())}
+COLOR = re.compile(r"#[0-9a-f]{6}\b")
+PART = re.compile(r"(?<=#)[hmp]\w+")  # Matplotlib's names of hatches, marks, clips
+
+ElementTree.register_namespace("", SVG)
 
 
 def in_page(svg: str, alt: str, key: str) -> str:
@@ -107,20 +135,32 @@ def in_page(svg: str, alt: str, key: str) -> str:
         alt: what it shows, for whoever can't see it.
         key: what no other plot of the page is called.
     """
-    svg = re.sub(r'( id="|#)(?=[hmp]\w+["\)])', rf"\1{key}-", svg)  # they name parts
-    svg = COLOR.sub(lambda color: f"var(--diagram-{NAMES[color[0]]})", svg)
-    svg = CELLS.sub(in_both_looks, svg)
-    words = f'class="plot" role="img" aria-label="{escape(alt)}"'
-    return svg.replace("<svg", f"<svg {words}", 1)
+    root = ElementTree.fromstring(svg)
+    for element in list(root.iter()):
+        follow_the_page(element, key)
+        element[:] = [look for child in element for look in looks(child)]
+    root.attrib |= {"class": "plot", "role": "img", "aria-label": alt}
+    return ElementTree.tostring(root, "unicode", short_empty_elements=False)
 
 
-def in_both_looks(cells: re.Match[str]) -> str:
-    """Return the picture of a map's cells twice, for light pages and for dark ones."""
-    png, place = cells.groups()
-    return "".join(
-        f'<image class="{look}" href="data:image/png;base64,{data}"{place}/>'
-        for look, data in (("light", png), ("dark", in_the_dark(png)))
-    )
+def follow_the_page(element: Element, key: str) -> None:
+    """Give an element the colors of the page, and names that no other plot has."""
+    for name, value in element.items():
+        if name == "id":
+            element.set(name, f"{key}-{value}")
+        elif not value.startswith(PNG):
+            value = COLOR.sub(lambda c: f"var(--diagram-{COLOR_NAMES[c[0]]})", value)
+            element.set(name, PART.sub(rf"{key}-\g<0>", value))
+
+
+def looks(element: Element) -> list[Element]:
+    """An element of a plot; the picture of a map's cells for each look of a page."""
+    if element.tag != f"{{{SVG}}}image":
+        return [element]
+    png = element.get("href").removeprefix(PNG)
+    light = element.attrib | {"class": "light"}
+    dark = element.attrib | {"class": "dark", "href": PNG + in_the_dark(png)}
+    return [Element(element.tag, light), Element(element.tag, dark)]
 
 
 def in_the_dark(png: str) -> str:
@@ -137,8 +177,8 @@ def in_the_dark(png: str) -> str:
 def cell_colors(palette: Palette) -> np.ndarray:
     """All colors of cells, (n_colors, 3) in 0..255, in the same order for each look."""
     ramp = LinearSegmentedColormap.from_list("", palette.signed, 1025)
-    flat = [list(bytes.fromhex(each[1:])) for each in (palette.shown, palette.hidden)]
-    return np.array([*flat, *ramp(range(1025), bytes=True)[:, :3]], dtype=int)
+    flat = (255 * to_rgba_array([palette.shown, palette.hidden])).round()
+    return np.array([*flat, *ramp(range(1025), bytes=True)], dtype=int)[:, :3]
 
 
 def style_sheet() -> str:
