@@ -63,9 +63,11 @@ def write_scripts(folder: Path) -> list[Path]:
     """Write the model of the pages as scripts, each whole or not at all."""
     data = model_data(load(DEFAULT))
     numbers = data.pop("data")
-    parts = [numbers[i : i + PART] for i in range(0, len(numbers), PART)]
-    paths = [folder / f"{DEFAULT}-{i:02}.js" for i in range(len(parts) + 1)]
-    for path, part in zip(paths, [data, *parts], strict=True):
-        text = json.dumps(part, ensure_ascii=False, separators=(",", ":"))
-        write_text(path, f"machine_model({text});\n")
+    arguments = [data]
+    arguments += [numbers[i : i + PART] for i in range(0, len(numbers), PART)]
+    paths = []
+    for number, argument in enumerate(arguments):
+        text = json.dumps(argument, ensure_ascii=False, separators=(",", ":"))
+        paths.append(folder / f"{DEFAULT}-{number:02}.js")
+        write_text(paths[-1], f"machine_model({text});\n")
     return paths

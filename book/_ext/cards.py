@@ -99,9 +99,12 @@ def cells_with_ids(path: Path, cells: Sequence[Mapping[str, Any]]) -> Iterator[C
 
 def by_kind(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The ids of items and those of questions, each with the start of an anchor."""
-    for prefix, wanted in (("", True), ("answers-", False)):
-        if found := tuple(name for name in ids if bool(ITEM.fullmatch(name)) == wanted):
-            yield prefix, found
+    items = tuple(name for name in ids if ITEM.fullmatch(name))
+    questions = tuple(name for name in ids if not ITEM.fullmatch(name))
+    if items:
+        yield "", items
+    if questions:
+        yield "answers-", questions
 
 
 def can_fail(source: str, helpers: Collection[str] = (), compared: bool = True) -> bool:

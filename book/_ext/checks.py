@@ -44,8 +44,9 @@ def problems(items: Sequence[Item], places: Targets) -> Iterator[str]:
         if kinds["wrong"] < 2:
             yield f"{item['id']}: fewer than 2 wrong choices"
         for choice in [item, *item["choices"]]:
-            if (found := place(item, choice)) not in places:
-                yield f"{item['id']}: chapter {found[0]} has no section {found[1]!r}"
+            chapter, heading = place(item, choice)
+            if (chapter, heading) not in places:
+                yield f"{item['id']}: chapter {chapter} has no section {heading!r}"
         yield from (f"{item['id']}: {fault}" for fault in unproved(item))
     for start in {f"{chapter:02}{form}" for chapter, _ in places for form in FORMS}:
         if (count := len(of_form(items, start))) != 4:
@@ -76,8 +77,8 @@ def list_checks(root: Path, cells: Sequence[cards.Cell]) -> str:
         ExtensionError: an item is not what it is held to.
     """
     items, places = read(), targets(root)
-    if found := list(problems(items, places)):
-        raise ExtensionError("\n".join(found))
+    if faults := list(problems(items, places)):
+        raise ExtensionError("\n".join(faults))
     asked = {question["id"] for question in cards.read(cards.QUESTIONS, root)}
 
     def link(item: Item, choice: Item) -> str:
@@ -88,18 +89,22 @@ def list_checks(root: Path, cells: Sequence[cards.Cell]) -> str:
             text += f", and [what learners ask](#question-{choice['known']})"
         return text
 
-    parts = []
+    blocks = []
     for (chapter, title), address in places.items():
-        if "#" not in address:
-            parts.append(f"(check-{chapter:02})=\n## [{title}]({address})")
-            for form, when in FORMS.items():
-                own = of_form(items, start := f"{chapter:02}{form}")
-                parts.append(FOLD.format("form", start.lower(), f"{when}: form {form}"))
-                parts += [*(write(item, link) for item in own), "</details>"]
-            again = [f"1. {item['idea']}: {link(item, item)}" for item in own]
-            parts.append(FOLD.format("again", f"{chapter:02}c", "What to read again"))
-            parts += ["\n".join(again), "</details>"]
-    return "\n\n".join(parts)
+        if "#" in address:  # a section; a chapter is asked about as a whole
+            continue
+        blocks.append(f"(check-{chapter:02})=\n## [{title}]({address})")
+        for form, when in FORMS.items():
+            start = f"{chapter:02}{form}"
+            questions = of_form(items, start)
+            blocks.append(FOLD.format("form", start.lower(), f"{when}: form {form}"))
+            blocks += [write(item, link) for item in questions]
+            blocks.append("</details>")
+        # Both forms ask about the same ideas.
+        again = [f"1. {item['idea']}: {link(item, item)}" for item in questions]
+        blocks.append(FOLD.format("again", f"{chapter:02}c", "What to read again"))
+        blocks += ["\n".join(again), "</details>"]
+    return "\n\n".join(blocks)
 
 
 def list_keys(root: Path, cells: Sequence[cards.Cell]) -> str:

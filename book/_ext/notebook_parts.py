@@ -68,16 +68,18 @@ def sections(notebook: NotebookNode) -> list[Section]:
 
     A cell that holds a level-2 heading belongs to the last one in it.
     """
-    found = [Section("")]
+    split = [Section("")]
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type == "markdown":
             titles = [text for level, text in headings(cell.source) if level == 2]
-            found += [Section(title) for title in titles]
-        found[-1].cells.append((index, cell))
-    return found
+            split += [Section(title) for title in titles]
+        split[-1].cells.append((index, cell))
+    return split
 
 
 def section(notebook: NotebookNode, title: str) -> Section:
     """The first section with a title; an empty one where there is none."""
-    found = (part for part in sections(notebook) if part.title == title)
-    return next(found, Section(title))
+    for part in sections(notebook):
+        if part.title == title:
+            return part
+    return Section(title)

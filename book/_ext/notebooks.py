@@ -102,7 +102,7 @@ def execute(path: Path) -> bool:
     before = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(before, as_version=4)
     cells = [cell for _, cell in code_cells(notebook)]
-    unrepeatable = {each.metadata.get("source_digest"): each.outputs for each in cells}
+    unrepeatable = {cell.metadata.get("source_digest"): cell.outputs for cell in cells}
     # Without folders to search, the only kernel is the one of this environment.
     manager = AsyncKernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
     client = NotebookClient(

@@ -25,11 +25,11 @@ def axe(page: Page, context: dict[str, Any], **options: Any) -> list[str]:
     if not page.locator(context["include"]).count():
         return []  # axe refuses to look at nothing
     options = {"resultTypes": ["violations"], "preload": False, **options}
-    found = Axe().run(page, context, options).response["violations"]
+    violations = Axe().run(page, context, options).response["violations"]
     return [
         f"{kind['id']}, {len(kind['nodes'])} times, first: "
         f"{kind['nodes'][0]['html']:.150} {kind['nodes'][0]['failureSummary']:.200}"
-        for kind in found
+        for kind in violations
     ]
 
 
@@ -39,10 +39,10 @@ def accessibility(page: Page) -> list[str]:
     Code and formulas consist of thousands of parts: `code` and `mathematics` look at
     these, in a tenth of the time.
     """
-    parts = {"include": "html", "exclude": ["mjx-container", "pre"]}
+    context = {"include": "html", "exclude": ["mjx-container", "pre"]}
     # The corner of a table with names on two sides.
     left_out = {"empty-table-header": {"enabled": False}}
-    return axe(page, parts, rules=left_out)
+    return axe(page, context, rules=left_out)
 
 
 def code(page: Page) -> list[str]:

@@ -64,9 +64,9 @@ def sentences(element: Tag | None) -> list[str]:
     return END_OF_SENTENCE.split(element.decode_contents().strip())
 
 
-def paragraph(parts: list[str]) -> str:
+def paragraph(some: list[str]) -> str:
     """Sentences as a paragraph, or nothing."""
-    return f"<p>{' '.join(parts)}</p>" if parts else ""
+    return f"<p>{' '.join(some)}</p>" if some else ""
 
 
 def picture(cell: Tag) -> tuple[str, str]:
@@ -132,7 +132,7 @@ def of_section(section: Tag) -> list[Slide]:
     opening = paragraph(sentences(section.p)[:3])
     elements = section.find_all(recursive=False)
     slides: list[Slide] = []
-    told = section.p  # a paragraph is on one slide only
+    used = section.p  # a paragraph is on one slide only
     for before, element, after in zip(
         elements, elements[1:], [*elements[2:], None], strict=False
     ):
@@ -141,10 +141,10 @@ def of_section(section: Tag) -> list[Slide]:
             continue
         shown, kind = shown_by(element)
         if shown:
-            lead = [] if before is told else sentences(before)[-1:]
-            seen = [] if after is told else sentences(after)[:2]
+            lead = [] if before is used else sentences(before)[-1:]
+            seen = [] if after is used else sentences(after)[:2]
             slides.append(Slide(title, paragraph(lead), shown, paragraph(seen), kind))
-            told = after
+            used = after
     if slides and slides[0].title == title:
         slides[0] = slides[0]._replace(before=opening)
     else:
@@ -173,11 +173,11 @@ def of_chapter(article: Tag) -> Iterator[Slide]:
             break
 
     symptoms = sections["Common bugs"].select("p > strong:first-child")
-    points = "".join(f"<li>{each.decode_contents()}</li>" for each in symptoms)
+    points = "".join(f"<li>{bug.decode_contents()}</li>" for bug in symptoms)
     yield Slide("Common bugs", shown=f"<ul>{points}</ul>", kind="list")
 
     exercises = sections["Exercises"].find_all("section")
-    rows = (f"<tr><td>{each.h3.string}<td>{each.p.string}" for each in exercises)
+    rows = (f"<tr><td>{task.h3.string}<td>{task.p.string}" for task in exercises)
     yield Slide("Exercises", shown=f"<table>{''.join(rows)}</table>")
 
 

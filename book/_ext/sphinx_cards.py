@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -75,26 +76,34 @@ def list_items(root: Path, cells: Sequence[Cell], errata: bool) -> str:
         cells: those that carry ids.
         errata: whether to take the mistakes alone, and the cells that show them.
     """
-    verdicts = [name for name in VERDICTS if name in cards.MISTAKES or not errata]
-    cells = [cell for cell in cells if cell.shows or not errata]
-    rows, parts = [], []
+    verdicts = list(VERDICTS)
+    if errata:
+        verdicts = [name for name in VERDICTS if name in cards.MISTAKES]
+        cells = [cell for cell in cells if cell.shows]
+    counts, blocks = {}, []
     for document in cards.read(cards.SOURCES, root):
         title = f"{document['short']}: {document['title']}"
-        counts = Counter(item["verdict"] for item in cards.items_of(document))
-        rows.append([title, *(counts[name] for name in verdicts)])
-        parts += [f"## {title}", document["source"]]
+        counts[title] = Counter(item["verdict"] for item in cards.items_of(document))
+        blocks += [f"## {title}", document["source"]]
         for group in document["sections"]:
             items = [item for item in group["items"] if item["verdict"] in verdicts]
             if items:
-                parts.append(summary(group["title"], items, errata))
-                parts += [item_card(item, cells, errata) for item in items]
-                parts.append("</details>")
-    rows.append(["All", *map(sum, list(zip(*rows, strict=True))[1:])])
-    head = ["Document", *(VERDICTS[name][0] for name in verdicts), "Items"]
-    table = [head, ["---", *["--:"] * (len(verdicts) + 1)]]
-    table += [[*row, sum(row[1:])] for row in rows]
-    lines = "\n".join(" | ".join(map(str, row)) for row in table)
-    return "\n\n".join([f":::{{container}} source-counts\n{lines}\n:::", *parts])
+                blocks.append(summary(group["title"], items, errata))
+                blocks += [item_card(item, cells, errata) for item in items]
+                blocks.append("</details>")
+    return "\n\n".join([count_items(counts, verdicts), *blocks])
+
+
+def count_items(counts: dict[str, Counter[str]], verdicts: Sequence[str]) -> str:
+    """A table: how many items of each verdict a document has."""
+    signs = [VERDICTS[name][0] for name in verdicts]
+    lines = [["Document", *signs, "Items"], ["---", *["--:"] * (len(signs) + 1)]]
+    everything = sum(counts.values(), Counter())
+    for title, count in {**counts, "All": everything}.items():
+        numbers = [count[name] for name in verdicts]
+        lines.append([title, *numbers, sum(numbers)])
+    table = "\n".join(" | ".join(map(str, line)) for line in lines)
+    return f":::{{container}} source-counts\n{table}\n:::"
 
 
 def summary(title: str, items: Sequence[Mapping[str, str]], unfolded: bool) -> str:
@@ -105,8 +114,9 @@ def summary(title: str, items: Sequence[Mapping[str, str]], unfolded: bool) -> s
         for verdict, (_, word, _) in VERDICTS.items()
         if count[verdict]
     )
+    opened = " open" if unfolded else ""
     return (
-        f'<details class="source-section"{" open" * unfolded}><summary>'
+        f'<details class="source-section"{opened}><summary>'
         f'<span class="source-section-title">{escape(title)}</span> '
         f"<small>{counts}</small></summary>"
     )
@@ -148,39 +158,48 @@ def list_questions(root: Path, cells: Sequence[Cell]) -> str:
 
     A link to the answer opens the box, and so does finding a word in it.
     """
-    parts = []
+    blocks = []
     questions = cards.read(cards.QUESTIONS, root)
-    for topic, group in groupby(questions, lambda each: each["topic"]):
-        parts.append(f"## {topic}")
-        for each in group:
-            shown = [cell for cell in cells if each["id"] in cell.ids]
-            asked = ", ".join(f"[{site_name(url)}]({url})" for url in each["asked"])
-            run = f"Run it: {cell_links(shown)}. Asked at {asked}."
-            answer = card(
-                f"question-{each['id']}", "answer", each["answer"].strip(), run
-            )
-            asks = f"<details><summary>{escape(each['question'].strip())}</summary>"
-            parts += [f"::::{{container}} question\n\n{asks}", answer]
-            parts.append("</details>\n\n::::")
-    return "\n\n".join(parts)
+    for topic, of_topic in groupby(questions, itemgetter("topic")):
+        blocks.append(f"## {topic}")
+        blocks += [question_card(question, cells) for question in of_topic]
+    return "\n\n".join(blocks)
+
+
+def question_card(question: Mapping[str, Any], cells: Sequence[Cell]) -> str:
+    """A question that unfolds its answer, the cells to run, and where it was asked."""
+    answering = [cell for cell in cells if question["id"] in cell.ids]
+    asked = ", ".join(f"[{site_name(url)}]({url})" for url in question["asked"])
+    run = f"Run it: {cell_links(answering)}. Asked at {asked}."
+    name = f"question-{question['id']}"
+    return "\n\n".join(
+        [
+            "::::{container} question",
+            f"<details><summary>{escape(question['question'].strip())}</summary>",
+            card(name, "answer", question["answer"].strip(), run),
+            "</details>",
+            "::::",
+        ]
+    )
 
 
 def count_questions(root: Path, cells: Sequence[Cell]) -> str:
     """How many questions there are, and how many cells answer them."""
     questions = cards.read(cards.QUESTIONS, root)
+    topics = {question["topic"] for question in questions}
     ids = {question["id"] for question in questions}
+    answering = [cell for cell in cells if not ids.isdisjoint(cell.ids)]
     return (
-        f"{len(questions)} questions on {len({each['topic'] for each in questions})} "
-        f"topics, answered by {sum(not ids.isdisjoint(cell.ids) for cell in cells)} "
-        "cells of the book"
+        f"{len(questions)} questions on {len(topics)} topics, answered by "
+        f"{len(answering)} cells of the book"
     )
 
 
 def site_name(address: str) -> str:
     """A repository with the number of its thread, or the name of the site."""
     thread = r"https://github\.com/([^/]+/[^/]+)(?:/(?:issues|pull|discussions)/(\d+))?"
-    if found := re.match(thread, address):
-        return " ".join(filter(None, found.groups()))
+    if match := re.match(thread, address):
+        return " ".join(filter(None, match.groups()))
     return urlsplit(address).netloc.removeprefix("www.")
 
 
@@ -279,10 +298,13 @@ def on_source_read(app: Sphinx, page: str, source: list[str]) -> None:
 def on_doctree_read(app: Sphinx, doctree: nodes.document) -> None:
     """Give every code cell that carries ids its anchor, and a link below it."""
     page = app.env.docname
-    found = {node.get("cell_index"): node for node in doctree.findall(nodes.container)
-             if node.get("nb_element") == "cell_code"}  # fmt: skip
+    code_cells = {
+        node.get("cell_index"): node
+        for node in doctree.findall(nodes.container)
+        if node.get("nb_element") == "cell_code"
+    }
     for cell in of_page(app, page):
-        if node := found.get(cell.index):
+        if node := code_cells.get(cell.index):
             node["ids"].append(cell.anchor)
             app.env.domains["std"].note_hyperlink_target(cell.anchor, page, cell.anchor)
             link = nodes.raw("", source_link(cell), format="html")

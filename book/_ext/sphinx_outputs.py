@@ -89,7 +89,7 @@ def picture(renderer: NbElementRenderer, data: MimeData) -> nodes.Element:
     """The PNG that a notebook stores beside a chart."""
     _, outputs = renderer.renderer.nb_client.code_cell_outputs(data.cell_index)
     bundles = [output.get("data", {}) for output in outputs]
-    [png] = [each["image/png"] for each in bundles if data.mime_type in each]
+    [png] = [bundle["image/png"] for bundle in bundles if data.mime_type in bundle]
     [image] = renderer.render_image(MimeData("image/png", png, line=data.line))
     image["alt"] = data.content.get("description", "")
     image["loading"] = "lazy"
@@ -129,11 +129,14 @@ def data_table(spec: dict[str, Any]) -> str:
     rows = data.get("values") or spec.get("datasets", {}).get(data.get("name"), [])
     if not rows:
         return ""
-    columns = spec.get("usermeta", {}).get("columns", [[name] * 2 for name in rows[0]])
+    as_they_are = [(name, name) for name in rows[0]]
+    columns = spec.get("usermeta", {}).get("columns", as_they_are)  # name, heading
     head = "".join(f'<th scope="col">{escape(heading)}</th>' for _, heading in columns)
     cells = [[f"<td>{cell(row[name])}</td>" for name, _ in columns] for row in rows]
     body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in cells[:MAX_ROWS])
-    count = f"the first {MAX_ROWS} of " * (len(rows) > MAX_ROWS) + f"{len(rows)} rows"
+    count = f"{len(rows)} rows"
+    if len(rows) > MAX_ROWS:
+        count = f"the first {MAX_ROWS} of {count}"
     return (
         f'<details class="vega-data"><summary>Data table ({count})</summary>\n'
         '<div class="vega-scroll" role="region" aria-label="Data table" tabindex="0">\n'
@@ -194,14 +197,16 @@ def machine(env: BuildEnvironment, stored: dict[str, Any]) -> str:
 def pictures(stored: dict[str, Any]) -> str:
     """Draw the machine where it is open; below the whole of it, what it opens to."""
     text, at, options = stored["stored"], stored["at"], stored["options"]
-    at = "" if at in ("/search", "/cache", "/operate") else at
-    wide, tall = (draw(text, at, options, tall=tall) for tall in (False, True))
-    found = [
+    if at in ("/search", "/cache", "/operate"):  # drawn by the page's script alone
+        at = ""
+    wide = draw(text, at, options, tall=False)
+    tall = draw(text, at, options, tall=True)
+    elements = [
         f'<p class="machine-alt">{escape(stored["alt"])}</p>',
         f"<noscript><p>{WITHOUT}</p></noscript>",
         f'<div class="wide">{wide["words"]}{wide["svg"]}</div>',
         f'<div class="upright">{tall["words"]}{tall["svg"]}</div>',
-        folded(wide, "as a table"),
+        folded(wide["table"], "as a table"),
     ]
     if not at:
         known = json.loads(text)
@@ -210,8 +215,8 @@ def pictures(stored: dict[str, Any]) -> str:
         for level, path in clearest(trace, options).items():
             below = draw(text, path, options)
             title = f"{level}, at “{word}”"
-            found.append(folded({"table": below["svg"] + below["table"]}, title))
-    return "\n".join(found)
+            elements.append(folded(below["svg"] + below["table"], title))
+    return "\n".join(elements)
 
 
 def clearest(trace: dict[str, Any], options: dict[str, Any]) -> dict[str, str]:
@@ -228,9 +233,9 @@ def clearest(trace: dict[str, Any], options: dict[str, Any]) -> dict[str, str]:
     return paths
 
 
-def folded(drawn: dict[str, str], title: str) -> str:
+def folded(html: str, title: str) -> str:
     """A table of the same numbers, or a deeper level, behind a line."""
-    inside = f'<div class="machine-scroll">{drawn["table"]}</div>'
+    inside = f'<div class="machine-scroll">{html}</div>'
     return f"<details><summary>The machine, {title}</summary>\n{inside}</details>"
 
 
@@ -239,11 +244,13 @@ def write_model(app: Sphinx) -> None:
     app.machine_config = (find(DEFAULT) / "config.json").read_text(encoding="utf-8")
     folder = Path(app.outdir) / "_static" / "machine"
     folder.mkdir(parents=True, exist_ok=True)
-    parts = write_scripts(folder)
-    n_bytes = sum(len(gzip.compress(x.read_bytes(), 6)) for x in parts)  # what is sent
+    n_bytes, app.machine_parts = 0, []
+    for script in write_scripts(folder):
+        content = script.read_bytes()
+        n_bytes += len(gzip.compress(content, 6))  # what a server sends
+        address = f"_static/machine/{script.name}?v={crc32(content):08x}"
+        app.machine_parts.append(address)
     app.machine_size = f"{n_bytes / 1e6:.1f} MB"
-    names = [f"{part.name}?v={crc32(part.read_bytes()):08x}" for part in parts]
-    app.machine_parts = [f"_static/machine/{name}" for name in names]
 
 
 # --- Sphinx ---------------------------------------------------------------------------

@@ -65,8 +65,8 @@ def publish(folder: Path, url: str | None) -> None:
 def when_built(app: Sphinx, error: Exception | None) -> None:
     """Publish what `make book` has built."""
     if not error and app.builder.format == "html":
-        found = (os.environ.get(name) for name in VARIABLES)
-        publish(Path(app.outdir), next(filter(None, found), None))
+        addresses = [os.environ.get(name) for name in VARIABLES]
+        publish(Path(app.outdir), next(filter(None, addresses), None))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
