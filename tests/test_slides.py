@@ -2,7 +2,7 @@
 
 from bs4 import BeautifulSoup
 
-from book._ext.slides import LONG, of_section
+from book._ext.slides import LONG, of_section, sentences
 
 FIGURE = '<div class="output drawing"><svg width="{}" height="100"></svg></div>'
 
@@ -47,8 +47,18 @@ def test_a_paragraph_between_two_cells_is_on_one_slide():
     one, two = slides("<p>A.</p>", first, "<p>B. C.</p>", second, "<p>D.</p>")
     assert (one.before, one.after) == ("<p>A.</p>", "<p>B. C.</p>")
     assert (two.before, two.after) == ("", "<p>D.</p>")
-    *_, two = slides(first, "<p>A.</p>", "<p>B. Look:</p>", second)
-    assert two.before == "<p>Look:</p>"
+    one, two = slides("<p>A.</p>", first, "<p>B. Look:</p>", "<p>C:</p>", second)
+    assert (one.after, two.before) == ("<p>B.</p>", "<p>C:</p>")
+
+
+def test_a_sentence_is_whole():
+    texts = ["He says “A” <em>b</em>.", "She: <em>c</em>.", "“D.” Last."]
+    [[first], second, third] = (
+        sentences(BeautifulSoup(f"<p>{text}</p>", "lxml").p) for text in texts
+    )
+    assert first == texts[0]
+    assert second == ["She:", "<em>c</em>."]
+    assert third == ["“D.”", "Last."]
 
 
 def test_a_question_comes_before_its_answer():

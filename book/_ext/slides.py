@@ -33,7 +33,8 @@ OWN_STYLES = ("slides.css", "slides.js")
 FIGURE = ".drawing svg, .vega-picture img"
 OWN = {"own-class", "own-function"}  # cells that define what the chapter is about
 LONG = 20  # lines; more stand in two columns
-END_OF_SENTENCE = re.compile(r"(?<=[.!?:”])\s+(?=[A-Z“<(])")
+LEADS_ON = re.compile(r"[\w:,]$")
+END_OF_SENTENCE = re.compile(r"(?:(?<=[.!?:])|(?<=[.!?]”))\s+(?=[A-Z“<(])")
 
 
 class Slide(NamedTuple):
@@ -67,6 +68,14 @@ def sentences(element: Tag | None) -> list[str]:
 def paragraph(some: list[str]) -> str:
     """Sentences as a paragraph, or nothing."""
     return f"<p>{' '.join(some)}</p>" if some else ""
+
+
+def seen_in(element: Tag | None, most: int) -> str:
+    """The first sentences after a cell, up to one that leads to what isn't shown."""
+    first = sentences(element)[:most]
+    while first and LEADS_ON.search(first[-1]):
+        first.pop()
+    return paragraph(first)
 
 
 def picture(cell: Tag) -> tuple[str, str]:
@@ -123,16 +132,17 @@ def question(asked: Tag, cell: Tag, why: Tag) -> Iterator[Slide]:
     shown, kind = picture(cell)
     if not shown:
         shown, kind = text_of(cell, "output"), "answer"
-    yield Slide("What happens", "", shown, paragraph(sentences(why.p)[:3]), kind)
+    yield Slide("What happens", "", shown, seen_in(why.p, most=3), kind)
 
 
 def of_section(section: Tag) -> list[Slide]:
     """The slides of a section; its first one has the section's first sentences."""
     title = section.h2.decode_contents()
-    opening = paragraph(sentences(section.p)[:3])
+    first = section.find("p", recursive=False)
+    opening = paragraph(sentences(first)[:3])
     elements = section.find_all(recursive=False)
     slides: list[Slide] = []
-    used = section.p  # a paragraph is on one slide only
+    used = first  # a paragraph is on one slide only
     for before, element, after in zip(
         elements, elements[1:], [*elements[2:], None], strict=False
     ):
@@ -142,8 +152,8 @@ def of_section(section: Tag) -> list[Slide]:
         shown, kind = shown_by(element)
         if shown:
             lead = [] if before is used else sentences(before)[-1:]
-            seen = [] if after is used else sentences(after)[:2]
-            slides.append(Slide(title, paragraph(lead), shown, paragraph(seen), kind))
+            seen = "" if after is used else seen_in(after, most=2)
+            slides.append(Slide(title, paragraph(lead), shown, seen, kind))
             used = after
     if slides and slides[0].title == title:
         slides[0] = slides[0]._replace(before=opening)
