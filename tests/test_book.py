@@ -50,6 +50,9 @@ def test_the_pages_about_the_project_lead_to_files_and_targets_that_exist():
             assert (ROOT / link).exists(), f"{page.name}: {link}"
         named = {*re.findall(r"`make ([a-z-]+)", text)} - {"one-file"}  # of the past
         assert named <= {*targets}, page.name
+        tests = {*re.findall(r"\btest_[a-z_]+", text)}
+        if page.name != "CHANGELOG.md":
+            assert tests <= {path.stem for path in ROOT.glob("tests/*.py")}, page.name
 
 
 def test_the_address_is_stamped_everywhere(tmp_path):
