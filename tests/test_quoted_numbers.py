@@ -14,8 +14,8 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from book_tools.notebook_parts import sections, tags
-from book_tools.toc import notebook_pages
+from book._ext.notebook_parts import sections, tags
+from book._ext.toc import notebook_pages
 
 READS = re.compile(r"read_(results|card)\(|files\(.transformer_book\.experiments")
 USES = re.compile(rf"{READS.pattern}|\brecord\[")

@@ -17,8 +17,9 @@ import numpy as np
 
 from transformer_book.charts.trace import quantize
 from transformer_lib.files import write_text
-from transformer_lib.pretrained.translator import DEFAULT, Translator, load
+from transformer_lib.pretrained.translator import Translator, load
 
+MODEL = "multi30k-de-en"  # its name, and that of the scripts
 PART = 600_000  # letters of a script
 
 
@@ -61,13 +62,13 @@ def model_data(translator: Translator) -> dict[str, Any]:
 
 def write_scripts(folder: Path) -> list[Path]:
     """Write the model of the pages as scripts, each whole or not at all."""
-    data = model_data(load(DEFAULT))
+    data = model_data(load(MODEL))
     numbers = data.pop("data")
     arguments = [data]
     arguments += [numbers[i : i + PART] for i in range(0, len(numbers), PART)]
     paths = []
     for number, argument in enumerate(arguments):
         text = json.dumps(argument, ensure_ascii=False, separators=(",", ":"))
-        paths.append(folder / f"{DEFAULT}-{number:02}.js")
+        paths.append(folder / f"{MODEL}-{number:02}.js")
         write_text(paths[-1], f"machine_model({text});\n")
     return paths

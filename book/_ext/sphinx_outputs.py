@@ -29,7 +29,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.fileutil import copy_asset
 
-from book._ext.browser_model import write_scripts
+from book._ext.browser_model import MODEL, write_scripts
 from book._ext.figures import MIME as PLOT
 from book._ext.figures import in_page, style_sheet
 from book._ext.sphinx_book import MAP, load_files
@@ -38,7 +38,7 @@ from transformer_book.charts.machine import MIME as MACHINE
 from transformer_book.charts.machine import draw
 from transformer_book.charts.theme import theme_config
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
-from transformer_lib.pretrained.translator import DEFAULT, find
+from transformer_lib.pretrained.translator import find
 
 CHARTS = tuple(f"application/vnd.vegalite.v{version}+json" for version in (5, 6))
 VEGA = f"vega-{vl_convert.__version__}.js"
@@ -241,7 +241,7 @@ def folded(html: str, title: str) -> str:
 
 def write_model(app: Sphinx) -> None:
     """Write the weights beside the pages, and note what a server sends of them."""
-    app.machine_config = (find(DEFAULT) / "config.json").read_text(encoding="utf-8")
+    app.machine_config = (find(MODEL) / "config.json").read_text(encoding="utf-8")
     folder = Path(app.outdir) / "_static" / "machine"
     folder.mkdir(parents=True, exist_ok=True)
     n_bytes, app.machine_parts = 0, []

@@ -24,7 +24,7 @@ from book._ext.toc import ROOT
 # Read the Docs, Cloudflare and Netlify set the other three.
 VARIABLES = ("BOOK_URL", "READTHEDOCS_CANONICAL_URL", "CF_PAGES_URL", "DEPLOY_URL")
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "transformer_lib",
-           "transformer_fast", "transformer_book")  # fmt: skip
+           "transformer_book")  # fmt: skip
 BOOTSTRAP = """\
 try:
     import transformer_lib
