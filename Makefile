@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help ready ready-to-test book serve pdf slides student test test-slow check format mutants notebooks lab lock repository clean distclean
+.PHONY: help ready ready-to-test book serve pdf slides student test test-slow check machine format mutants notebooks lab lock repository clean distclean
 
 help:  ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,9 +71,11 @@ student: $(READY)  ## Write the notebooks without solutions, into _build/student
 REPLAY := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --nbval --nbval-current-env \
   --nbval-cell-timeout 900 -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-# Without a browser it stops at once. What takes longest comes first.
+# Without a browser it stops at once; without Node one test is skipped, and says what for.
+# What takes longest comes first.
 test:  ## Run the tests: code, all but six notebooks replayed and compared, pages in a browser
 	@VENV=$(VENV) $(PYTHON) -m book._ext.browser
+	@! command -v npm >/dev/null || $(MAKE) --no-print-directory machine
 	@$(MAKE) --no-print-directory check book
 	$(REPLAY) tests/test_site.py book tests -m "not slow"
 
@@ -87,6 +89,9 @@ check: $(TESTING)  ## Run the quick tests: lint, imports, spelling, structure of
 	$(BIN)/codespell .
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python -m pytest -q tests/test_book.py
+
+machine:  ## Check the pages' own script: bundles, style, types, its tests; needs Node 18 or newer
+	cd book/machine && npm ci --no-audit --no-fund && npm run check
 
 format: $(TESTING)  ## Sort imports and format .py files and notebooks
 	$(BIN)/ruff check --fix .

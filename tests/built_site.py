@@ -19,9 +19,11 @@ def stale(site: Path, root: Path) -> str | None:
         return f"no pages without warnings in {site}: run make book first"
     files = (path for pattern in SOURCES for path in root.glob(pattern))
     for path in files:
-        parts = path.relative_to(root).parts
-        if any(part.startswith((".", "__pycache__")) for part in parts):
+        name = path.relative_to(root)
+        if any(part.startswith((".", "__pycache__")) for part in name.parts):
             continue  # what linters and Python keep
+        if name.is_relative_to("book/machine"):
+            continue  # the pages have its bundle, which is another source
         if path.is_file() and path.stat().st_mtime > stamp.stat().st_mtime:
-            return f"{path.relative_to(root)} is newer: run make book first"
+            return f"{name} is newer: run make book first"
     return None

@@ -7,4 +7,7 @@ export default [js.configs.recommended, {
     "prefer-const": ["error", { destructuring: "all" }],
     eqeqeq: "error",
   },
+}, {
+  files: ["build.js", "tests/*.js"],
+  languageOptions: { globals: { ...globals.node } },
 }];
