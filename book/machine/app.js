@@ -1,86 +1,26 @@
 // @ts-check
-// What the views of a page share: the model, a sentence, what is changed, where we are.
-// Without a model it shows a stored trace that the page brings along.
+// The state of a page and all that isn't drawing: the model is loaded and asked, the address and
+// the tab's memory are written. Every change is an action; who draws is told of each.
 
-import { h, percent, shown } from "./draw.js";
-import { transformer_engine } from "./engine.js";
-import { name_of, path_of, place_of, WHOLE } from "./levels.js";
-import { translator_tasks, translator_worker } from "./tasks.js";
+import { address_of, asked_in, checked, read_address } from "./address.js";
+import { name_of } from "./levels.js";
+import { load_model } from "./model.js";
+import { asks_of, axis_of, before, changes_of, cut_of, edited, labels_of, reduce, row_of, searches,
+  START, stored_numbers, where_to } from "./state.js";
 
-export const failed = (error) => `That didn’t work: ${error.message}.`;
+/** @import { Action, Ask, Asked, Draw, Edits, State, View } from "./types.d.ts" */
 
-// ---- When a sentence is one that the model can't be trusted with
+/** @param {unknown} error */
+const failed = (error) => `That didn’t work: ${error instanceof Error ? error.message : error}.`;
 
-const MANY = 1.9; // pieces a word: more than nearly every caption has
-// Mean probability of the tokens: a tenth of the captions has less, and is translated much worse
-const SURE = 0.55;
-const ENGLISH = /\b(a|the|is|are|and|of|with|this)\b/i; // no German words
+/** As texts @param {unknown} one @param {unknown} other */
+const is_same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
-/** What to tell about a sentence of so many pieces a word, and of how sure it was; or "" */
-export function worry(text, pieces, sure) {
-  if (ENGLISH.test(text)) return "This looks like English, and the model reads German.";
-  if (pieces > MANY) {
-    return `This has ${pieces.toFixed(1)} pieces per word, more than nearly all captions that the ` +
-      "model learned from: don’t trust what it writes.";
-  }
-  if (/[.!?]\s+\S/.test(text)) return "Several sentences: the model may leave some of them out.";
-  if (sure >= SURE) return "";
-  const advice = " German nouns begin with a capital letter, and it has learned them like that.";
-  return `The model is unsure: its tokens have a probability of ${percent(sure)}, on (geometric) ` +
-    `average. It knows captions of photos.${/.\p{Lu}|^\p{Lu}\S*$/u.test(text) ? "" : advice}`;
-}
+/** Each of these the very same @param {{ [name: string]: unknown }} old @param {object} now */
+const is_same_of = (old, now) => Object.entries(now).every(([name, x]) => old[name] === x);
 
-// ---- The engine, in a worker
-
-function start_engine() {
-  const text = `"use strict";const E=(${transformer_engine})();` +
-    `(${translator_worker})((${translator_tasks})(E).tasks);`;
-  const worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
-  return (task, question) => new Promise((resolve, reject) => {
-    const { port1: answers, port2: asks } = new MessageChannel();
-    answers.onmessage = ({ data: { answer, error } }) => {
-      answers.close();
-      return error === undefined ? resolve(answer) : reject(new Error(error));
-    };
-    worker.onerror = (event) => {
-      event.preventDefault();
-      reject(new Error("this browser can’t run the model"));
-    };
-    worker.postMessage({ task, question }, [asks]);
-  });
-}
-
-// The weights come in scripts that call a function with their part: a page that is opened
-// from a file may load scripts and nothing else.
-async function load_model(addresses, on_part) {
-  const parts = [];
-  window.machine_model = (part) => { parts.push(part); };
-  for (const [i, src] of addresses.entries()) {
-    if (parts.length !== i) throw new Error("a part of the model is damaged");
-    await new Promise((onload, fail) => {
-      const onerror = () => fail(new Error(
-        `a part of the model couldn’t be loaded from ${src}: perhaps the connection is gone`));
-      document.head.append(h("script", { src, onload, onerror }));
-    });
-    on_part((i + 1) / addresses.length);
-  }
-  const [first, ...data] = parts;
-  return { ...first, data: data.join("") };
-}
-
-// ---- The state: all that an address holds
-
-const FIRST = { step: 0, word: 0 }; // where a new sentence is looked at
-export const START = {
-  ...FIRST, text: "", edits: {}, method: "greedy", n_beams: 4, length_penalty: 1, temperature: 1,
-  top_p: 1, seed: 1, forced: [], reference: "",
-};
-export const VIEWS = { search: "Beam search", cache: "Cache", operate: "Operate" };
-export const SWITCHES = {
-  src_positions: "source positions", tgt_positions: "target positions", causal: "the causal mask",
-};
-
-/** What the tab keeps from page to page; a browser that keeps nothing says null. */
+/** What the tab keeps from page to page; a browser that keeps nothing says null.
+ *  @param {string} name @param {string} [value] */
 export function kept(name, value) {
   try {
     if (value) sessionStorage.setItem(name, value);
@@ -90,344 +30,308 @@ export function kept(name, value) {
   }
 }
 
-/** A list with an item that it has not, or without one that it has */
+/** A list with an item that it has not, or without one that it has
+ *  @param {number[]} list @param {number} item */
 export const toggled = (list, item) => (list.includes(item) ? list.filter((x) => x !== item)
   : [...list, item].sort((a, b) => a - b));
 
-const ids = (list, end) => Array.isArray(list)
-  && list.every((id) => Number.isInteger(id) && id >= 0 && id < end);
-
-function is_edits(edits, { config, attentions }) {
-  if (!(edits instanceof Object) || Array.isArray(edits)) return false;
-  return Object.entries(edits).every(([name, value]) => {
-    if (name === "hide") return ids(value, config.max_len);
-    if (name !== "without") return typeof value === "boolean" && Object.hasOwn(SWITCHES, name);
-    return value && Object.entries(value).every(([attention, heads]) =>
-      attentions.includes(attention) && ids(heads, config.n_heads));
-  });
-}
-
-// What values out of an address the state may have
-const between = (least, most) => (x) => typeof x === "number" && least <= x && x <= most;
-const is_text = (x) => typeof x === "string" && x.length <= 5000;
-const ALLOWED = {
-  step: between(0, 200), word: between(0, 200), text: is_text, reference: is_text, edits: is_edits,
-  forced: (x, { config }) => ids(x, config.tgt_vocab_size),
-  method: (x) => ["greedy", "sample"].includes(x), n_beams: between(1, 8),
-  length_penalty: between(-1, 2), temperature: between(0.1, 3), top_p: between(0.05, 1),
-  seed: between(0, 2 ** 31),
-};
-
 export class App {
-  config; addresses; size; options; told; offer; found; found_before; // given, and found
-  handlers = {};
-  turn = 0;
-  engine = null; // asks the model, once it is loaded: engine(task, question)
+  engine = /** @type {Ask|null} */ (null); // asks the model, once it is loaded
+  loading = /** @type {Promise<void>|null} */ (null);
+  draws = /** @type {Draw[]} */ ([]);
+  actions = /** @type {Action[]} */ ([]); // that came while another one was drawn
+  is_drawing = false;
+  turn = 0; // of those who ask for a translation
+  // What was asked last, so that nothing is asked twice
+  looking = {};
+  measuring = {};
+  searching = /** @type {{ view?: View, done?: Promise<void> }} */ ({});
 
-  constructor(config, { trace, edited, addresses, size, at, options }) {
-    Object.assign(this, { config, addresses, size, options });
-    this.attentions = Object.keys(trace.maps); // their names, layer by layer
-    this.untouched = trace;
-    this.view = edited || trace;
-    this.home = { ...START, text: trace.source, step: options.step, word: options.word };
-    if (edited) this.home.edits = edited.edits;
-    this.state = { ...this.home };
-    this.view.asks = this.asks;
-    this.go(at);
+  /** @param {State} state @param {{ addresses: string[], shares?: boolean }} options
+   *  addresses: of the parts of the model; shares: the page's address holds the state */
+  constructor(state, { addresses, shares = false }) {
+    this.state = state;
+    this.addresses = addresses;
+    this.shares = shares;
   }
 
-  on(name, handler) { // "view", "state", "place", "status", "progress"
-    (this.handlers[name] ||= []).push(handler); // told even of what is being told
+  /** Tell of every action, once it is done. @param {Draw} draw */
+  on(draw) {
+    this.draws.push(draw);
   }
 
-  tell(name, what) {
-    for (const handler of this.handlers[name] || []) handler(what);
+  /** @param {Action} action */
+  dispatch(action) {
+    this.actions.push(action);
+    if (this.is_drawing) return; // its turn comes
+    this.is_drawing = true;
+    try {
+      for (let next; (next = this.actions.shift());) {
+        const old = this.state, now = this.state = reduce(old, next);
+        for (const draw of this.draws) draw(now, old, next);
+        const has_moved = now.place !== old.place || now.panel !== old.panel;
+        if (this.draws.length && (has_moved || now.asked !== old.asked)) this.share();
+      }
+    } finally {
+      this.is_drawing = false;
+    }
+    this.look_up();
   }
 
+  /** @param {string} text */
   status(text) {
-    this.told = text; // perhaps before there is somebody to tell
-    this.tell("status", text);
+    this.dispatch({ type: "status", text });
   }
+
+  // ---- The model
 
   /** Load the model, once; what goes wrong is told. */
   load() {
     queueMicrotask(() => this.remember()); // that it is wanted, on the next page too
     this.loading ||= this.start().catch((error) => {
       this.loading = null;
-      this.tell("state");
-      this.tell("progress", null);
+      this.dispatch({ type: "load", share: null });
       this.status(`${failed(error)} Try again.`);
     });
     return this.loading;
   }
 
   async start() {
-    this.tell("progress", 0);
-    const data = await load_model(this.addresses, (share) => this.tell("progress", share));
-    const engine = start_engine();
-    await engine("load", data);
-    this.engine = engine;
-    this.tell("progress", null);
-    this.tell("state");
+    this.dispatch({ type: "load", share: 0 });
+    this.engine = await load_model(this.addresses, (share) => this.dispatch({ type: "load", share }));
+    this.dispatch({ type: "ready" });
     await this.update();
   }
 
-  // ---- Where we are: a path such as /decoder/1/cross_attn/4/9, or /search
-
-  go(path) {
-    const view = path.slice(1);
-    this.panel = Object.hasOwn(VIEWS, view) ? view : "";
-    this.place = this.panel ? WHOLE : place_of(path, this.config);
-    this.axis = this.place.stack === "encoder" ? "word" : "step"; // what the keys go along
-    this.searches = ["search", "cache"].includes(this.panel); // steps are those of the search
-    this.found = null; // queries, keys and values of the head that is open
-  }
-
-  get path() {
-    return this.panel ? `/${this.panel}` : path_of(this.place);
-  }
-
-  move(path) { // a step in the history of the tab, too
-    if (path !== this.path && this.options.shares) history.pushState("own", "", this.address);
-    this.go(path);
-    this.share();
-    this.tell("place");
-  }
-
-  get labels() {
-    const { src_labels: word, tgt_labels: step, search } = this.view;
-    if (!this.searches) return { word, step }[this.axis];
-    return search?.steps.map(({ candidates }) => candidates[0].label) || [];
-  }
-
-  /** Where on it we are: the query that is looked at, the step of the search */
-  get row() {
-    return Math.max(0, Math.min(this.state[this.axis], this.labels.length - 1));
-  }
-
-  show(changes) { // another step or word: nothing is computed
-    Object.assign(this.state, changes);
-    this.share();
-    this.tell("place");
-  }
-
-  /** The numbers of the head that is open, now and in the untouched model. */
-  async look_into() {
-    const { place, view, before } = this;
-    const found = await this.numbers_of(view);
-    const found_before = before && await this.numbers_of(before);
-    if (view !== this.view || place !== this.place) return false; // meanwhile something else
-    Object.assign(this, { found, found_before });
-    return true;
-  }
-
-  async numbers_of(view) {
-    const { head } = this.place, { src, edits, live } = view, name = name_of(this.place);
-    const stored = view.heads?.[name];
-    if (stored?.head === head) return stored;
-    if (!live) return null;
-    // Without a causal mask, a step's vectors are those of what was there by then.
-    const tgt = edits.causal === false ? view.tgt.slice(0, this.row + 1) : view.tgt;
-    return this.engine("head", { src, tgt, edits, name, head });
-  }
-
-  /** What the untouched model does with the same sentence, where something is changed */
-  get before() {
-    const { view, untouched } = this;
-    return untouched !== view && untouched.source === view.source ? untouched : null;
-  }
-
-  // ---- Changes
-
-  set(changes) { // and translate again where there is a model
-    if ("text" in changes && changes.text !== this.state.text) { // of the old sentence
-      const edits = { ...this.state.edits, hide: undefined };
-      changes = { edits, forced: [], reference: "", ...FIRST, ...changes };
-      this.offer = null;
+  /** Translate and look at everything. A later call makes an earlier one give up. */
+  async update() {
+    const { engine } = this, turn = ++this.turn, is_late = () => turn !== this.turn;
+    if (!engine) return;
+    /** @type {Ask} */
+    const ask = async (task, question) => {
+      const answer = await engine(task, question);
+      if (is_late()) throw new Error("there is a later one");
+      return answer;
+    };
+    this.dispatch({ type: "busy" });
+    try {
+      this.dispatch({ type: "seen", ...await this.translate(ask) });
+    } catch (error) {
+      if (!is_late()) this.dispatch({ type: "failed", text: failed(error) });
+      return;
     }
-    Object.assign(this.state, changes);
+    await this.searching.done;
+  }
+
+  /** @param {Ask} ask */
+  async translate(ask) {
+    const { state } = this, { text, edits, forced, method, seed, temperature, top_p } = state.asked;
+    const read = await ask("tokens", { text }), { src } = read, { sizes } = state.view;
+    if (read.too_long) {
+      throw new Error(`the sentence has ${src.length} tokens, and the model reads ` +
+        `${state.config.max_len} at most`);
+    }
+    /** @param {Edits} edits @param {string} asks @param {{ method?: string, seed?: number,
+     *    temperature?: number, top_p?: number, prefix?: number[] }} how @returns {Promise<View>} */
+    const see = async (edits, asks, how) => {
+      const { ids } = await ask("write", { src, edits, ...how });
+      const look = await ask("look", { src, tgt: ids, edits, ...how });
+      const live = { read, asks, n_forced: how.prefix?.length || 0 };
+      return { source: text, sizes, edits, ...look, live };
+    };
+    const is_known = state.untouched.source === text && state.untouched.live;
+    const is_changed = Boolean(changes_of(state));
+    const untouched = is_changed && !is_known ? await see({}, "", {}) : state.untouched;
+    const sampling = method === "sample" ? { method, seed, temperature, top_p } : {};
+    const view = await see(edits, asks_of(state.asked), { prefix: forced, ...sampling });
+    return { view, untouched: is_changed ? untouched : view };
+  }
+
+  // ---- What the place where we are needs besides
+
+  look_up() {
+    const { state, engine } = this;
+    if (!engine || !state.view.live) return;
+    if (state.found === undefined) this.look_into(engine);
+    if (searches(state)) this.search(engine);
+    if (state.panel === "operate") this.measure(engine);
+  }
+
+  /** The numbers of the head that is open, now and in the untouched model @param {Ask} engine */
+  async look_into(engine) {
+    const { state } = this, { place, view } = state, other = before(state), row = row_of(state);
+    if (is_same_of(this.looking, { place, view, other, row })) return;
+    const mine = this.looking = { place, view, other, row };
+    const numbers_of = async (/** @type {View} */ of) => {
+      const { src, edits } = of, stored = stored_numbers(of, place);
+      if (stored !== undefined) return stored;
+      const tgt = edits.causal === false ? of.tgt.slice(0, row + 1) : of.tgt; // what it has read
+      return engine("head", { src, tgt, edits, name: name_of(place), head: place.head });
+    };
+    try {
+      const found = await numbers_of(view), found_before = other && await numbers_of(other);
+      if (mine === this.looking && this.state.view === view && this.state.place === place) {
+        this.dispatch({ type: "found", found, found_before });
+      }
+    } catch (error) {
+      this.status(failed(error));
+    }
+  }
+
+  /** @param {Ask} engine */
+  search(engine) {
+    const { view, asked: { edits, n_beams, length_penalty } } = this.state;
+    if (this.searching.view === view) return;
+    const found = engine("search", { src: view.src, edits, n_beams, length_penalty });
+    this.searching = { view, done: found.then((search) => {
+      if (this.state.view === view) this.dispatch({ type: "searched", search });
+    }).catch((error) => this.status(failed(error))) };
+  }
+
+  /** What each token of a translation costs: the reader's own, or the untouched model's
+   *  @param {Ask} engine */
+  async measure(engine) {
+    const { state } = this, { view, untouched, asked: { edits, reference } } = state;
+    if (is_same_of(this.measuring, { view, edits, reference })) return;
+    const mine = this.measuring = { view, edits, reference };
+    const of_reader = async () => {
+      const { src, src_labels } = await engine("tokens", { text: reference });
+      return { tgt: src, labels: src_labels, whose: "your" };
+    };
+    const measured = async () => {
+      const { tgt, labels, whose } = reference ? await of_reader()
+        : { tgt: untouched.tgt, labels: untouched.tgt_labels, whose: "the untouched model’s own" };
+      if (tgt.length > state.config.max_len) {
+        throw new Error(`the translation has ${tgt.length} tokens, more than ${state.config.max_len}`);
+      }
+      const loss = (/** @type {Edits} */ edits) => engine("loss", { src: view.src, tgt, edits });
+      return { labels, whose, before: await loss({}),
+        now: edited(state).length ? await loss(edits) : null };
+    };
+    const losses = await measured().catch(failed), { asked } = this.state;
+    if (mine !== this.measuring || asked.edits !== edits || asked.reference !== reference) return;
+    this.dispatch({ type: "measured", losses });
+  }
+
+  // ---- What the reader does
+
+  /** Ask for something else, and translate again where there is a model
+   *  @param {Partial<Asked>} changes */
+  ask(changes, typed = false) {
+    this.dispatch({ type: "ask", changes, typed });
     this.remember();
-    this.share();
-    this.tell("state");
     return this.update();
   }
 
-  edit(changes) {
-    return this.set({ edits: { ...this.state.edits, ...changes } });
+  /** @param {Edits} edits */
+  edit(edits) {
+    return this.ask({ edits: { ...this.state.asked.edits, ...edits } });
   }
 
-  without(name) { // the heads of an attention that are removed
-    return this.state.edits.without?.[name] || [];
+  /** Of the attentions that are named: cut these heads, and no others
+   *  @param {{ [attention: string]: number[] }} heads */
+  cut(heads) {
+    return this.edit({ without: { ...this.state.asked.edits.without, ...heads } });
   }
 
-  is_cut = (name) => // a cross-attention without any of its heads
-    name.endsWith("cross_attn") && this.without(name).length === this.config.n_heads;
-
-  remove(heads) { // of the attentions that are named: these, and no others
-    return this.edit({ without: { ...this.state.edits.without, ...heads } });
-  }
-
-  remove_head(name, head) { // or put it back
-    return this.remove({ [name]: toggled(this.without(name), head) });
+  /** Cut a head, or put it back @param {string} name @param {number} head */
+  cut_head(name, head) {
+    return this.cut({ [name]: toggled(cut_of(this.state, name), head) });
   }
 
   undo_all() {
     const { edits, forced, method, temperature, top_p, seed } = START;
-    return this.set({ edits, forced, method, temperature, top_p, seed });
+    return this.ask({ edits, forced, method, temperature, top_p, seed });
   }
 
-  // How the model differs from what was trained, in words: a list
-  get edited() {
-    const { without = {}, hide = [], ...is_on } = this.state.edits, { view, state } = this;
-    const name_of_token = (i) => (view.source === state.text ? `“${shown(view.src_labels[i])}”`
-      : `token ${i + 1}`);
-    const off = Object.keys(SWITCHES).filter((name) => is_on[name] === false);
-    const { n_heads, n_decoder_layers } = this.config;
-    const cut = this.attentions.filter(this.is_cut);
-    const single = Object.values(without).flat().length - cut.length * n_heads;
-    const layers = cut.length === n_decoder_layers ? "all layers"
-      : cut.map((name) => `layer ${name.split(".")[2]}`).join(" and ");
-    return [
-      single > 0 && `${single} ${single === 1 ? "head" : "heads"} cut`,
-      cut.length > 0 && `cross-attention cut in ${layers}`,
-      hide.length > 0 && `hidden: ${hide.map(name_of_token).join(", ")}`,
-      ...off.map((name) => `${SWITCHES[name]} off`),
-    ].filter(Boolean);
+  take_offer() {
+    this.push(this.state.panel ? this.path : "");
+    this.dispatch({ type: "take" });
+    this.remember();
+    this.update();
+    return this.load();
   }
 
-  // The same, and how its translation isn't what it would write greedily; "" for nothing
-  get changes() {
-    const { forced, method } = this.state;
-    return [...this.edited, forced.length > 0 && "a word chosen by hand",
-      forced.length > 1 && "and those before it kept",
-      method === "sample" && "sampled tokens"].filter(Boolean).join(", ");
+  /** Another step or word: nothing is computed. @param {{ step?: number, word?: number }} changes */
+  show(changes) {
+    this.dispatch({ type: "step", changes });
   }
 
-  /** All of the state that the model has to be asked for */
-  get asks() {
-    const { text, edits, forced, method, seed, temperature, top_p } = this.state;
-    return JSON.stringify([text, edits, forced, method, seed, temperature, top_p]);
+  /** @param {number} row along the axis that the keys go */
+  step_to(row) {
+    this.show({ [axis_of(this.state)]: row });
   }
 
-  /** Whether what is shown is what the state asks for. */
-  get is_current() {
-    return this.view.asks === this.asks;
+  /** @param {number} by */
+  step_by(by) {
+    const row = row_of(this.state) + by;
+    if (labels_of(this.state)[row]) this.step_to(row);
   }
 
-  // Beside a changed translation: what the untouched model wrote, where that is known
-  get beside() {
-    const { source, text } = this.untouched;
-    if (!this.changes || !this.is_current || source !== this.view.source) return "";
-    return text === this.view.text ? "The same words as without changes." : `Without changes: “${text}”`;
+  /** One step after the other @param {number} pace @param {"stop"|"surest"} then */
+  play(pace, then, from = 0) {
+    this.push("");
+    this.dispatch({ type: "play", pace, from, then });
   }
 
-  // Translate and look at everything. A later call makes an earlier one give up.
-  async update() {
-    if (!this.engine) return;
-    const turn = ++this.turn, late = () => turn !== this.turn;
-    const ask = async (task, question) => {
-      const answer = await this.engine(task, question);
-      if (late()) throw new Error("there is a later one");
-      return answer;
-    };
-    this.tell("busy", true);
-    const error = await this.translate(ask).catch((error) => error);
-    if (late()) return;
-    this.tell("busy", false);
-    this.status(error ? failed(error) : "");
-    if (error) return;
-    this.found = null;
-    this.tell("view");
-    await this.search().catch((error) => this.status(failed(error)));
+  /** @param {string} path */
+  move(path) {
+    this.push(path);
+    this.dispatch({ type: "go", path });
   }
 
-  async translate(ask) {
-    const { text, edits, forced, method, seed, temperature, top_p } = this.state;
-    const { asks } = this, { sizes } = this.view;
-    const read = await ask("tokens", { text }), { src } = read;
-    if (read.too_long) {
-      throw new Error(`the sentence has ${src.length} tokens, and the model reads ` +
-        `${this.config.max_len} at most`);
-    }
-    const see = async (how) => {
-      const { ids } = await ask("write", { src, ...how });
-      const seen = await ask("look", { src, tgt: ids, ...how });
-      return { source: text, read, sizes, edits: how.edits, ...seen, live: true };
-    };
-    const is_known = this.untouched.source === text && this.untouched.live;
-    if (this.changes && !is_known) this.untouched = await see({ edits: {} });
-    const sampling = method === "sample" ? { method, seed, temperature, top_p } : {};
-    const view = await see({ edits, prefix: forced, ...sampling });
-    const is_same = JSON.stringify([text, edits]) ===
-      JSON.stringify([this.view.source, this.view.edits]);
-    this.view = { ...view, asks, search: is_same ? this.view.search : null }; // till a new one
-    if (!this.changes) this.untouched = this.view;
-  }
-
-  async search() {
-    const { view } = this, { edits, n_beams, length_penalty } = this.state;
-    if (!this.engine || !this.searches) return;
-    view.found ||= this.engine("search", { src: view.src, edits, n_beams, length_penalty });
-    const search = await view.found; // of however many that ask
-    if (view !== this.view || view.search === search) return;
-    view.search = search;
-    this.tell("place"); // there is more to see of it
+  /** Before a move: a step in the history of the tab, too @param {string} path */
+  push(path) {
+    if (path !== this.path && this.shares) history.pushState("own", "", this.address);
   }
 
   // ---- The address, and what the tab remembers
 
+  get path() {
+    return where_to(this.state);
+  }
+
   get address() {
-    const { state } = this, [page] = location.href.split("#");
-    const changed = Object.entries(state).filter(([name, value]) =>
-      JSON.stringify(value) !== JSON.stringify(START[name]));
-    const found = JSON.stringify(Object.fromEntries(changed));
-    return `${page}#machine${this.path}${changed.length ? `?${encodeURIComponent(found)}` : ""}`;
+    return location.href.split("#")[0] + address_of(this.state);
   }
 
   share() {
-    if (this.options.shares) history.replaceState("own", "", this.address);
+    if (this.shares) history.replaceState("own", "", this.address);
   }
 
-  /** Take over what an address says; false where it says nothing of the machine. */
+  /** Take over what an address says; false where it says nothing of the machine. @param {string} hash */
   restore(hash) {
-    if (!hash.startsWith("#machine")) return false;
-    const [, path = "", text] = hash.match(/^#machine(\/[^?]*)?(?:\?(.*))?$/) || [];
-    this.go(path);
-    if (path.length > 1 && this.path !== path) {
-      this.status("This model has nothing at that address: here is the whole machine.");
-    }
-    if (!text) return true;
+    const found = read_address(hash);
+    if (!found) return false;
+    const { path, text } = found, { home } = this.state;
+    let asked = {}, trouble = "";
     try {
-      const found = JSON.parse(decodeURIComponent(text));
-      this.check(found);
-      Object.assign(this.state, START, { text: this.home.text }, found);
+      if (text) asked = { ...START, text: home.text, ...asked_in(text, this.state) };
     } catch (error) {
-      this.status(`The address holds a state that can’t be read: ${error.message}.`);
+      const why = error instanceof Error ? error.message : error;
+      trouble = `The address holds a state that can’t be read: ${why}.`;
     }
+    this.dispatch({ type: "restore", path, asked });
+    if (path.length > 1 && this.path !== path) {
+      trouble ||= "This model has nothing at that address: here is the whole machine.";
+    }
+    if (trouble) this.status(trouble);
     return true;
   }
 
-  /** Another address, in the page that is open; on the way back, another place alone */
+  /** Another address, in the page that is open; on the way back, another place alone
+   *  @param {string} hash */
   follow(hash) {
-    const { asks } = this;
+    const old = asks_of(this.state.asked);
     if (!this.restore(history.state === "own" ? hash.split("?")[0] : hash)) return;
     this.share();
-    this.tell("place");
-    if (this.asks !== asks) this.set({});
-  }
-
-  check(found) {
-    for (const [name, value] of Object.entries(found)) {
-      if (!Object.hasOwn(ALLOWED, name) || !ALLOWED[name](value, this)) {
-        throw new Error(`${name} can’t be ${JSON.stringify(value).slice(0, 80)}`);
-      }
-    }
+    if (asks_of(this.state.asked) !== old) this.ask({});
   }
 
   remember() {
-    const { text, edits, forced } = this.offer || this.state, loaded = Boolean(this.loading);
-    const { home } = this, is_stored = text === home.text && (!this.options.shares
-      || JSON.stringify([edits, forced]) === JSON.stringify([home.edits, home.forced]));
+    const { offer, asked, home } = this.state, { text, edits, forced } = { ...asked, ...offer };
+    const loaded = Boolean(this.loading), is_stored = text === home.text
+      && (!this.shares || is_same([edits, forced], [home.edits, home.forced]));
     kept("machine", JSON.stringify(is_stored ? { loaded } : { loaded, text, edits, forced }));
   }
 
@@ -435,11 +339,14 @@ export class App {
    *  state, else kept as an offer; whether a model was loaded there. */
   recall() {
     try {
-      const { loaded, ...found } = JSON.parse(kept("machine") || "{}");
+      const { loaded, ...found } = JSON.parse(kept("machine") || "{}"), { step, word } = START;
       if (!loaded) return false;
-      this.check(found);
-      if (this.options.shares) Object.assign(this.state, found, FIRST);
-      else if (found.text && found.text !== this.home.text) this.offer = found;
+      const asked = checked(found, this.state);
+      if (this.shares) {
+        this.dispatch({ type: "restore", path: this.path, asked: { ...asked, step, word } });
+      } else if (asked.text && asked.text !== this.state.home.text) {
+        this.dispatch({ type: "bring", offer: asked });
+      }
       return true;
     } catch {
       return false;

@@ -1,15 +1,28 @@
 // @ts-check
-// The key/value cache during a beam search, step by step: what is kept, what is new,
+// The view "Cache": the key/value cache during a beam search, step by step: what is kept, what is new,
 // which rows are copied when beams change parents, and what all that saves.
 
 import { decimal, e, h, shown, sum_of } from "./draw.js";
 import { fill, scroller, show_end, view_of_search } from "./kit.js";
 
-const NOTHING = { n_bytes: 0, source_bytes: 0, multiplications: 0, without: 0 };
-const parents_of = ({ beams }) => beams.map(({ parent }) => parent);
-const head = (tokens) => ["position", ...tokens.map((_, i) => i)]; // columns are positions
+/** @import { Found, State } from "./types.d.ts" */
+/** @typedef {Found["steps"]} Steps */
+/** @typedef {typeof NOTHING} Counts */
 
-export function cache(app) {
+const NOTHING = { n_bytes: 0, source_bytes: 0, multiplications: 0, without: 0 };
+const NAMES = /** @type {(keyof Counts)[]} */ (Object.keys(NOTHING));
+/** @param {Steps[number]} step */
+const parents_of = ({ beams }) => beams.map(({ parent }) => parent);
+const head = (/** @type {string[]} */ tokens) => ["position", ...tokens.map((_, i) => i)]; // columns are positions
+
+/** All that was kept and multiplied up to a step @param {Steps} steps @param {number} i */
+export function counts_after(steps, i) {
+  if (i < 0) return NOTHING;
+  const without = sum_of(steps.slice(0, i + 1).flatMap((each) => Object.values(each.recomputed)));
+  return { ...NOTHING, ...steps[i].cache, without };
+}
+
+export function cache() {
   const source = h("table", { class: "machine-cells source" });
   const own = h("table", { class: "machine-cells" });
   const counters = h("table", { class: "machine-figures" });
@@ -20,20 +33,21 @@ export function cache(app) {
     scroller("Cross-attention cache", source), own_region, scroller("Counters", counters),
     h("p", { class: "machine-note" }, "Multiplications include those of the encoder and of the " +
       "output layer. Without a cache, each step runs the encoder and reads all tokens again."));
-  return view_of_search(app, "cache", draw, contents);
+  return view_of_search("cache", draw, contents);
 
-  function draw(at) {
-    const { steps } = app.view.search, step = steps[at], n = at + 1, is_last = n === steps.length;
+  /** @param {State} state @param {Found} found @param {number} at */
+  function draw({ view }, { steps }, at) {
+    const step = steps[at], n = at + 1, is_last = n === steps.length;
     contents.hidden = !step.cache;
     if (!step.cache) {
       return `Step ${n} reads all tokens of each beam. With the causal mask off, there’s no cache: ` +
         "a new token changes the keys and values of earlier ones in deeper layers.";
     }
-    const tokens = app.view.src_labels.map(shown);
+    const tokens = view.src_labels.map(shown);
     fill(source, { caption: "Cross-attention: the source",
       head: head(tokens), rows: [["all beams", ...tokens]] }, [at === 0 && "new"]);
-    draw_own(at, is_last);
-    draw_counters(at);
+    draw_own(steps, at, is_last);
+    draw_counters(steps, at);
     const copies = parents_of(step).map((parent, beam) =>
       parent !== beam && `${parent} to ${beam}`).filter(Boolean);
     const made = at ? `Step ${n} adds one column to each beam; the source’s block stays.`
@@ -43,10 +57,10 @@ export function cache(app) {
       : "each beam goes on from its own row: nothing is copied.");
   }
 
-  // What each beam has read, and its rows after the copies, as the engine has them
-  function draw_own(at, is_last) {
-    const { steps, n_beams } = app.view.search, parents = parents_of(steps[at]);
-    const rows = Array.from({ length: n_beams }, (_, beam) =>
+  /** What each beam has read, and its rows after the copies, as the engine has them
+   *  @param {Steps} steps @param {number} at @param {boolean} is_last */
+  function draw_own(steps, at, is_last) {
+    const parents = parents_of(steps[at]), rows = parents.map((_, beam) =>
       ["<bos>", ...(at ? steps[at - 1].beams[beam].labels : [])].map(shown));
     const after = is_last ? [] : parents.map((parent, beam) =>
       [`beam ${beam}${parent === beam ? "" : `, from ${parent}`}`, ...rows[parent]]);
@@ -58,19 +72,15 @@ export function cache(app) {
     show_end(own_region);
   }
 
-  function totals(i) { // after a step
-    const { steps } = app.view.search;
-    if (i < 0) return NOTHING;
-    const without = sum_of(steps.slice(0, i + 1).flatMap((each) => Object.values(each.recomputed)));
-    return { ...steps[i].cache, without };
-  }
-
-  function draw_counters(at) {
-    const before = totals(at - 1), after = totals(at);
-    const now = Object.fromEntries(Object.keys(NOTHING).map((name) =>
-      [name, after[name] - before[name]]));
+  /** @param {Steps} steps @param {number} at */
+  function draw_counters(steps, at) {
+    const before = counts_after(steps, at - 1), after = counts_after(steps, at);
+    const now = { ...NOTHING };
+    for (const name of NAMES) now[name] = after[name] - before[name];
+    /** @type {(label: string, write: (of: Counts) => string) => string[]} */
     const row = (label, write) => [label, write(now), write(after)];
-    const bytes = (n) => n.toLocaleString("en-US"), millions = (n) => decimal(n / 1e6, 1);
+    const bytes = (/** @type {number} */ n) => n.toLocaleString("en-US");
+    const millions = (/** @type {number} */ n) => decimal(n / 1e6, 1);
     fill(counters, { caption: "All layers and beams together",
       head: ["", `Step ${at + 1}`, "So far"],
       rows: [

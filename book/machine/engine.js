@@ -1,36 +1,44 @@
+// @ts-check
 // The book's Transformer in plain JavaScript: no framework, nothing to build. Classes,
 // methods and weights have the names of transformer_lib, so whoever knows chapter 8
 // knows this file. It reads one sentence at a time, in evaluation mode. Everything stands
 // in one function, whose text is also the text of the worker that runs it.
 
+/** @import { Config, Edits, Hypothesis, Limits, Mask, Packed, Sampling, SearchStep } from "./types.d.ts" */
+
 export function transformer_engine() {
   // ---- Tensors: (batch, length, width) in a flat array, row after row
 
   class Tensor {
+    /** @param {number} batch @param {number} length @param {number} width @param {Float32Array} data */
     constructor(batch, length, width, data = new Float32Array(batch * length * width)) {
-      Object.assign(this, { batch, length, width, data });
+      this.batch = batch;
+      this.length = length;
+      this.width = width;
+      this.data = data;
     }
 
+    /** @param {number} i */
     row(i) { // of the batch: (length, width)
       const n = this.length * this.width;
       return this.data.subarray(i * n, (i + 1) * n);
     }
   }
 
-  class Module { // its parts and numbers have the names that they have in the library
-    constructor(parts) {
-      Object.assign(this, parts);
-    }
-  }
-
   const work = { multiplications: 0 }; // counted wherever numbers are multiplied
 
+  /** @typedef {{ data: Float32Array, shape: number[] }} Matrix */
+
   class Linear { // weight: (n_out, n_in), row after row
-    constructor({ data, shape }, bias = null) {
-      Object.assign(this, { weight: data, bias });
-      [this.n_out, this.n_in] = shape;
+    /** @param {Matrix} weight @param {Float32Array|null} bias */
+    constructor({ data, shape: [n_out, n_in] }, bias = null) {
+      this.weight = data;
+      this.bias = bias;
+      this.n_out = n_out;
+      this.n_in = n_in;
     }
 
+    /** @param {Tensor} x */
     forward({ batch, length, data: from }) {
       const { n_in, n_out, weight } = this, n_rows = batch * length;
       const out = new Tensor(batch, length, n_out);
@@ -52,11 +60,13 @@ export function transformer_engine() {
       return out;
     }
 
+    /** @param {number} o */
     row(o) { // the vector of a token
       return this.weight.subarray(o * this.n_in, (o + 1) * this.n_in);
     }
   }
 
+  /** @param {Float32Array} logits */
   function log_softmax(logits) {
     const top = Math.max(...logits);
     const total = logits.reduce((sum, logit) => sum + Math.exp(logit - top), 0);
@@ -64,9 +74,10 @@ export function transformer_engine() {
     return logits.map((logit) => logit - shift);
   }
 
-  // The n highest scores, best first: [[score, index], ...]
+  /** The n highest scores, best first: [[score, index], ...]
+   *  @param {Float32Array} scores @param {number} n */
   function top_tokens(scores, n) {
-    const best = [];
+    const best = /** @type {[number, number][]} */ ([]);
     for (let i = 0; i < scores.length; i++) {
       if (best.length === n && scores[i] <= best[n - 1][0]) continue;
       let at = best.length;
@@ -79,10 +90,13 @@ export function transformer_engine() {
 
   // ---- Attention. mask(q, k) says whether query q may attend to key k.
 
+  /** @type {Mask} */
   const causal_mask = (q, k) => k <= q;
 
-  // softmax(Q K^T / sqrt(d_head)) V for one head of one row, equation 1 of the paper.
-  // weights: (q_len, k_len). A query with no key left gets zeros.
+  /** softmax(Q K^T / sqrt(d_head)) V for one head of one row, equation 1 of the paper.
+   *  Returns weights: (q_len, k_len). A query with no key left gets zeros.
+   *  @param {Tensor} q @param {Tensor} k @param {Tensor} v @param {Mask|null} mask
+   *  @param {number} head @param {number} d_head @param {number} row @param {Tensor} out */
   function scaled_dot_product_attention(q, k, v, mask, head, d_head, row, out) {
     const first = head * d_head, source = k.batch === 1 ? 0 : row; // all rows share one source
     const [queries, keys, values, to] = [q.row(row), k.row(source), v.row(source), out.row(row)];
@@ -107,15 +121,29 @@ export function transformer_engine() {
     return weights;
   }
 
-  class MultiHeadAttention extends Module { // n_heads, q_proj, k_proj, v_proj, out_proj
-    without = new Set(); // heads that are removed
-    seen = null; // in the last pass: q, k, v of all heads, and the weights of each, by row
+  class MultiHeadAttention {
+    without = /** @type {Set<number>} */ (new Set()); // heads that are removed
+    /** In the last pass: q, k, v of all heads, and the weights of each, by row
+     *  @type {{ q: Tensor, k: Tensor, v: Tensor, weights: Float32Array[] }|null} */
+    seen = null;
 
+    /** @param {number} n_heads @param {Linear} q_proj @param {Linear} k_proj
+     *  @param {Linear} v_proj @param {Linear} out_proj */
+    constructor(n_heads, q_proj, k_proj, v_proj, out_proj) {
+      this.n_heads = n_heads;
+      this.q_proj = q_proj;
+      this.k_proj = k_proj;
+      this.v_proj = v_proj;
+      this.out_proj = out_proj;
+    }
+
+    /** @param {Tensor} query @param {Tensor} key @param {Tensor} value
+     *  @param {Mask|null} mask @param {KeyValueCache|null} cache */
     forward(query, key, value, mask = null, cache = null) {
       const q = this.q_proj.forward(query), d_head = q.width / this.n_heads;
       let k = this.k_proj.forward(key), v = this.v_proj.forward(value);
       if (cache) [k, v] = cache.update(this, k, v);
-      this.seen = { q, k, v, weights: [] };
+      const seen = this.seen = { q, k, v, weights: /** @type {Float32Array[]} */ ([]) };
       const output = new Tensor(q.batch, q.length, q.width);
       const nowhere = new Tensor(q.batch, q.length, q.width); // for heads that are removed
       for (let row = 0; row < q.batch; row++) {
@@ -123,7 +151,7 @@ export function transformer_engine() {
           const is_removed = this.without.has(head), to = is_removed ? nowhere : output;
           const weights = scaled_dot_product_attention(q, k, v, mask, head, d_head, row, to);
           if (is_removed) weights.fill(0);
-          this.seen.weights.push(weights);
+          seen.weights.push(weights);
         }
       }
       return this.out_proj.forward(output);
@@ -132,7 +160,15 @@ export function transformer_engine() {
 
   // ---- Layers
 
-  class LayerNorm extends Module { // gain, bias, eps
+  class LayerNorm {
+    /** @param {Float32Array} gain @param {Float32Array} bias @param {number} eps */
+    constructor(gain, bias, eps) {
+      this.gain = gain;
+      this.bias = bias;
+      this.eps = eps;
+    }
+
+    /** @param {Tensor} x */
     forward(x) {
       const out = new Tensor(x.batch, x.length, x.width), n = x.width;
       for (let at = 0; at < x.data.length; at += n) {
@@ -149,14 +185,27 @@ export function transformer_engine() {
     }
   }
 
-  class SublayerConnection extends Module { // norm first: x + sublayer(norm(x))
+  class SublayerConnection { // norm first: x + sublayer(norm(x))
+    /** @param {LayerNorm} norm */
+    constructor(norm) {
+      this.norm = norm;
+    }
+
+    /** @param {Tensor} x @param {(x: Tensor) => Tensor} sublayer */
     forward(x, sublayer) {
       const added = sublayer(this.norm.forward(x)).data;
       return new Tensor(x.batch, x.length, x.width, x.data.map((number, i) => number + added[i]));
     }
   }
 
-  class FeedForward extends Module { // expand, contract
+  class FeedForward {
+    /** @param {Linear} expand @param {Linear} contract */
+    constructor(expand, contract) {
+      this.expand = expand;
+      this.contract = contract;
+    }
+
+    /** @param {Tensor} x */
     forward(x) {
       const hidden = this.expand.forward(x);
       hidden.data.forEach((number, i) => { hidden.data[i] = Math.max(0, number); }); // relu
@@ -164,29 +213,61 @@ export function transformer_engine() {
     }
   }
 
-  class EncoderLayer extends Module {
+  class EncoderLayer {
+    /** @param {MultiHeadAttention} self_attn @param {SublayerConnection} self_attn_connection
+     *  @param {FeedForward} feed_forward @param {SublayerConnection} feed_forward_connection */
+    constructor(self_attn, self_attn_connection, feed_forward, feed_forward_connection) {
+      this.self_attn = self_attn;
+      this.self_attn_connection = self_attn_connection;
+      this.feed_forward = feed_forward;
+      this.feed_forward_connection = feed_forward_connection;
+    }
+
+    /** @param {Tensor} x @param {Mask|null} src_mask */
     forward(x, src_mask) {
       x = this.self_attn_connection.forward(x, (x) => this.self_attn.forward(x, x, x, src_mask));
       return this.feed_forward_connection.forward(x, (x) => this.feed_forward.forward(x));
     }
   }
 
-  class DecoderLayer extends Module {
+  class DecoderLayer {
+    /** @param {MultiHeadAttention} self_attn @param {SublayerConnection} self_attn_connection
+     *  @param {MultiHeadAttention} cross_attn @param {SublayerConnection} cross_attn_connection
+     *  @param {FeedForward} feed_forward @param {SublayerConnection} feed_forward_connection */
+    constructor(self_attn, self_attn_connection, cross_attn, cross_attn_connection,
+      feed_forward, feed_forward_connection) {
+      this.self_attn = self_attn;
+      this.self_attn_connection = self_attn_connection;
+      this.cross_attn = cross_attn;
+      this.cross_attn_connection = cross_attn_connection;
+      this.feed_forward = feed_forward;
+      this.feed_forward_connection = feed_forward_connection;
+    }
+
+    /** @param {Tensor} x @param {Tensor} memory @param {Mask|null} src_mask
+     *  @param {Mask|null} tgt_mask @param {DecoderCache|null} cache */
     forward(x, memory, src_mask, tgt_mask, cache) {
       x = this.self_attn_connection.forward(
-        x, (x) => this.self_attn.forward(x, x, x, tgt_mask, cache));
+        x, (x) => this.self_attn.forward(x, x, x, tgt_mask, cache && cache.own));
       x = this.cross_attn_connection.forward(
-        x, (x) => this.cross_attn.forward(x, memory, memory, src_mask, cache?.source));
+        x, (x) => this.cross_attn.forward(x, memory, memory, src_mask, cache && cache.source));
       return this.feed_forward_connection.forward(x, (x) => this.feed_forward.forward(x));
     }
   }
 
   // ---- The model
 
-  class Embeddings extends Module { // tokens, d_model
+  class Embeddings {
     with_positions = true;
 
-    forward(ids, first = 0) { // ids: rows of equal length; first: position of ids[..][0]
+    /** @param {Linear} tokens @param {number} d_model */
+    constructor(tokens, d_model) {
+      this.tokens = tokens;
+      this.d_model = d_model;
+    }
+
+    /** @param {number[][]} ids rows of equal length @param {number} first position of ids[..][0] */
+    forward(ids, first = 0) {
       const x = new Tensor(ids.length, ids[0].length, this.d_model);
       ids.flat().forEach((id, n) => {
         const vector = this.tokens.row(id), position = first + (n % x.length);
@@ -201,11 +282,21 @@ export function transformer_engine() {
     }
   }
 
-  class Stack extends Module { // the encoder, or the decoder: layers, norm
-    forward(x, ...others) { // what else its layers read
-      this.stream = [x]; // before and after each layer, in the last pass
+  /** The encoder, or the decoder. @template {EncoderLayer|DecoderLayer} Layer */
+  class Stack {
+    stream = /** @type {Tensor[]} */ ([]); // before and after each layer, in the last pass
+
+    /** @param {Layer[]} layers @param {LayerNorm} norm */
+    constructor(layers, norm) {
+      this.layers = layers;
+      this.norm = norm;
+    }
+
+    /** @param {Tensor} x @param {(layer: Layer, x: Tensor) => Tensor} read */
+    forward(x, read) {
+      this.stream = [x];
       for (const layer of this.layers) {
-        x = layer.forward(x, ...others);
+        x = read(layer, x);
         this.stream.push(x);
       }
       return this.norm.forward(x);
@@ -213,60 +304,85 @@ export function transformer_engine() {
   }
 
   class Transformer {
+    src_mask = /** @type {Mask|null} */ (null); // hides source tokens, if it is set
+    causal = true;
+
+    /** @param {Config} config @param {Map<string, Matrix>} weights */
     constructor(config, weights) {
       this.config = config;
-      const { n_heads, norm_eps: eps, d_model } = config;
-      const linear = (name) =>
-        new Linear(weights.get(`${name}.weight`), weights.get(`${name}.bias`));
-      const norm = (name) => new LayerNorm(
-        { gain: weights.get(`${name}.gain`), bias: weights.get(`${name}.bias`), eps });
-      const each = (name, parts, make) => // part by part
-        Object.fromEntries(parts.map((part) => [part, make(`${name}.${part}`)]));
-      const attention = (name) => new MultiHeadAttention(
-        { n_heads, ...each(name, ["q_proj", "k_proj", "v_proj", "out_proj"], linear) });
-      const feed_forward = (name) => new FeedForward(each(name, ["expand", "contract"], linear));
-      const connection = (name) => new SublayerConnection({ norm: norm(`${name}.norm`) });
-      const stack = (name, attentions, Layer) => ({ norm: norm(`${name}.norm`),
-        layers: Array.from({ length: config[`n_${name}_layers`] }, (_, i) => {
-          const layer = `${name}.layers.${i}`, sublayers = [...attentions, "feed_forward"];
-          return new Layer({ ...each(layer, attentions, attention),
-            ...each(layer, ["feed_forward"], feed_forward),
-            ...each(layer, sublayers.map((each) => `${each}_connection`), connection) });
-        }) });
-      this.encoder = new Stack(stack("encoder", ["self_attn"], EncoderLayer));
-      this.decoder = new Stack(stack("decoder", ["self_attn", "cross_attn"], DecoderLayer));
+      const { n_heads, norm_eps, d_model, n_encoder_layers, n_decoder_layers } = config;
+      const matrix = (/** @type {string} */ name) => {
+        const found = weights.get(name);
+        if (!found) throw new Error(`there are no weights ${name}`);
+        return found;
+      };
+      const linear = (/** @type {string} */ name) =>
+        new Linear(matrix(`${name}.weight`), weights.get(`${name}.bias`)?.data);
+      const norm = (/** @type {string} */ name) =>
+        new LayerNorm(matrix(`${name}.gain`).data, matrix(`${name}.bias`).data, norm_eps);
+      const attention = (/** @type {string} */ name) => new MultiHeadAttention(n_heads,
+        linear(`${name}.q_proj`), linear(`${name}.k_proj`), linear(`${name}.v_proj`),
+        linear(`${name}.out_proj`));
+      const feed_forward = (/** @type {string} */ name) =>
+        new FeedForward(linear(`${name}.expand`), linear(`${name}.contract`));
+      const connection = (/** @type {string} */ name) =>
+        new SublayerConnection(norm(`${name}_connection.norm`));
+      const names = (/** @type {string} */ stack, /** @type {number} */ n_layers) =>
+        Array.from({ length: n_layers }, (_, i) => `${stack}.layers.${i}`);
+      this.encoder = new Stack(names("encoder", n_encoder_layers).map((name) => new EncoderLayer(
+        attention(`${name}.self_attn`), connection(`${name}.self_attn`),
+        feed_forward(`${name}.feed_forward`), connection(`${name}.feed_forward`),
+      )), norm("encoder.norm"));
+      this.decoder = new Stack(names("decoder", n_decoder_layers).map((name) => new DecoderLayer(
+        attention(`${name}.self_attn`), connection(`${name}.self_attn`),
+        attention(`${name}.cross_attn`), connection(`${name}.cross_attn`),
+        feed_forward(`${name}.feed_forward`), connection(`${name}.feed_forward`),
+      )), norm("decoder.norm"));
       this.lm_head = linear("lm_head");
-      this.src_embeddings = new Embeddings({ tokens: this.lm_head, d_model }); // tied
-      this.tgt_embeddings = new Embeddings({ tokens: this.lm_head, d_model });
-      this.src_mask = null; // hides source tokens, if it is set
-      this.causal = true;
+      this.src_embeddings = new Embeddings(this.lm_head, d_model); // tied
+      this.tgt_embeddings = new Embeddings(this.lm_head, d_model);
     }
 
+    /** @param {number[]} src */
     encode(src) {
-      return this.encoder.forward(this.src_embeddings.forward([src]), this.src_mask);
+      return this.encoder.forward(this.src_embeddings.forward([src]),
+        (layer, x) => layer.forward(x, this.src_mask));
     }
 
+    /** @param {number[][]} tgt_in @param {Tensor} memory @param {Mask|null} tgt_mask
+     *  @param {DecoderCache|null} cache */
     decode(tgt_in, memory, tgt_mask = null, cache = null) {
       const x = this.tgt_embeddings.forward(tgt_in, cache ? cache.length : 0);
-      return this.decoder.forward(x, memory, this.src_mask, tgt_mask, cache);
+      return this.decoder.forward(x,
+        (layer, x) => layer.forward(x, memory, this.src_mask, tgt_mask, cache));
     }
 
-    // Logits of all positions of one target, as in training: (1, tgt_len, vocab_size)
+    /** Logits of all positions of one target, as in training: (1, tgt_len, vocab_size)
+     *  @param {number[]} src @param {number[]} tgt_in */
     forward(src, tgt_in) {
       const mask = this.causal ? causal_mask : null;
       return this.lm_head.forward(this.decode([tgt_in], this.encode(src), mask));
     }
 
-    named_attentions() { // [[name, attention], ...]
-      return ["encoder", "decoder"].flatMap((stack) => this[stack].layers.flatMap((layer, i) =>
-        ["self_attn", "cross_attn"].filter((kind) => layer[kind])
-          .map((kind) => [`${stack}.layers.${i}.${kind}`, layer[kind]])));
+    /** Those of the encoder, then those of the decoder, layer by layer, by their names */
+    named_attentions() {
+      return new Map([
+        ...this.encoder.layers.flatMap(({ self_attn }, i) => named(`encoder.layers.${i}`, { self_attn })),
+        ...this.decoder.layers.flatMap(({ self_attn, cross_attn }, i) =>
+          named(`decoder.layers.${i}`, { self_attn, cross_attn })),
+      ]);
     }
   }
 
-  // Reach into the model: whatever is not named is as it was trained.
-  //   without: {name of an attention: [heads]}; cutting it means all its heads
-  //   hide: [source positions]; src_positions, tgt_positions, causal: false for off
+  /** @param {string} layer @param {{ [kind: string]: MultiHeadAttention }} attentions
+   *  @returns {[string, MultiHeadAttention][]} */
+  const named = (layer, attentions) => Object.entries(attentions).map(([kind, attention]) =>
+    [`${layer}.${kind}`, attention]);
+
+  /** Reach into the model: whatever is not named is as it was trained.
+   *    without: {name of an attention: [heads]}; cutting it means all its heads
+   *    hide: [source positions]; src_positions, tgt_positions, causal: false for off
+   *  @param {Transformer} model @param {Edits} edits */
   function intervene(model, edits = {}) {
     for (const [name, attention] of model.named_attentions()) {
       attention.without = new Set((edits.without || {})[name] || []);
@@ -278,35 +394,46 @@ export function transformer_engine() {
     model.causal = edits.causal !== false;
   }
 
-  // ---- Decoding: prefill, step, reorder
+  // ---- Decoding: made of a source, then step, reorder
 
   class KeyValueCache { // keys and values of each attention, of all that was read
-    kept = new Map();
-    length = 0; // of what was read
+    kept = /** @type {Map<MultiHeadAttention, [Tensor, Tensor]>} */ (new Map());
 
     get n_bytes() {
       return [...this.kept.values()].flat().reduce((sum, { data }) => sum + data.byteLength, 0);
     }
 
-    update(attention, ...fresh) { // what is new joins what is kept; all of it is returned
+    /** What is new joins what is kept; all of it is returned.
+     *  @param {MultiHeadAttention} attention @param {Tensor} k @param {Tensor} v */
+    update(attention, k, v) {
       const old = this.kept.get(attention);
-      const found = !old ? fresh : fresh.map((x, i) => (x.length ? joined(old[i], x) : old[i]));
-      this.kept.set(attention, found);
-      return found;
+      const both = /** @type {[Tensor, Tensor]} */ (
+        old ? [joined(old[0], k), joined(old[1], v)] : [k, v]);
+      this.kept.set(attention, both);
+      return both;
     }
 
-    reorder(parents) { // every row goes on from another one's keys and values
-      for (const [attention, kept] of this.kept) {
-        this.kept.set(attention, kept.map((x) => {
-          const next = new Tensor(parents.length, x.length, x.width);
-          parents.forEach((parent, row) => next.row(row).set(x.row(parent)));
-          return next;
-        }));
-      }
+    /** Every row goes on from another one's keys and values. @param {number[]} parents */
+    reorder(parents) {
+      const rows_of = (/** @type {Tensor} */ x) => {
+        const next = new Tensor(parents.length, x.length, x.width);
+        parents.forEach((parent, row) => next.row(row).set(x.row(parent)));
+        return next;
+      };
+      for (const [attention, [k, v]] of this.kept) this.kept.set(attention, [rows_of(k), rows_of(v)]);
     }
   }
 
-  function joined(old, fresh) { // each row, and what is new of it
+  /** What a decoder keeps: of its own rows, and of the source, which all rows share */
+  class DecoderCache {
+    own = new KeyValueCache();
+    source = new KeyValueCache(); // filled in the first step
+    length = 0; // of what was read
+  }
+
+  /** Each row, and what is new of it. @param {Tensor} old @param {Tensor} fresh */
+  function joined(old, fresh) {
+    if (!fresh.length) return old;
     const both = new Tensor(old.batch, old.length + fresh.length, old.width);
     for (let row = 0; row < both.batch; row++) {
       both.row(row).set(old.row(row));
@@ -315,45 +442,55 @@ export function transformer_engine() {
     return both;
   }
 
-  class IncrementalDecoder extends Module { // model
-    prefill(src) {
-      this.cache = new KeyValueCache();
-      this.cache.source = new KeyValueCache(); // filled in the first step; all rows share it
-      this.new_memory = this.model.encode(src);
+  class IncrementalDecoder {
+    /** @param {Transformer} model @param {number[]} src */
+    constructor(model, src) {
+      this.model = model;
+      this.cache = new DecoderCache();
+      this.new_memory = model.encode(src);
     }
 
-    // ids: the next tokens of each row. Returns the logits after the last one, by row.
+    /** The logits after the last of these tokens, by row. @param {number[][]} ids */
     step(ids) {
       const first = this.cache.length;
-      const tgt_mask = ids[0].length > 1 ? (q, k) => k <= first + q : null;
+      const tgt_mask = ids[0].length > 1
+        ? (/** @type {number} */ q, /** @type {number} */ k) => k <= first + q : null;
       const x = this.model.decode(ids, this.new_memory, tgt_mask, this.cache);
       this.cache.length += ids[0].length;
       this.new_memory = new Tensor(1, 0, x.width); // nothing of it is new any more
       return next_logits(this.model, x);
     }
 
+    /** @param {number[]} parents */
     reorder(parents) {
-      this.cache.reorder(parents);
+      this.cache.own.reorder(parents);
     }
   }
 
-  class RecomputingDecoder extends Module { // model; reads all tokens again in every step
-    prefill(src) {
-      this.rows = null;
-      this.memory = this.model.encode(src);
+  class RecomputingDecoder { // reads all tokens again in every step
+    cache = null;
+
+    /** @param {Transformer} model @param {number[]} src */
+    constructor(model, src) {
+      this.model = model;
+      this.rows = /** @type {number[][]} */ ([]);
+      this.memory = model.encode(src);
     }
 
+    /** @param {number[][]} ids */
     step(ids) {
-      this.rows = this.rows ? this.rows.map((row, i) => [...row, ...ids[i]]) : ids;
+      this.rows = ids.map((fresh, i) => [...this.rows[i] || [], ...fresh]);
       const mask = this.model.causal ? causal_mask : null;
       return next_logits(this.model, this.model.decode(this.rows, this.memory, mask));
     }
 
+    /** @param {number[]} parents */
     reorder(parents) {
       this.rows = parents.map((parent) => this.rows[parent]);
     }
   }
 
+  /** @param {Transformer} model @param {Tensor} x */
   function next_logits(model, x) {
     const last = new Tensor(x.batch, 1, x.width);
     for (let i = 0; i < x.batch; i++) last.row(i).set(x.row(i).subarray(-x.width));
@@ -361,13 +498,15 @@ export function transformer_engine() {
     return Array.from({ length: x.batch }, (_, i) => logits.row(i));
   }
 
-  // Without its causal mask, a model's earlier rows change with every new token.
-  const make_decoder = (model) =>
-    new (model.causal ? IncrementalDecoder : RecomputingDecoder)({ model });
+  /** Without its causal mask, a model's earlier rows change with every new token.
+   *  @param {Transformer} model @param {number[]} src */
+  const start_decoder = (model, src) => (model.causal ? new IncrementalDecoder(model, src)
+    : new RecomputingDecoder(model, src));
 
-  // ---- Searches. config: bos_id, eos_id, max_len, and prefix, tokens to begin with.
+  // ---- Searches. limits: bos_id, eos_id, max_len, and prefix, tokens to begin with.
   // They return hypotheses; beam search tells what it does, step by step.
 
+  /** @param {Transformer} model @param {Float32Array} logits */
   function next_log_probs(model, logits) {
     const log_probs = log_softmax(logits);
     if (Number.isNaN(log_probs[0])) throw new Error("the model's logits are not finite");
@@ -375,26 +514,28 @@ export function transformer_engine() {
     return log_probs;
   }
 
-  // choose(log_probs) -> token
-  function decode(model, src, config, choose) {
-    const decoder = make_decoder(model), start = [config.bos_id, ...config.prefix || []];
-    decoder.prefill(src);
-    let ids = start, fresh = start, log_prob = 0, finished;
+  /** @param {Transformer} model @param {number[]} src @param {Limits} limits
+   *  @param {(log_probs: Float32Array) => number} choose a token @returns {Hypothesis} */
+  function decode(model, src, limits, choose) {
+    const decoder = start_decoder(model, src), start = [limits.bos_id, ...limits.prefix || []];
+    let ids = start, fresh = start, log_prob = 0, finished = false;
     do {
       const log_probs = next_log_probs(model, decoder.step([fresh])[0]);
       const token = choose(log_probs);
       log_prob += log_probs[token];
       fresh = [token];
       ids = [...ids, token];
-      finished = token === config.eos_id;
-    } while (!finished && ids.length <= config.max_len);
+      finished = token === limits.eos_id;
+    } while (!finished && ids.length <= limits.max_len);
     return { ids: ids.slice(1), log_prob, score: log_prob, finished };
   }
 
-  const greedy_decode = (model, src, config) =>
-    decode(model, src, config, (scores) => top_tokens(scores, 1)[0][1]);
+  /** @param {Transformer} model @param {number[]} src @param {Limits} limits */
+  const greedy_decode = (model, src, limits) =>
+    decode(model, src, limits, (scores) => top_tokens(scores, 1)[0][1]);
 
-  // Temperature first, then top-p: the fewest tokens with probability top_p together.
+  /** Temperature first, then top-p: the fewest tokens with probability top_p together.
+   *  @param {Float32Array} log_probs @param {Sampling} sampling */
   function probabilities(log_probs, { temperature = 1, top_p = 1 }) {
     const p = log_softmax(log_probs.map((x) => x / temperature)).map(Math.exp);
     if (top_p >= 1) return p;
@@ -408,7 +549,8 @@ export function transformer_engine() {
     return p.map((x) => x / total);
   }
 
-  function random(seed) { // the generator "mulberry32": the same seed, the same numbers
+  /** The generator "mulberry32": the same seed, the same numbers. @param {number} seed */
+  function random(seed) {
     return () => {
       seed = (seed + 0x6d2b79f5) | 0;
       let t = Math.imul(seed ^ (seed >>> 15), seed | 1);
@@ -417,9 +559,11 @@ export function transformer_engine() {
     };
   }
 
-  function sample(model, src, config, sampling, seed) {
+  /** @param {Transformer} model @param {number[]} src @param {Limits} limits
+   *  @param {Sampling} sampling @param {number} seed */
+  function sample(model, src, limits, sampling, seed) {
     const draw = random(seed);
-    return decode(model, src, config, (log_probs) => {
+    return decode(model, src, limits, (log_probs) => {
       const p = probabilities(log_probs, sampling);
       let left = draw();
       const token = p.findIndex((share) => (left -= share) < 0);
@@ -427,41 +571,53 @@ export function transformer_engine() {
     });
   }
 
-  // The best ways to go on: [[log_prob, parent, token], ...], best first.
+  /** @typedef {{ ids: number[], log_prob: number, parent: number }} Beam */
+
+  /** The best ways to go on, best first
+   *  @param {Float32Array[]} log_probs_of_rows @param {Beam[]} beams @param {number} n_candidates */
   function best_candidates(log_probs_of_rows, beams, n_candidates) {
     const all = log_probs_of_rows.flatMap((log_probs, parent) =>
       top_tokens(log_probs, n_candidates).map(([log_prob, token]) =>
-        [log_prob + beams[parent].log_prob, parent, token]));
-    return all.sort((a, b) => b[0] - a[0]).slice(0, n_candidates);
+        ({ log_prob: log_prob + beams[parent].log_prob, parent, token })));
+    return all.sort((a, b) => b.log_prob - a.log_prob).slice(0, n_candidates);
   }
 
-  // Each beam its row: the best child of a parent takes the parent's row, siblings take
-  // the rows of beams without children. So only siblings are copied in the cache.
+  /** Each beam its row: the best child of a parent takes the parent's row, siblings take
+   *  the rows of beams without children. So only siblings are copied in the cache.
+   *  @param {Beam[]} children @returns {Beam[]} */
   function settle(children) {
-    const heirs = new Map();
+    const heirs = /** @type {Map<number, Beam>} */ (new Map());
     for (const child of [...children].reverse()) heirs.set(child.parent, child);
     const siblings = children.filter((child) => heirs.get(child.parent) !== child);
-    return children.map((_, row) => heirs.get(row) || siblings.shift());
+    return children.map((_, row) => heirs.get(row) || /** @type {Beam} */ (siblings.shift()));
   }
 
   class BeamHypotheses {
-    constructor(start, n_forced, config, n_beams, length_penalty) {
-      Object.assign(this, { n_forced, config, n_beams, length_penalty });
+    hypotheses = /** @type {Hypothesis[]} */ ([]);
+    done = false;
+
+    /** @param {number[]} start @param {Limits} limits
+     *  @param {number} n_beams @param {number} length_penalty */
+    constructor(start, limits, n_beams, length_penalty) {
+      this.n_forced = start.length - 1;
+      this.limits = limits;
+      this.n_beams = n_beams;
+      this.length_penalty = length_penalty;
       this.beams = Array.from({ length: n_beams }, (_, parent) =>
         ({ ids: start, log_prob: parent ? -Infinity : 0, parent }));
-      this.hypotheses = [];
-      this.done = false;
     }
 
-    // Go on with the best candidates and keep those that end. Returns what became of
-    // each: "beam", "ended", or "dropped".
+    /** Go on with the best candidates and keep those that end.
+     *  @param {ReturnType<typeof best_candidates>} candidates @param {number} position
+     *  @returns {SearchStep["fates"]} what became of each */
     advance(candidates, position) {
-      const last = position === this.config.max_len, children = [], fates = [];
-      candidates.forEach(([log_prob, parent, token], rank) => {
-        const { ids } = this.beams[parent], ends = last || token === this.config.eos_id;
+      const last = position === this.limits.max_len;
+      const children = /** @type {Beam[]} */ ([]), fates = /** @type {SearchStep["fates"]} */ ([]);
+      candidates.forEach(({ log_prob, parent, token }, rank) => {
+        const { ids } = this.beams[parent], ends = last || token === this.limits.eos_id;
         const is_full = children.length === this.n_beams;
         const counts = !is_full && rank < this.n_beams && log_prob > -Infinity;
-        let fate = "dropped";
+        let fate = /** @type {"beam"|"ended"|"dropped"} */ ("dropped");
         if (!ends && !is_full) {
           children.push({ ids: [...ids, token], log_prob, parent });
           fate = "beam";
@@ -473,30 +629,35 @@ export function transformer_engine() {
       return fates;
     }
 
-    keep(ids, log_prob) { // among the best n_beams; false if it isn't one of them
-      const finished = ids[ids.length - 1] === this.config.eos_id;
+    /** Among the best n_beams; false if it isn't one of them.
+     *  @param {number[]} ids @param {number} log_prob */
+    keep(ids, log_prob) {
+      const finished = ids[ids.length - 1] === this.limits.eos_id;
       const found = { ids, log_prob, score: this.score(log_prob, ids.length), finished };
       this.hypotheses = [...this.hypotheses, found].sort((a, b) => b.score - a.score)
         .slice(0, this.n_beams);
       return this.hypotheses.includes(found);
     }
 
+    /** @param {number} position */
     has_no_hope(position) {
       if (this.hypotheses.length < this.n_beams) return false;
       const best = Math.max(...this.beams.map((beam) => beam.log_prob));
       return this.score(best, position) <= this.hypotheses[this.n_beams - 1].score;
     }
 
+    /** @param {number} log_prob @param {number} length */
     score(log_prob, length) {
       return log_prob / Math.max(length - this.n_forced, 1) ** this.length_penalty;
     }
   }
 
-  function beam_search(model, src, config, n_beams = 4, length_penalty = 1, tell = () => {}) {
-    const prefix = config.prefix || [], start = [config.bos_id, ...prefix];
-    const search = new BeamHypotheses(start, prefix.length, config, n_beams, length_penalty);
-    const decoder = make_decoder(model);
-    decoder.prefill(src);
+  /** @param {Transformer} model @param {number[]} src @param {Limits} limits @param {number} n_beams
+   *  @param {number} length_penalty @param {(step: SearchStep) => void} tell */
+  function beam_search(model, src, limits, n_beams = 4, length_penalty = 1, tell = () => {}) {
+    const start = [limits.bos_id, ...limits.prefix || []];
+    const search = new BeamHypotheses(start, limits, n_beams, length_penalty);
+    const decoder = start_decoder(model, src);
     let ids = search.beams.map(() => start);
     for (let position = start.length; !search.done; position++) {
       const log_probs = decoder.step(ids).map((logits) => next_log_probs(model, logits));
@@ -511,89 +672,104 @@ export function transformer_engine() {
 
   // ---- Text to ids and back: bytes, joined by byte-pair encoding
 
+  // White space as Unicode defines it; \s of JavaScript is not the same.
+  const SPACE = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+  // What Python's str.strip takes away, as Translator.translate does
+  const MARGINS = new RegExp(`^[${SPACE}\\x1c-\\x1f]+|[${SPACE}\\x1c-\\x1f]+$`, "g");
+
+  /** A text as it is read: without its margins.
+   *  @param {string} text */
+  const normalized = (text) => text.replace(MARGINS, "");
+
+  const WORDS = new RegExp("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+|" +
+    ` ?[^${SPACE}\\p{L}\\p{N}]+|[${SPACE}]+(?![^${SPACE}])|[${SPACE}]+`, "gu");
+
   class Tokenizer {
-    constructor(tokens, merges) { // merges: ids a, b, a, b, ... in the order learned
-      Object.assign(this, { pad_id: 0, bos_id: 1, eos_id: 2, unk_id: 3, tokens });
+    pad_id = 0; bos_id = 1; eos_id = 2; unk_id = 3;
+
+    /** @param {string[]} tokens @param {number[]} merges ids a, b, a, b, ... in the order learned */
+    constructor(tokens, merges) {
+      this.tokens = tokens;
       // A letter for each byte: itself if it prints, else one from U+0100 on.
-      const prints = (b) => (b > 32 && b < 127) || (b > 160 && b !== 173);
+      const prints = (/** @type {number} */ b) => (b > 32 && b < 127) || (b > 160 && b !== 173);
       let next = 256;
       this.letters = Array.from({ length: 256 }, (_, byte) =>
         String.fromCodePoint(prints(byte) ? byte : next++));
       this.bytes = new Map(this.letters.map((letter, byte) => [letter, byte]));
       this.ids = new Map(tokens.map((token, id) => [token, id]));
-      this.ranks = new Map();
+      this.ranks = /** @type {Map<string, number>} */ (new Map());
       for (let i = 0; i < merges.length; i += 2) {
         this.ranks.set(`${tokens[merges[i]]} ${tokens[merges[i + 1]]}`, i);
       }
-      // White space as Unicode defines it; \s of JavaScript is not the same.
-      const s = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
-      this.words = new RegExp(
-        "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+|" +
-        ` ?[^${s}\\p{L}\\p{N}]+|[${s}]+(?![^${s}])|[${s}]+`, "gu");
-      // What Python's str.strip takes away
-      const space = `[${s}\\x1c-\\x1f]+`;
-      this.margins = new RegExp(`^${space}|${space}$`, "g");
     }
 
-    encode(text) { // with eos. Text is stripped first, as by Translator.translate.
-      text = text.replace(this.margins, "");
+    /** With <eos> at its end. @param {string} text */
+    encode(text) {
+      text = normalized(text);
       if (!text) throw new Error("a sentence needs at least 1 word");
       if (/\p{Surrogate}/u.test(text)) throw new Error("half a character: no valid Unicode");
-      const ids = [];
-      for (const word of ` ${text}`.match(this.words)) {
+      const ids = /** @type {number[]} */ ([]);
+      for (const word of ` ${text}`.match(WORDS) || []) {
         const bytes = new TextEncoder().encode(word);
         for (const piece of this.join(Array.from(bytes, (byte) => this.letters[byte]))) {
-          ids.push(this.ids.get(piece));
+          ids.push(this.ids.get(piece) ?? this.unk_id);
         }
       }
       return [...ids, this.eos_id];
     }
 
-    join(pieces) { // the pair that was learned first, the leftmost of them, and again
+    /** The pair that was learned first, the leftmost of them, and again. @param {string[]} pieces */
+    join(pieces) {
       while (true) {
         let best = Infinity, at = -1;
         for (let i = 0; i + 1 < pieces.length; i++) {
           const rank = this.ranks.get(`${pieces[i]} ${pieces[i + 1]}`);
-          if (rank < best) [best, at] = [rank, i];
+          if (rank !== undefined && rank < best) [best, at] = [rank, i];
         }
         if (at < 0) return pieces;
         pieces.splice(at, 2, pieces[at] + pieces[at + 1]);
       }
     }
 
+    /** @param {number[]} ids */
     bytes_of(ids) {
       const letters = ids.map((id) => this.tokens[id]).join("");
-      return Uint8Array.from(letters, (letter) => this.bytes.get(letter));
+      return Uint8Array.from([...letters].map((letter) => this.bytes.get(letter) ?? 0));
     }
 
-    decode(ids) { // without special tokens
+    /** Without special tokens. @param {number[]} ids */
+    decode(ids) {
       return utf8(this.bytes_of(ids.filter((id) => id > 3))).replace(/^ /, "");
     }
 
-    label(id, space = "▁") { // readable, for the axes of a picture
+    /** Readable, for the axes of a picture. @param {number} id */
+    label(id, space = "▁") {
       if (id <= 3) return this.tokens[id];
       const raw = this.bytes_of([id]);
       try {
         return utf8(raw, true).replace(/^ /, space);
       } catch { // a part of a character
-        const hex = (byte) => byte.toString(16).toUpperCase().padStart(2, "0");
+        const hex = (/** @type {number} */ byte) => byte.toString(16).toUpperCase().padStart(2, "0");
         return Array.from(raw, (byte) => `<${hex(byte)}>`).join("");
       }
     }
   }
 
+  /** @param {Uint8Array} bytes */
   const utf8 = (bytes, fatal = false) =>
     new TextDecoder("utf-8", { fatal, ignoreBOM: true }).decode(bytes);
 
   // ---- Loading: what book/_ext/browser_model.py has written
 
+  /** @param {Packed} packed */
   function load({ config, tokens, merges, tensors, data }) {
     const letters = atob(data), bytes = new Uint8Array(letters.length);
     for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
-    const floats = (at, count) => new Float32Array(bytes.buffer, at, count);
+    const floats = (/** @type {number} */ at, /** @type {number} */ count) =>
+      new Float32Array(bytes.buffer, at, count);
     const weights = new Map(tensors.map(({ name, shape, offset, scale }) => {
       const n = shape.reduce((product, size) => product * size, 1);
-      if (scale === undefined) return [name, floats(offset, n)];
+      if (scale === undefined) return [name, { shape, data: floats(offset, n) }];
       // A matrix in 8 bits, with one scale for each row
       const eights = new Int8Array(bytes.buffer, offset, n), scales = floats(scale, shape[0]);
       const data = new Float32Array(eights).map((w, i) => w * scales[Math.floor(i / shape[1])]);
@@ -604,6 +780,6 @@ export function transformer_engine() {
 
   return {
     work, load, intervene, causal_mask, log_softmax, top_tokens, probabilities, greedy_decode,
-    sample, beam_search, RecomputingDecoder,
+    sample, beam_search, normalized, Linear, RecomputingDecoder, Tensor, Tokenizer, Transformer,
   };
 }

@@ -1,46 +1,68 @@
 // @ts-check
-// The guided tour: each caption goes to a place, says one thing, and hands over one control.
+// The guide: one caption of the tour at a time, and the light on what it speaks of.
 
-import { middle_layer, most, path_of } from "./levels.js";
+import { kept } from "./app.js";
+import { e, h } from "./draw.js";
+import { button, find, focus, when_changed } from "./kit.js";
+import { where_to } from "./state.js";
+import { path_on_tour, TOUR } from "./tour.js";
 
-/** The path of the machine, of a layer in the middle of the decoder, of a head, or a weight. */
-export function clearest({ view, row }, level) {
-  const layer = middle_layer(view), name = `decoder.layers.${layer}.cross_attn`;
-  const cut = view.edits?.without?.[name] || [], stored = view.heads?.[name]?.head ?? 0;
-  const head = [stored, ...view.maps[name].keys()].find((each) => !cut.includes(each)) ?? 0;
-  const [[, key]] = most(view.maps[name][head], row, view.src_labels.length, 1);
-  return path_of({ stack: "decoder", layer, kind: "cross_attn", head, key }, level);
+/** @import { App } from "./app.js" */
+/** @import { State } from "./types.d.ts" */
+
+/** @param {App} app @param {{ alive: HTMLElement, stage: HTMLElement, beneath: HTMLElement,
+ *    forward: HTMLElement }} places  */
+export function guide(app, { alive, stage, beneath, forward }) {
+  const caption = h("div", { class: "machine-guide", hidden: true });
+  const toggle = button("Guide", () =>
+    lead(app.state.guide < 0 ? (Number(kept("machine-guide")) || 1) - 1 : -1),
+  { "aria-expanded": "false" });
+
+  /** To a caption; -1 for the end @param {number} to */
+  function lead(to) {
+    const path = to < 0 ? app.path : path_on_tour(app.state, to);
+    kept("machine-guide", String(to + 1)); // a link to a chapter leaves it
+    app.push(path);
+    app.dispatch({ type: "lead", to, path });
+  }
+
+  const draw = when_changed((state) => [state.guide, state.place, state.panel, state.found],
+    (state, before) => {
+      const { guide, panel } = state, path = guide >= 0 && TOUR[guide].path;
+      caption.hidden = guide < 0 || (Boolean(panel) && where_to(state) !== path);
+      if (guide !== before.guide) draw_caption(guide);
+      if (guide >= 0 && is_dark && state.found !== undefined) light(state);
+    });
+  let is_dark = false; // until the picture is there that the caption speaks of
+
+  /** @param {number} number */
+  function draw_caption(number) {
+    toggle.ariaExpanded = String(number >= 0);
+    alive.querySelector(".machine-lit")?.classList.remove("machine-lit");
+    is_dark = number >= 0;
+    if (number < 0) return focus(toggle, forward);
+    const { words, chapter, href } = TOUR[number], is_last = number === TOUR.length - 1;
+    caption.replaceChildren(
+      h("p", {}, e("b", {}, `${number + 1} of ${TOUR.length} `), `${words} `, e("a", { href }, chapter)),
+      h("div", { class: "machine-row" },
+        button("Back", () => lead(number - 1), { disabled: number === 0 }),
+        !is_last && button("Next", () => lead(number + 1)),
+        button(is_last ? "Done" : "End", () => lead(-1))));
+    focus(find(caption, "button:nth-child(2)"));
+  }
+
+  /** @param {State} state */
+  function light({ guide: number }) {
+    const lit = find(alive, TOUR[number].control);
+    is_dark = false;
+    lit.classList.add("machine-lit");
+    document.documentElement.style.setProperty("--guide", `${caption.offsetHeight + 8}px`);
+    const room = innerHeight - caption.offsetHeight - 60; // above the caption, below the bar
+    for (const seen of [beneath, stage, lit.closest(".machine-stage") || lit]) {
+      const long = seen instanceof HTMLElement ? seen.offsetHeight : 0;
+      seen.scrollIntoView({ block: long > room ? "start" : "nearest", behavior: "instant" });
+    }
+  }
+
+  return { toggle, caption, lead, draw };
 }
-
-export const GUIDE = [
-  { level: 0, control: ".machine-controls button",
-    words: "German goes in, in blue, and English comes out, in brown, word by word: press Play.",
-    chapter: "Chapter 8 builds it all.", href: "08_full_transformer.html" },
-  { level: 0, control: ".machine-stage",
-    words: "Each German word, or piece of one, is a strand, and where strands cross, words " +
-      "look at one another: open a layer.",
-    chapter: "Chapter 6 writes the encoder.", href: "06_encoder.html" },
-  { level: 0, control: ".machine-stage",
-    words: "The green band is all that the brown side ever learns of the German: follow the " +
-      "green strands to the words that were looked at.",
-    chapter: "Chapter 7 connects the two sides.", href: "07_decoder_and_cross_attention.html" },
-  { level: 0, control: ".machine-controls input",
-    words: "The future does not exist yet: a brown strand appears only when its word is written, " +
-      "so move the slider back and watch strands go.",
-    chapter: "Chapter 4 explains the mask.", href: "04_masks.html" },
-  { level: 1, control: ".machine-stage",
-    words: "A layer looks twice and then thinks: eight heads at its own words, eight at the " +
-      "German ones, and a small network: open a head.",
-    chapter: "Chapter 3 writes the heads.", href: "03_multi_head_attention.html" },
-  { level: 2, control: ".machine-stage",
-    words: "A head asks with a query, every German word holds out a key, and the better the " +
-      "match, the more of its value is handed on: open a row.",
-    chapter: "Chapter 2 writes this function.", href: "02_scaled_dot_product_attention.html" },
-  { level: 3, control: ".machine-up",
-    words: "And this is one weight: multiply number by number, add up, divide, compare; there " +
-      "is nothing below this, so go back up.",
-    chapter: "Chapter 2 does it by hand.", href: "02_scaled_dot_product_attention.html" },
-  { path: "/operate", control: ".machine-operate",
-    words: "Now break it: choose another word above, hide one, cut a layer, and see what moves.",
-    chapter: "Chapter 14 asks what that proves.", href: "14_reading_attention.html" },
-];

@@ -6,95 +6,134 @@
 import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, piece, short,
   shown, strip, sum_of, text } from "./draw.js";
 
-// A place: stack "" is the whole machine, kind "" a layer; head -1 and key -1 are "none"
+/** @import { Attributes, Edits, How, Inside, Numbers, Place, Point, Sizes, Table, Token, Vectors,
+ *    View } from "./types.d.ts" */
+/** @import { Color } from "./draw.js" */
+/** @typedef {"encoder"|"decoder"} Stack */
+/** @typedef {"self_attn"|"cross_attn"} Kind */
+
+/** @type {Place} */
 export const WHOLE = { stack: "", layer: 0, kind: "", head: -1, key: -1 };
+/** @type {{ [kind: string]: string }} */
 export const ATTENTIONS = { self_attn: "self-attention", cross_attn: "cross-attention" };
+const STACKS = /** @type {const} */ (["encoder", "decoder"]);
+/** @type {{ [stack: string]: Kind[] }} */
 const KINDS = { encoder: ["self_attn"], decoder: ["self_attn", "cross_attn"] };
+/** @type {{ [stack: string]: "source"|"target" }} */
 const COLORS = { encoder: "source", decoder: "target" };
 const PATH = /^\/(encoder|decoder)\/(\d+)(?:\/(self_attn|cross_attn)\/(\d+)(?:\/(\d{1,3}))?)?$/;
 
+/** @param {Place} place */
 export const level_of = ({ stack, kind, key }) => [stack, kind, key >= 0].filter(Boolean).length;
 
+/** The name of its attention @param {Place} place */
 export const name_of = ({ stack, layer, kind }) => `${stack}.layers.${layer}.${kind}`;
 
-/** The path of a place, or of what is around it at a higher level. */
+/** The path of a place, or of what is around it at a higher level. @param {Place} place */
 export function path_of(place, level = level_of(place)) {
   const { stack, layer, kind, head, key } = place, n_parts = [1, 3, 5, 6][level];
   return ["", stack, layer, kind, head, key].slice(0, n_parts).join("/");
 }
 
-/** Where a path leads; the whole machine where it names nothing that the model has. */
-export function place_of(path, config) {
+/** Where a path leads; the whole machine where it names nothing that the model has.
+ *  @param {string} path @param {Sizes} sizes @returns {Place} */
+export function place_of(path, sizes) {
   const [, stack, layer, kind = "", head = -1, key = -1] = path.match(PATH) || [];
-  const known = Number(layer) < config[`n_${stack}_layers`] && Number(head) < config.n_heads
-    && (!kind || KINDS[stack].includes(kind));
+  const n_layers = stack === "encoder" ? sizes.n_encoder_layers : sizes.n_decoder_layers;
+  const known = stack && Number(layer) < n_layers && Number(head) < sizes.n_heads
+    && (!kind || KINDS[stack].some((each) => each === kind));
   return known ? { stack, layer: Number(layer), kind, head: Number(head), key: Number(key) } : WHOLE;
 }
 
-/** Whether the head of a place is cut in what a view shows */
+/** Whether the head of a place is cut in what a view shows
+ *  @param {{ edits?: Edits }} view @param {Place} place */
 export const is_cut = ({ edits }, place) => edits?.without?.[name_of(place)]?.includes(place.head);
 
-/** The labels of an attention's queries and keys; the decoder reads <bos> first. */
+/** @typedef {{ src_labels: string[], tgt_labels: string[] }} Labels */
+
+/** The labels of an attention's queries and keys; the decoder reads <bos> first.
+ *  @param {{ stack: string, kind?: string }} place @param {Labels} view */
 export function axes({ stack, kind }, { src_labels, tgt_labels }) {
   const read = ["<bos>", ...tgt_labels.slice(0, -1)];
   if (stack === "encoder") return [src_labels, src_labels];
   return [read, kind === "cross_attn" ? src_labels : read];
 }
 
-const is_own = ({ stack, kind }) => stack === "decoder" && kind === "self_attn";
-/** The keys that a query can look at: in the decoder, no word of its own that comes later */
+const is_own = (/** @type {Place} */ { stack, kind }) => stack === "decoder" && kind === "self_attn";
+/** The keys that a query can look at: in the decoder, no word of its own that comes later
+ *  @param {Place} place @param {Labels} view @param {number} row */
 export const keys_of = (place, view, row) =>
   axes(place, view)[1].slice(0, is_own(place) ? row + 1 : undefined);
 
+/** @param {{ stack: string }} place @param {Labels} view @param {number} row */
 const query_of = (place, view, row) => shown(axes(place, view)[0][row]);
-/** Whether another view has read the same words up to this row: only then it can be compared. */
+/** Whether another view has read the same words up to this row: only then it can be compared.
+ *  @param {{ stack: string }} place @param {Labels} view @param {Labels} other @param {number} row */
 const is_alike = (place, view, other, row) =>
   range(row + 1).every((i) => axes(place, view)[0][i] === axes(place, other)[0][i]);
 
-const range = (n) => [...Array(n).keys()];
-const largest = (lists) => Math.max(...lists.flat().map(Math.abs), 1e-9);
+const range = (/** @type {number} */ n) => [...Array(n).keys()];
+const largest = (/** @type {number[][]} */ lists) => Math.max(...lists.flat().map(Math.abs), 1e-9);
+/** @param {View} view @param {Stack} stack */
 const n_layers = (view, stack) => view.norms[stack].length - 1;
-export const middle_layer = (view) => n_layers(view, "decoder") >> 1;
+export const middle_layer = (/** @type {View} */ view) => n_layers(view, "decoder") >> 1;
 
-/** What an attention looks at, all heads together that are left; computed once a view. */
+const MEANS = /** @type {WeakMap<View, { [attention: string]: number[] }>} */ (new WeakMap());
+
+/** What an attention looks at, all heads together that are left; computed once a view.
+ *  @param {View} view @param {string} name */
 function heads_together(view, name) {
-  const all = view.maps[name], cut = view.edits?.without?.[name] || [], means = view.means ||= {};
+  const all = view.maps[name], cut = view.edits?.without?.[name] || [];
+  const means = MEANS.get(view) || {};
+  MEANS.set(view, means);
   const heads = cut.length < all.length ? all.filter((_, head) => !cut.includes(head)) : all;
-  return means[name] ||= heads[0].map((_, i) => mean_of(heads.map((each) => each[i])));
+  return means[name] ||= Array.from(heads[0], (_, i) => mean_of(heads.map((each) => each[i])));
 }
 
-/** The places that a query looks at most, best first: [[share, key], ...] */
+/** The places that a query looks at most, best first: [[share, key], ...]
+ *  @param {Numbers} weights @param {number} row @param {number} n_keys
+ *  @returns {[number, number][]} */
 export const most = (weights, row, n_keys, n = 3) => range(n_keys)
-  .map((key) => [weights[row * n_keys + key], key]).sort((a, b) => b[0] - a[0]).slice(0, n);
+  .map((key) => /** @type {[number, number]} */ ([weights[row * n_keys + key], key])).sort((a, b) => b[0] - a[0]).slice(0, n);
 
-/** The same of a step of the translation, in the source, by the middle of the decoder */
+/** The same of a step of the translation, in the source, by the middle of the decoder
+ *  @param {View} view @param {number} step @param {number} [n] */
 export const looked_at = (view, step, n) => most(heads_together(view,
   `decoder.layers.${middle_layer(view)}.cross_attn`), step, view.src_labels.length, n);
 
-const named = ({ label, p }) => `${piece(label)} ${percent(p)}`;
+/** A token beside what it was in the untouched model @typedef {Token & { was?: number }} Compared */
+
+const named = (/** @type {{ label: string, p: number }} */ { label, p }) => `${piece(label)} ${percent(p)}`;
+/** @param {number} p @param {number} [was] @returns {was is number} */
 const differ = (p, was) => was !== undefined && percent(was) !== percent(p);
 
-/** A probability, and what the untouched model says where that is another one. */
+/** A probability, and what the untouched model says where that is another one.
+ *  @param {number} p @param {number} [was] @returns {Inside} */
 function compared(p, was) {
   if (!differ(p, was)) return e("tspan", {}, percent(p));
   return [e("tspan", { class: "changed" }, percent(p)), " ",
     e("tspan", { fill: COLOR.soft, "font-size": 12 }, `was ${percent(was)}`)];
 }
 
+/** @param {Compared} token @returns {Inside} */
 const in_words = ({ label, p, was }) => [e("tspan", {}, piece(label)), " ", compared(p, was)];
 
-/** Likely tokens after a row, with what the untouched model gave them where it read the same */
+/** Likely tokens after a row, with what the untouched model gave them where it read the same
+ *  @param {View} view @param {View|null} before @param {number} row
+ *  @param {(view: View) => Token[]} tokens_of @returns {Compared[]} */
 function beside(view, before, row, tokens_of) {
-  const old = before && is_alike({}, view, before, row) ? tokens_of(before) : [];
+  const old = before && is_alike({ stack: "decoder" }, view, before, row) ? tokens_of(before) : [];
   return tokens_of(view).map((each) => ({ ...each, was: old.find(({ id }) => id === each.id)?.p }));
 }
 
-/** The picture of a place. row: the query that is looked at; before: what the untouched
- *  model does with the sentence, and found_before the numbers of its head */
+/** The picture of a place; found: the numbers of its head, as far as they are known
+ *  @param {View} view @param {Place} place @param {Vectors|null} found @param {How} how */
 export function draw(view, place, found, how) {
   const levels = [whole, layer, head, weight];
-  return levels[level_of(place)](view, { found, found_before: null, ...how }, place);
+  return levels[level_of(place)](view, { found, ...how }, place);
 }
+
+/** @typedef {How & { found: Vectors|null }} Known */
 
 // ---- Level 0: the whole machine
 
@@ -109,32 +148,40 @@ const TALL = { encoder: [66, 120, 174, 228], memory: 250, decoder: [320, 374, 42
 // Where in a layer it has looked at its own sentence, at the other, and has thought
 const SELF = { encoder: 0.7, decoder: 0.38 }, CROSS = 0.62, FFN = 0.86;
 
-// The classes by which a row of the target is shown: written, being written, to come
+/** The classes by which a row of the target is shown: written, being written, to come
+ *  @param {number} i @param {number} step */
 export const row_class = (i, step) => ["past", "now", "to-come"][1 + Math.sign(i - step)];
 
-/** Where things are: u goes along the flow, v across it, with a lane for each token. */
+/** @typedef {ReturnType<typeof plan_of>} Plan */
+
+/** Where things are: u goes along the flow, v across it, with a lane for each token.
+ *  @param {View} view @param {boolean} tall */
 function plan_of(view, tall) {
   const plan = tall ? TALL : WIDE, { top, room, lane: [narrow, wide] } = plan;
-  const lanes = ({ length }) => {
+  const lanes = (/** @type {string[]} */ { length }) => {
     const lane = Math.max(narrow, Math.min(wide, room / Math.max(1, length - 1)));
     const first = tall ? Math.max(top, (400 - (length - 1) * lane) / 2) : top;
     return range(length).map((i) => first + i * lane);
   };
   const source = lanes(view.src_labels), target = lanes(view.tgt_labels);
-  const end = Math.max(source.at(-1), target.at(-1), tall ? room + top : 0);
-  const layers = (stack) => range(n_layers(view, stack)).map((l) => plan[stack].slice(l, l + 2));
+  const end = Math.max(...source.slice(-1), ...target.slice(-1), tall ? room + top : 0);
+  const layers = (/** @type {Stack} */ stack) =>
+    range(n_layers(view, stack)).map((l) => /** @type {Point} */ (plan[stack].slice(l, l + 2)));
+  /** @type {(u: number, v: number) => Point} */
   const at = (u, v) => (tall ? [v, u] : [u, v]);
   const pitch = { source: source[1] - source[0], target: target[1] - target[0] };
-  const every = (side) => (tall && Math.ceil(9.5 / pitch[side])) || 1; // lane has a label
+  const every = (/** @type {"source"|"target"} */ side) => (tall && Math.ceil(9.5 / pitch[side])) || 1; // lane has a label
   return { ...plan, tall, at, source, target, end, pitch,
     every: { source: every("source"), target: every("target") },
     layers: { encoder: layers("encoder"), decoder: layers("decoder") } };
 }
 
+/** @param {View} view @param {How} how */
 export function whole(view, { row, tall, before }) {
   const plan = plan_of(view, tall), { at, memory, source, target, end, layers } = plan;
-  const size = tall ? [400, plan.out + 96] : [1200, end + 62];
-  const band = [...at(memory - 9, source[0] - 13), ...at(18, source.at(-1) - source[0] + 26)];
+  const [width, height] = tall ? [400, plan.out + 96] : [1200, end + 62];
+  const captions = /** @type {[number, string][]} */ (plan.captions);
+  const band = [at(memory - 9, source[0] - 13), at(18, source[source.length - 1] - source[0] + 26)];
   const rows = target.map((_, i) => e("g",
     { class: `row ${row_class(i, row)}`, "data-row": i },
     trunk(view, plan, i),
@@ -142,16 +189,17 @@ export function whole(view, { row, tall, before }) {
       answer(view, plan, i, before)),
     label(plan, plan.decoder[0] - 9, target[i], query_of({ stack: "decoder" }, view, i), "target",
       { class: i % plan.every.target ? "sparse" : null }))).reverse(); // strands under labels
-  return picture(...size,
+  return picture(width, height,
     `The machine at work: ${source.length} German tokens, ${target.length} English ones`,
-    Object.keys(layers).map((stack) => layers[stack].map((_, l) => layer_door(plan, stack, l))),
-    box(...band, "memory", 0.16, { rx: 9 }),
+    STACKS.map((stack) => layers[stack].map((_, l) => layer_door(plan, stack, l))),
+    box(...band[0], ...band[1], "memory", 0.16, { rx: 9 }),
     e("g", { class: "lanes" }, source.map((_, i) => source_lane(view, plan, i))),
     e("g", { class: "rows" }, rows),
-    plan.captions.map(([u, words]) =>
+    captions.map(([u, words]) =>
       text(u, end + 54, words, { size: 13, fill: "soft", anchor: "middle" })));
 }
 
+/** @param {Plan} plan @param {Stack} stack @param {number} l */
 function layer_door({ tall, at, end, layers }, stack, l) {
   const [from, to] = layers[stack][l], middle = (from + to) / 2;
   const [top, bottom, gap] = tall ? [4, 398, 1] : [14, end + 36, 3];
@@ -163,6 +211,8 @@ function layer_door({ tall, at, end, layers }, stack, l) {
       : text(middle, end + 26, `layer ${l}`, { size: 13, fill: "soft", anchor: "middle" }));
 }
 
+/** @param {Plan} plan @param {number} u @param {number} v @param {string} words
+ *  @param {"source"|"target"} fill @param {Omit<Attributes, "weight"> & { weight?: number }} more */
 function label({ tall, pitch }, u, v, words, fill, more) {
   const is_dense = pitch[fill] < 17, size = is_dense ? Math.max(9.5, Math.min(12, pitch[fill])) : 14;
   const drawn = short(words, is_dense ? 8 : 9), turn = is_dense ? -80 : -58;
@@ -170,26 +220,34 @@ function label({ tall, pitch }, u, v, words, fill, more) {
     : text(u, v + 5, words, { fill, anchor: "end", ...more });
 }
 
+/** @param {Plan} plan @param {Point} from @param {Point} to @param {Color} color
+ *  @param {number} width @param {number} opacity */
 function strand({ at }, [u, v], [x, y], color, width, opacity) {
   const half = (u + x) / 2;
   return curve([at(u, v), at(half, v), at(half, y), at(x, y)], color, width, opacity);
 }
 
-function think({ tall, at }, u, v, color) { // the small network of a layer, in its lane
+/** The small network of a layer, in its lane
+ *  @param {Plan} plan @param {number} u @param {number} v @param {Color} color */
+function think({ tall, at }, u, v, color) {
   const [x, y] = at(u, v);
   return tall ? box(x - 5, y - 1.5, 10, 3, color) : box(x - 1.5, y - 5, 3, 10, color);
 }
 
-/** What a row looks at more than a little: draw(key, weight) for each */
+/** What a row looks at more than a little: draw(key, weight) for each
+ *  @param {Numbers} weights @param {number} row @param {number} n_keys @param {number} threshold
+ *  @param {(key: number, weight: number) => Inside} draw */
 function looks(weights, row, n_keys, threshold, draw) {
   const own = weights.slice(row * n_keys, (row + 1) * n_keys);
   return range(n_keys).map((key) => own[key] > threshold && draw(key, own[key]));
 }
 
+/** @param {View} view @param {Plan} plan @param {number} i */
 function source_lane(view, plan, i) {
   const { at, tall, source, encoder, memory, layers } = plan, v = source[i];
   const flow = layers.encoder.map(([from, to], l) => {
     const u = from + SELF.encoder * (to - from);
+    /** @type {(j: number, weight: number) => Inside} */
     const look = (j, weight) => j !== i && strand(plan, [from, source[j]], [u, v], "source",
       0.5 + 8 * weight, 0.12 + 0.5 * weight);
     return e("g", { class: `flow-${l}` },
@@ -198,7 +256,7 @@ function source_lane(view, plan, i) {
       think(plan, from + FFN * (to - from), v, "source"),
       dot(...at(to, v), "source", tall ? 2.4 : 3));
   });
-  const [, end] = layers.encoder.at(-1);
+  const [, end] = layers.encoder[layers.encoder.length - 1];
   return e("g", { class: "lane", tabindex: -1 }, flow,
     e("g", { class: "flow-3" }, line([at(end, v), at(memory, v)], "memory", 2.2, 0.6),
       dot(...at(memory, v), "memory", tall ? 3 : 4)), dot(...at(encoder[0], v), "source", 3),
@@ -207,38 +265,46 @@ function source_lane(view, plan, i) {
         && { "text-decoration": "line-through", opacity: 0.5, stroke: "none" }) }));
 }
 
-function own_strand(plan, l, row, key, weight) { // from a word of the target to another
+/** From a word of the target to another
+ *  @param {Plan} plan @param {number} l @param {number} row @param {number} key @param {number} weight */
+function own_strand(plan, l, row, key, weight) {
   const [from, to] = plan.layers.decoder[l], { target } = plan;
   return strand(plan, [from, target[key]], [from + SELF.decoder * (to - from), target[row]],
     "target", 0.5 + 8 * weight, 0.2 + 0.55 * weight);
 }
 
-function trunk(view, plan, i) { // of a word that is written
+/** Of a word that is written @param {View} view @param {Plan} plan @param {number} i */
+function trunk(view, plan, i) {
   const { at, tall, target, decoder, layers } = plan, v = target[i];
   const flow = layers.decoder.map(([from, to], l) => {
+    /** @type {(j: number, weight: number) => Inside} */
     const look = (j, weight) => j < i && own_strand(plan, l, i, j, weight);
     const weights = heads_together(view, `decoder.layers.${l}.self_attn`);
     return [looks(weights, i, target.length, 0.06, look),
       line([at(from, v), at(to, v)], "target", 2.2, 0.7),
       think(plan, from + FFN * (to - from), v, "target"), dot(...at(to, v), "target", 3)];
   });
-  const [, end] = layers.decoder.at(-1);
+  const [, end] = layers.decoder[layers.decoder.length - 1];
   return e("g", { class: "trunk" }, flow, dot(...at(decoder[0], v), "target", 3),
     !tall && text(end + 10, v + 5, shown(view.tgt_labels[i]),
       { size: 13, class: "written" }));
 }
 
-/** Without a causal mask: how earlier words look ahead, in the pass that writes this one */
+/** Without a causal mask: how earlier words look ahead, in the pass that writes this one
+ *  @param {View} view @param {Plan} plan @param {number} i */
 const looks_ahead = (view, plan, i) => plan.layers.decoder.map((_, l) => {
   const weights = view.ahead?.[`decoder.layers.${l}.self_attn`]?.[i] || [];
   return range(weights.length && i).map((row) => looks(weights, row, i + 1, 0.06,
     (key, weight) => key > row && own_strand(plan, l, row, key, weight)));
 });
 
-function asks(view, plan, i) { // what it looks at in the memory, and then would answer
+/** What it looks at in the memory, and then would answer
+ *  @param {View} view @param {Plan} plan @param {number} i */
+function asks(view, plan, i) {
   const { at, tall, source, target, memory, reach, layers } = plan, v = target[i];
   const strands = layers.decoder.map(([from, to], l) => {
     const u = from + CROSS * (to - from);
+    /** @type {(j: number, weight: number) => Inside} */
     const look = (j, weight) => curve([at(memory, source[j]), at(memory + reach, source[j]),
       at(u - 20, v + 46), at(u, v)], "memory", 0.6 + 11 * weight, 0.15 + 0.75 * weight,
     { class: "ask-strand" });
@@ -253,13 +319,14 @@ function asks(view, plan, i) { // what it looks at in the memory, and then would
   return [strands, answers];
 }
 
-/** The likeliest next tokens of a row, with what the untouched model gave them. */
+/** The likeliest next tokens of a row, with what the untouched model gave them.
+ *  @param {View} view @param {Plan} plan @param {number} i @param {View|null} before */
 function answer(view, { at, tall, target, end, out, layers }, i, before) {
   const v = target[i], is_low = v > end - 56, rises = is_low && v >= 100; // the list of choices
   const [x, top] = tall ? [24, out + 20] : [out, is_low && !rises ? end - 56 : v];
   const [n, long, gap] = tall ? [4, 190, 21] : [5, 50, rises ? -23 : 23];
-  const near = tall ? [[x + 60, out - 14], [x + 60, out + 6]] : [[x - 18, top], [x - 4, top]];
-  const [, from] = layers.decoder.at(-1);
+  const near = /** @type {Point[]} */ (tall ? [[x + 60, out - 14], [x + 60, out + 6]] : [[x - 18, top], [x - 4, top]]);
+  const [, from] = layers.decoder[layers.decoder.length - 1];
   const found = beside(view, before, i, ({ next }) => next[i]).slice(0, n);
   const choices = found.map((each, k) => {
     const { id, p, was } = each, y = top + k * gap, width = Math.max(2, long * p);
@@ -283,11 +350,15 @@ const LAYER = {
 };
 const MINI = { width: 70, height: 92 }; // the picture of a head
 
+/** @param {View} view @param {How} how @param {Place} place */
 export function layer(view, { row, tall, before }, place) {
   const { stack, layer: l } = place, color = COLORS[stack];
   const plan = LAYER[tall ? "tall" : "wide"], { stream, start } = plan;
+  /** @type {(u: number, v: number) => Point} */
   const at = (u, v) => (tall ? [stream + v, u] : [u, stream - v]);
+  /** @type {(u: number) => Point} */
   const corner = (u) => (tall ? [66, u + 8] : [u + 4, 24]); // of what stands at a station
+  /** @type {(u: number, long: number, title: string) => Inside} */
   const station = (u, long, title) => { // out of the stream, through a norm, back
     const [a, b] = [u + 12, u + long - 12], [x, y] = at(a, 0), [right, low] = at(b, 0);
     const [left, top] = corner(u);
@@ -322,16 +393,20 @@ export function layer(view, { row, tall, before }, place) {
         ({ layers }) => layers[stage][row]).map(in_words))));
 }
 
-function heads(view, place, row, left, top) { // four beside one another, in two rows
+/** Four beside one another, in two rows
+ *  @param {View} view @param {Place} place @param {number} row @param {number} left @param {number} top */
+function heads(view, place, row, left, top) {
   const [, keys] = axes(place, view), { width, height } = MINI, kind = ATTENTIONS[place.kind];
   const color = COLORS[place.stack], tone = tone_of(place);
   return view.maps[name_of(place)].map((weights, head) => {
     const x = left + (head % 4) * (width + 6), y = top + Math.floor(head / 4) * (height + 30);
     const [[share, best]] = most(weights, row, keys.length, 1);
-    const middle = [x + width / 2, y + height / 2], end = [x + width - 10, y + height / 2];
+    const middle = /** @type {Point} */ ([x + width / 2, y + height / 2]);
+    const end = /** @type {Point} */ ([x + width - 10, y + height / 2]);
     const looks = keys.map((_, key) => {
+      /** @type {Point} */
       const start = [x + 9, y + 6 + key * (height - 12) / Math.max(1, keys.length - 1)];
-      const weight = weights[row * keys.length + key], bend = [middle[0], start[1]];
+      const weight = weights[row * keys.length + key], bend = /** @type {Point} */ ([middle[0], start[1]]);
       return [dot(...start, tone, 1.6), weight > 0.03
         && curve([start, bend, middle, end], tone, 0.5 + 7 * weight, 0.2 + 0.7 * weight)];
     });
@@ -348,8 +423,10 @@ function heads(view, place, row, left, top) { // four beside one another, in two
   });
 }
 
-function network(left, middle, color, { d_model, d_ff }) { // narrow, wide, narrow
-  const halves = [16, 40, 16], x = (part) => left + part * 66;
+/** Narrow, wide, narrow
+ *  @param {number} left @param {number} middle @param {Color} color @param {View["sizes"]} sizes */
+function network(left, middle, color, { d_model, d_ff }) {
+  const halves = [16, 40, 16], x = (/** @type {number} */ part) => left + part * 66;
   const funnels = [0, 1].map((part) => {
     const [a, b] = halves.slice(part), near = x(part) + 10, far = x(part + 1);
     return e("path", { fill: COLOR[color], opacity: 0.1, d: `M${near} ${middle - a}` +
@@ -361,13 +438,16 @@ function network(left, middle, color, { d_model, d_ff }) { // narrow, wide, narr
     { size: 12.5, fill: "soft" })];
 }
 
-/** Of the stream: its word, how long its vector is, and what each end would answer */
+/** Of the stream: its word, how long its vector is, and what each end would answer
+ *  @param {boolean} tall @param {number} start @param {number} stop @param {string} word
+ *  @param {Color} color @param {number[]} lengths @param {Inside[][]|false} answers */
 function ends(tall, start, stop, word, color, lengths, answers) {
   const [before, after] = lengths.map((length) => `vector length ${decimal(length, 1)}`);
-  const small = { size: 12, fill: "soft" }, large = { weight: 600, fill: color };
+  const small = { size: 12, fill: /** @type {Color} */ ("soft") }, large = { weight: 600, fill: color };
   const { stream } = LAYER.wide, x = start - 50, anchor = "end";
   const [[guess], guesses] = answers || [[], []];
   const [right, top] = tall ? [130, stop + 40] : [stop + 8, stream - 50];
+  /** @type {(x: number, y: number, ...words: Inside[]) => Inside} */
   const says = (x, y, ...words) => text(x, y, words, { size: 12.5, fill: "target", class: "said" });
   return [
     tall ? [text(14, 22, word, large), text(14, stop + 22, after, small),
@@ -384,20 +464,24 @@ function ends(tall, start, stop, word, color, lengths, answers) {
 
 // ---- Level 2: a head
 
-/** Stored vectors as the engine has them: base64 of 32-bit numbers, or the numbers. */
+/** Stored vectors as the engine has them: base64 of 32-bit numbers, or the numbers.
+ *  @param {Numbers|string} stored */
 function vectors_of(stored) {
   if (typeof stored !== "string") return Float32Array.from(stored);
   return new Float32Array(Uint8Array.from(atob(stored), (sign) => sign.charCodeAt(0)).buffer);
 }
 
 /** The numbers of one query of a head. found: q, k, v of all positions, or null where a
- *  stored view has no more of this head than its weights */
+ *  stored view has no more of this head than its weights
+ *  @param {View} view @param {Place} place @param {Vectors|null} found @param {number} row */
 export function numbers(view, place, found, row) {
   const keys = keys_of(place, view, row), heads = view.maps[name_of(place)];
   const d = found ? view.sizes.d_model / heads.length : 0;
-  const [queries, all_keys, values] = ["q", "k", "v"].map((which) =>
-    found && vectors_of(found[which]));
-  const part = (vectors, i) => (found ? Array.from(vectors.slice(i * d, (i + 1) * d)) : []);
+  const none = new Float32Array();
+  const [queries, all_keys, values] = found ? [found.q, found.k, found.v].map(vectors_of)
+    : [none, none, none];
+  const part = (/** @type {Float32Array} */ vectors, /** @type {number} */ i) =>
+    Array.from(vectors.slice(i * d, (i + 1) * d));
   const q = part(queries, row);
   const lines = keys.map((label, key) => {
     const k = part(all_keys, key), products = k.map((x, f) => x * q[f]), sum = sum_of(products);
@@ -407,10 +491,11 @@ export function numbers(view, place, found, row) {
       weight: heads[place.head][row * keys.length + key] };
   });
   const output = q.map((_, f) => sum_of(lines.map(({ weight, v }) => weight * v[f])));
-  const one = lines.at(Math.min(place.key, lines.length - 1)); // if the place is one weight
+  const one = lines[Math.max(0, Math.min(place.key, lines.length - 1))]; // if the place is one weight
   return { d, q, query: query_of(place, view, row), lines, one, output };
 }
 
+/** @param {Place} place @returns {Color} */
 const tone_of = ({ stack, kind }) => (kind === "cross_attn" ? "memory" : COLORS[stack]);
 
 // Where the columns are, and how large a feature, a bar and the letters
@@ -421,9 +506,12 @@ const HEAD = {
     n_letters: 9, size: 12, title: { weight: 600, size: 13 } },
 };
 
+/** @typedef {typeof HEAD.wide} Columns */
+
+/** @param {View} view @param {Known} known @param {Place} place */
 export function head(view, { row, tall, before, found, found_before }, place) {
   const { d, q, query, lines, output } = numbers(view, place, found, row);
-  const old = found_before && is_alike(place, view, before, row)
+  const old = before && found_before && is_alike(place, view, before, row)
     ? numbers(before, place, found_before, row).lines : [];
   const X = { ...HEAD[tall ? "tall" : "wide"], ...(!d && { word: 160, bar: 174 }) };
   const { cell, high, title } = X, width = cell, fill = COLORS[place.stack];
@@ -434,6 +522,7 @@ export function head(view, { row, tall, before, found, found_before }, place) {
   const most_v = largest([output, ...lines.map((each) => each.v)]);
   const best = lines.reduce((a, b) => (b.weight > a.weight ? b : a)), cut = is_cut(view, place);
   const sum = cut ? "the head is cut: no sum" : "their sum, which the head hands on";
+  /** @type {(x: number, y: number, words: string, anchor: string) => Inside} */
   const caption = (x, y, words, anchor) => text(x, y, words, { size: 13, fill: "soft", anchor });
   return picture(tall ? 400 : 1080, tall ? end + 50 : bottom + 46,
     `Head ${place.head}: what “${query}” looks at`,
@@ -455,7 +544,10 @@ export function head(view, { row, tall, before, found, found_before }, place) {
     strip(X.value, end + 12, output, { width, height: high, most: most_v }));
 }
 
-/** A key with its score and its weight; it opens. */
+/** A key with its score and its weight; it opens.
+ *  @param {Place} place @param {Columns} X
+ *  @param {ReturnType<typeof numbers>["lines"][number]} line @param {number} y @param {number} gap
+ *  @param {{ d: number, most: number, best: boolean, was?: number }} how */
 function key_line(place, X, { key, label, k, score, weight }, y, gap, how) {
   const { d, most, best, was } = how, { word, bar, cell, high, long, size } = X;
   const tone = tone_of(place), width = weight && Math.max(1.5, long * weight);
@@ -474,6 +566,7 @@ function key_line(place, X, { key, label, k, score, weight }, y, gap, how) {
 
 // ---- Level 3: one weight
 
+/** @param {number} x */
 function grouped(x) {
   if (x >= 1e7) return x.toExponential(2).replace("e+", " × 10^");
   if (x < 100) return decimal(x, x < 10 ? 4 : 2);
@@ -485,12 +578,14 @@ const WEIGHT = { // where features begin, how wide they are, and the letters bes
   tall: { left: 56, cell: 10.4, size: 12, small: 12, facts: 20 },
 };
 
+/** @param {View} view @param {Known} known @param {Place} place */
 export function weight(view, { row, tall, before, found, found_before }, place) {
   const { d, q, query, lines, one } = numbers(view, place, found, row), name = shown(one.label);
-  const old = found_before && is_alike(place, view, before, row)
-    && numbers(before, place, found_before, row).one;
+  const old = before && found_before && is_alike(place, view, before, row)
+    ? numbers(before, place, found_before, row).one : null;
   const { left, cell, size, small, facts: facts_at } = WEIGHT[tall ? "tall" : "wide"];
   const tone = tone_of(place), high = 34, right = left + d * cell;
+  /** @type {(middle: number, values: number[], most: number, words: string, fill: Color) => Inside} */
   const bars = (middle, values, most, words, fill) => [
     line([[left, middle], [right, middle]], "hair", 1),
     text(left - 10, middle + 5, words, { anchor: "end", fill, weight: 600, size }),
@@ -501,7 +596,7 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
     })];
   const most = largest([q, one.k]), { products } = one;
   const sums = products.map((_, f) => sum_of(products.slice(0, f + 1)));
-  const height = (sum) => 350 - 40 * sum / largest([sums]);
+  const height = (/** @type {number} */ sum) => 350 - 40 * sum / largest([sums]);
   const parts = lines.map(({ score }) => Math.exp(score)), part = parts[one.key];
   const n_seen = parts.filter(Boolean).length;
   const softmax = `Softmax: e^${decimal(one.score, 4)} ≈ ${grouped(part)}, of ` +
@@ -524,7 +619,10 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
       is_cut(view, place) && ": the head is cut"], { weight: 600, fill: tone }));
 }
 
-function largest_product({ k, products }, q, left, cell, high) { // written out, at its bar
+/** Written out, at its bar
+ *  @param {{ k: number[], products: number[] }} one @param {number[]} q
+ *  @param {number} left @param {number} cell @param {number} high */
+function largest_product({ k, products }, q, left, cell, high) {
   const sizes = products.map(Math.abs), f = sizes.indexOf(Math.max(...sizes));
   const anchor = ["start", "middle", "end"][Math.floor(3 * f / q.length)];
   return text(left + (f + 0.5) * cell, 250 + (products[f] < 0 ? high + 16 : -high - 6),
@@ -534,11 +632,14 @@ function largest_product({ k, products }, q, left, cell, high) { // written out,
 
 // ---- Every level in words: a table
 
+/** @param {[number, number][]} found @param {string[]} keys */
 const listed = (found, keys) => found.filter(([p]) => p > 0)
   .map(([p, key]) => named({ label: keys[key], p })).join(", ") || "nothing";
 
-/** What a level shows, as { caption, head, rows } for a table. */
-export function table(view, place, found, { row }) {
+/** What a level shows, for a table
+ *  @param {View} view @param {Place} place @param {Vectors|null} found @param {number} row
+ *  @returns {Table|null} */
+export function table(view, place, found, row) {
   const level = level_of(place);
   if (level === 0) return table_of_steps(view);
   if (level === 1) return table_of_heads(view, place, row);
@@ -555,6 +656,7 @@ export function table(view, place, found, { row }) {
     rows: one.products.map((x, f) => [f, ...[q[f], one.k[f], x].map((y) => decimal(y, 3))]) };
 }
 
+/** @param {View} view */
 function table_of_steps(view) {
   return { caption: "The five likeliest tokens at each step, and where decoder layer " +
       `${middle_layer(view)} looked, all heads together`,
@@ -564,6 +666,7 @@ function table_of_steps(view) {
     listed(looked_at(view, i, 2), view.src_labels)]) };
 }
 
+/** @param {View} view @param {Place} place @param {number} row */
 function table_of_heads(view, place, row) {
   const rows = KINDS[place.stack].flatMap((kind) => {
     const here = { ...place, kind }, [, keys] = axes(here, view);

@@ -1,22 +1,47 @@
+// @ts-check
 // What a page asks of the engine, by name: a question of plain data, an answer of plain
 // data. They run in a worker made of the text of this function and of engine.js.
 
+/** @import { transformer_engine } from "./engine.js" */
+/** @import { Found, Look, SearchStep, Tasks } from "./types.d.ts" */
+
+/** @param {ReturnType<typeof transformer_engine>} E */
 export function translator_tasks(E) {
-  let model, tokenizer;
+  /** @typedef {{ data: Float32Array, width: number }} Rows */
+
+  /** @type {ReturnType<typeof E.load>|null} */
+  let loaded = null;
   const N_NEXT = 5; // likeliest tokens that are listed
-  const labels = (ids) => ids.map((id) => tokenizer.label(id));
-  const config = (src, prefix = []) => ({
-    bos_id: tokenizer.bos_id, eos_id: tokenizer.eos_id,
-    max_len: Math.min(src.length + 50, model.config.max_len), prefix,
-  });
+
+  function the_model() {
+    if (!loaded) throw new Error("the model isn’t loaded");
+    return loaded;
+  }
+
+  /** @param {number[]} ids */
+  const labels = (ids) => ids.map((id) => the_model().tokenizer.label(id));
+
+  /** @param {number[]} src @param {number[]} prefix */
+  function limits(src, prefix = []) {
+    const { model: { config }, tokenizer: { bos_id, eos_id } } = the_model();
+    return { bos_id, eos_id, prefix, max_len: Math.min(src.length + 50, config.max_len) };
+  }
+
+  /** @param {Rows} x */
   const rows_of = ({ data, width }) => Array.from({ length: data.length / width },
     (_, row) => data.subarray(row * width, (row + 1) * width));
-  const lengths = (x) => rows_of(x).map((row) => Math.hypot(...row));
-  const likeliest = (p, n) => E.top_tokens(p, n).map(([share, id]) =>
-    ({ id, label: tokenizer.label(id), p: share }));
 
-  // Of one pass without a cache: the encoder, and n_rows targets of n_tgt tokens, one scored
+  /** @param {Rows} x */
+  const lengths = (x) => rows_of(x).map((row) => Math.hypot(...row));
+
+  /** @param {Float32Array} p @param {number} n */
+  const likeliest = (p, n) => E.top_tokens(p, n).map(([share, id]) =>
+    ({ id, label: the_model().tokenizer.label(id), p: share }));
+
+  /** Of one pass without a cache: the encoder, and n_rows targets of n_tgt tokens, one scored
+   *  @param {number} n_src @param {number} n_tgt @param {number} n_rows */
   function multiplications(n_src, n_tgt, n_rows) {
+    const { model } = the_model();
     const { d_model: d, n_encoder_layers: n_enc, n_decoder_layers: n_dec } = model.config;
     const feed = 2 * d * model.encoder.layers[0].feed_forward.expand.n_out;
     const encoder = n_enc * n_src * (4 * d * d + feed + 2 * n_src * d);
@@ -27,25 +52,28 @@ export function translator_tasks(E) {
     return { encoder, decoder, head: n_rows * d * model.lm_head.n_out };
   }
 
+  /** @type {Tasks} */
   const tasks = {
-    load(data) {
-      ({ model, tokenizer } = E.load(data));
+    load(packed) {
+      loaded = E.load(packed);
     },
 
     // How a text is cut, and whether it looks like what the model has learned
-    tokens({ text }) {
+    tokens({ text: typed }) {
+      const { model, tokenizer } = the_model(), text = E.normalized(typed);
       const src = tokenizer.encode(text);
       const n_words = text.split(/[\s.,!?;:]+/).filter(Boolean).length;
-      return { src, src_labels: labels(src), pieces: (src.length - 1) / Math.max(1, n_words),
+      return { text, src, src_labels: labels(src), pieces: (src.length - 1) / Math.max(1, n_words),
         too_long: src.length > model.config.max_len };
     },
 
     // Write a translation. method: "greedy", or "sample" with temperature, top_p and seed;
     // prefix: ids to begin with.
     write({ src, edits, method = "greedy", prefix = [], seed = 0, ...sampling }) {
+      const { model, tokenizer } = the_model();
       E.intervene(model, edits);
       if (prefix.at(-1) === tokenizer.eos_id) return { ids: prefix }; // nothing is left
-      const how = config(src, prefix);
+      const how = limits(src, prefix);
       return method === "sample" ? E.sample(model, src, how, sampling, seed)
         : E.greedy_decode(model, src, how);
     },
@@ -55,19 +83,25 @@ export function translator_tasks(E) {
     // likeliest next tokens, as temperature and top_p leave them. One pass tells it all, but
     // without a causal mask: then each step is one, and ahead has the heads' means of all rows.
     look({ src, tgt, edits, temperature = 1, top_p = 1 }) {
+      const { model, tokenizer } = the_model();
       E.intervene(model, edits);
       const all = [...tgt.keys()], mask = model.causal ? E.causal_mask : null;
       const memory = model.encode(src);
-      const maps = {}, ahead = {}, norms = { decoder: [] }, log_probs = [], next = [], layers = [];
+      const [maps, ahead] = /** @type {[Look["maps"], Look["ahead"]]} */ ([{}, {}]);
+      const norms = /** @type {Look["norms"]} */ ({ decoder: [] });
+      const [log_probs, next, layers] =
+        /** @type {[number[], Look["next"], Look["layers"]]} */ ([[], [], []]);
       for (const rows of model.causal ? [all] : all.map((row) => [row])) {
         const x = model.decode([[tokenizer.bos_id, ...tgt.slice(0, rows.at(-1))]], memory, mask);
-        const own = ({ width, data }) => ({ batch: 1, length: rows.length, width,
-          data: data.subarray(-rows.length * width) }); // of what is told
+        const own = (/** @type {Rows} */ { width, data }) =>
+          new E.Tensor(1, rows.length, width, data.subarray(-rows.length * width)); // of what is told
         for (const [name, { seen }] of model.named_attentions()) {
+          if (!seen) throw new Error(`${name} has not been passed`);
           const is_encoder = name.startsWith("encoder"), n_read = seen.k.length;
           const n_rows = is_encoder ? src.length : tgt.length;
           const n_keys = name.startsWith("decoder") && name.endsWith("self_attn") ? n_rows : n_read;
-          const kept = maps[name] ||= seen.weights.map(() => new Float32Array(n_rows * n_keys));
+          const kept = /** @type {Float32Array[]} */ (
+            maps[name] ||= seen.weights.map(() => new Float32Array(n_rows * n_keys)));
           for (const row of is_encoder ? src.keys() : rows) {
             kept.forEach((head, i) => head.set(
               seen.weights[i].subarray(row * n_read, (row + 1) * n_read), row * n_keys));
@@ -96,36 +130,40 @@ export function translator_tasks(E) {
 
     // Queries, keys and values of one head: (length, d_head) each, row after row
     head({ src, tgt, edits, name, head }) {
+      const { model, tokenizer } = the_model();
       E.intervene(model, edits);
       model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
-      const { seen } = new Map(model.named_attentions()).get(name);
+      const seen = model.named_attentions().get(name)?.seen;
+      if (!seen) throw new Error(`the model has no ${name}`);
       const d_head = model.config.d_model / model.config.n_heads, first = head * d_head;
-      const own = (x) => rows_of(x).flatMap((row) => [...row.subarray(first, first + d_head)]);
+      const own = (/** @type {Rows} */ x) => rows_of(x).flatMap((row) => [...row.subarray(first, first + d_head)]);
       return { head, q: own(seen.q), k: own(seen.k), v: own(seen.v) };
     },
 
     // Beam search, step by step, with what its cache holds after each
     search({ src, edits, n_beams = 4, length_penalty = 1 }) {
+      const { model, tokenizer } = the_model();
       E.intervene(model, edits);
-      const steps = [], start = E.work.multiplications;
-      const keep = ({ position, before, fates, beams, cache }) => steps.push({
+      const steps = /** @type {Found["steps"]} */ ([]), start = E.work.multiplications;
+      const keep = (/** @type {SearchStep} */ { position, before, fates, beams, cache }) => steps.push({
         position,
         candidates: fates.filter((each) => each.log_prob > -Infinity).map((each) => ({
           ...each, label: tokenizer.label(each.token),
           text: tokenizer.decode([...before[each.parent].ids.slice(1), each.token]),
         })),
         beams: beams.map(({ ids, parent }) => ({ parent, labels: labels(ids.slice(1)) })),
-        cache: cache && { length: cache.length, n_bytes: cache.n_bytes,
+        cache: cache && { length: cache.length, n_bytes: cache.own.n_bytes,
           source_bytes: cache.source.n_bytes, multiplications: E.work.multiplications - start },
         recomputed: multiplications(src.length, position, n_beams),
       });
-      const found = E.beam_search(model, src, config(src), n_beams, length_penalty, keep);
+      const found = E.beam_search(model, src, limits(src), n_beams, length_penalty, keep);
       return { n_beams, length_penalty, steps, hypotheses: found.map((each) => ({
         ...each, labels: labels(each.ids), text: tokenizer.decode(each.ids) })) };
     },
 
     // What each token of a given translation costs in nats, read with teacher forcing
     loss({ src, tgt, edits }) {
+      const { model, tokenizer } = the_model();
       E.intervene(model, edits);
       const logits = rows_of(model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]));
       return tgt.map((token, i) => -E.log_softmax(logits[i])[token]);
@@ -134,13 +172,14 @@ export function translator_tasks(E) {
   return { tasks, multiplications };
 }
 
-// The inside of the worker: {task, question} in, {answer} or {error} out, by the port given
+/** The inside of the worker: {task, question} in, {answer} or {error} out, by the port given
+ *  @param {{ [task: string]: (question: object) => unknown }} tasks */
 export function translator_worker(tasks) {
   self.onmessage = ({ data: { task, question }, ports: [port] }) => {
     try {
       port.postMessage({ answer: tasks[task](question) });
     } catch (error) {
-      port.postMessage({ error: String(error.message || error) });
+      port.postMessage({ error: error instanceof Error ? error.message : String(error) });
     }
   };
 }

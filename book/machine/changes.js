@@ -1,0 +1,50 @@
+// @ts-check
+// What is changed, what came of it, and what the reader brings along from another page.
+
+import { h } from "./draw.js";
+import { button, load_button, together, when_changed } from "./kit.js";
+import { beside, changes_of, is_asked, is_current, waits } from "./state.js";
+
+/** @import { App } from "./app.js" */
+/** @import { State } from "./types.d.ts" */
+
+/** @param {App} app @param {() => void} leave before a button goes that has the focus */
+export function changes(app, leave) {
+  const undo = button("Undo all", () => {
+    leave(); // first, since what has the focus stays where it is seen
+    app.undo_all();
+  });
+  const news = h("span"), changed = h("p", { class: "machine-changes", hidden: true }, news, undo);
+  const offer = h("p", { class: "machine-offer", hidden: true });
+
+  const draw_offer = when_changed((state) => [state.offer], ({ offer: brought }) => {
+    offer.hidden = !brought;
+    if (!brought) return;
+    const edits = Object.keys(brought.edits || {}).length ? " and changes" : "";
+    offer.replaceChildren(`You came with a sentence${edits} of your own: `,
+      button(`“${brought.text}”`, () => {
+        leave();
+        app.take_offer();
+      }));
+  });
+
+  /** @param {State} state */
+  function draw_waiting(state) {
+    const { asked: { text }, view, loading, is_ready } = state;
+    const other = text === view.source ? "" : `the sentence “${text}”`;
+    const what = [other, changes_of(state)].filter(Boolean).join("; ");
+    news.replaceChildren(`Waiting for the model (${what}). `, h("span", {},
+      "Until then, you see a stored sentence. "), loading === null && !is_ready ? load_button(app) : "");
+  }
+
+  const draw_changes = when_changed((state) => [state.asked, state.view, state.untouched,
+    state.is_ready, state.loading === null, is_asked(state)], (state) => {
+    const words = changes_of(state), is_waiting = waits(state);
+    changed.hidden = !words && !is_waiting;
+    undo.hidden = is_waiting || !state.is_ready;
+    if (is_waiting) return draw_waiting(state);
+    const now = is_current(state) ? `Now: “${state.view.text}” ${beside(state)} ` : "Now: …";
+    news.textContent = `Changed: ${words}. ${is_asked(state) ? "" : now}`;
+  });
+  return { offer, changed, draw: together(draw_offer, draw_changes) };
+}

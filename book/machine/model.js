@@ -1,0 +1,55 @@
+// @ts-check
+// The model behind a page: its weights come by scripts, and a worker reckons with them.
+
+import { h } from "./draw.js";
+import { transformer_engine } from "./engine.js";
+import { translator_tasks, translator_worker } from "./tasks.js";
+
+/** @import { Ask, Packed } from "./types.d.ts" */
+
+/** Load it @param {string[]} addresses @param {(share: number) => void} on_part
+ *  @returns {Promise<Ask>} */
+export async function load_model(addresses, on_part) {
+  const packed = await load_parts(addresses, on_part), ask = start_worker();
+  await ask("load", packed);
+  return ask;
+}
+
+// The weights come in scripts that call a function with their part: a page that is opened
+// from a file may load scripts and nothing else.
+/** @param {string[]} addresses @param {(share: number) => void} on_part @returns {Promise<Packed>} */
+async function load_parts(addresses, on_part) {
+  /** @type {(Packed|string)[]} */
+  const parts = [];
+  window.machine_model = (part) => { parts.push(part); };
+  for (const [i, src] of addresses.entries()) {
+    if (parts.length !== i) throw new Error("a part of the model is damaged");
+    await new Promise((onload, fail) => {
+      const onerror = () => fail(new Error(
+        `a part of the model couldn’t be loaded from ${src}: perhaps the connection is gone`));
+      document.head.append(h("script", { src, onload, onerror }));
+    });
+    on_part((i + 1) / addresses.length);
+  }
+  const [first, ...data] = parts;
+  return { .../** @type {Packed} */ (first), data: data.join("") };
+}
+
+/** @returns {Ask} */
+function start_worker() {
+  const text = `"use strict";const E=(${transformer_engine})();` +
+    `(${translator_worker})((${translator_tasks})(E).tasks);`;
+  const worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+  return (task, question) => new Promise((resolve, reject) => {
+    const { port1: answers, port2: asks } = new MessageChannel();
+    answers.onmessage = ({ data: { answer, error } }) => {
+      answers.close();
+      return error === undefined ? resolve(answer) : reject(new Error(error));
+    };
+    worker.onerror = (event) => {
+      event.preventDefault();
+      reject(new Error("this browser can’t run the model"));
+    };
+    worker.postMessage({ task, question }, [asks]);
+  });
+}
