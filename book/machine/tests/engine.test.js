@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { translator_tasks } from "../tasks.js";
-import { CONFIG, E, shipped_tokenizer } from "./model.js";
+import { CONFIG, E, shipped_tokenizer, small_model } from "./model.js";
+
+const SRC = [5, 7, 4, 2], LIMITS = { bos_id: 1, eos_id: 2, max_len: 12 };
 
 /** @param {ArrayLike<number>} found @param {ArrayLike<number>} expected */
 function assert_close(found, expected, gap = 1e-5) {
@@ -13,6 +15,18 @@ function assert_close(found, expected, gap = 1e-5) {
 }
 
 // ---- Numbers
+
+for (const n_in of [1, 2, 3, 4, 5, 6, 7, 8, 9]) {
+  test(`a linear layer reads exactly its ${n_in} inputs`, () => {
+    const range = (/** @type {number} */ n) => Float32Array.from({ length: n }, (_, i) => i + 1);
+    const layer = new E.Linear({ data: range(2 * n_in), shape: [2, n_in] }, Float32Array.of(10, 20));
+    const rows = [range(n_in), range(n_in).map((x) => -x)];
+    const x = new E.Tensor(1, 2, n_in, Float32Array.from(rows.flatMap((row) => [...row])));
+    const expected = rows.flatMap((row) => [0, 1].map((o) =>
+      row.reduce((sum, number, i) => sum + number * (o * n_in + i + 1), 10 * (o + 1))));
+    assert_close(layer.forward(x).data, expected);
+  });
+}
 
 test("log-probabilities add up to 1, however large the logits are", () => {
   const p = E.log_softmax(Float32Array.of(1000, 1001, -1000)).map(Math.exp);
@@ -31,6 +45,42 @@ test("top-p keeps the fewest tokens that have it together", () => {
 });
 
 // ---- The model
+
+test("decoding with a cache gives what reading all tokens again gives", () => {
+  const model = small_model(), tgt = [1, 6, 9, 3, 8];
+  const again = new E.RecomputingDecoder(model, SRC);
+  const all = model.forward(SRC, tgt);
+  for (const [i, id] of tgt.entries()) {
+    assert_close(again.step([[id]])[0], all.data.subarray(11 * i, 11 * (i + 1)));
+  }
+  const found = E.greedy_decode(model, SRC, LIMITS); // with a cache
+  const logits = model.forward(SRC, [1, ...found.ids.slice(0, -1)]);
+  const sum = found.ids.reduce((total, id, i) => {
+    const scores = logits.data.slice(11 * i, 11 * (i + 1));
+    scores[CONFIG.pad_id] = -Infinity;
+    assert.equal(E.top_tokens(scores, 1)[0][1], id);
+    scores[CONFIG.pad_id] = logits.data[11 * i];
+    return total + E.log_softmax(scores)[id];
+  }, 0);
+  assert.ok(Math.abs(sum - found.log_prob) < 1e-4);
+});
+
+test("one beam finds what greedy search finds, and more never less", () => {
+  const model = small_model(), greedy = E.greedy_decode(model, SRC, LIMITS);
+  assert.deepEqual(E.beam_search(model, SRC, LIMITS, 1, 0)[0].ids, greedy.ids);
+  assert.ok(E.beam_search(model, SRC, LIMITS, 4, 0)[0].log_prob >= greedy.log_prob - 1e-6);
+});
+
+test("a hidden source token changes nothing by being another one", () => {
+  const model = small_model(), others = [5, 10, 4, 2], tgt = [1, 6, 9];
+  const gap = () => model.forward(SRC, tgt).data.map((x, i) => Math.abs(x - model.forward(others, tgt).data[i]));
+  assert.ok(Math.max(...gap()) > 1e-4);
+  E.intervene(model, { hide: [1] });
+  // its own strand is another one, but nobody looks at it
+  assert_close(model.forward(SRC, tgt).data, model.forward(others, tgt).data, 1e-7);
+  E.intervene(model);
+  assert.ok(Math.max(...gap()) > 1e-4);
+});
 
 test("weights that are missing are named", () => {
   assert.throws(() => new E.Transformer(CONFIG, new Map()), /there are no weights encoder\.layers\.0/);
