@@ -673,17 +673,19 @@ export function transformer_engine() {
 
   // ---- Text to ids and back: bytes, joined by byte-pair encoding
 
-  // White space as Unicode defines it; \s of JavaScript is not the same.
+  // White space as Unicode defines it; \s of JavaScript is not the same. Then signs that nobody sees.
   const SPACE = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+  const SPACES = new RegExp(`[${SPACE}]+`, "g");
+  const UNSEEN = /[\xad\u200b\u200e\u200f\u2060\ufeff]/g;
   // What Python's str.strip takes away, as Translator.translate does
   const MARGINS = new RegExp(`^[${SPACE}\\x1c-\\x1f]+|[${SPACE}\\x1c-\\x1f]+$`, "g");
 
-  /** A text as it is read: without its margins.
+  /** The one form of a text that the model reads: texts that look the same are the same.
    *  @param {string} text */
-  const normalized = (text) => text.replace(MARGINS, "");
+  const normalized = (text) => text.replace(MARGINS, "").normalize("NFC").replace(UNSEEN, "")
+    .replace(SPACES, " ").replace(/^ | $/g, "");
 
-  const WORDS = new RegExp("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+|" +
-    ` ?[^${SPACE}\\p{L}\\p{N}]+|[${SPACE}]+(?![^${SPACE}])|[${SPACE}]+`, "gu");
+  const WORDS = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^ \p{L}\p{N}]+/gu;
 
   class Tokenizer {
     pad_id = 0; bos_id = 1; eos_id = 2; unk_id = 3;

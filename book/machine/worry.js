@@ -16,7 +16,7 @@ export function worry({ text, pieces }, sure) {
     return `This has ${pieces.toFixed(1)} pieces per word, more than nearly all captions that the ` +
       "model learned from: don’t trust what it writes.";
   }
-  if (/[.!?]\s+\S/.test(text)) return "Several sentences: the model may leave some of them out.";
+  if (/[.!?] \S/.test(text)) return "Several sentences: the model may leave some of them out.";
   if (sure >= SURE) return "";
   const advice = " German nouns begin with a capital letter, and it has learned them like that.";
   return `The model is unsure: its tokens have a probability of ${percent(sure)}, on (geometric) ` +

@@ -93,7 +93,47 @@ test("a task before the model is there says so", () => {
 
 // ---- Texts
 
+const PLAIN = "Zwei Mädchen spielen über dem Schnee.";
+const SAME = {
+  "decomposed umlauts": PLAIN.normalize("NFD"),
+  "a doubled space": PLAIN.replace(" ", "  "),
+  "a tab": PLAIN.replace(" ", "\t"),
+  "a line break": PLAIN.replace(" ", "\r\n"),
+  "a no-break space": PLAIN.replace(" ", "\u00a0"),
+  "a narrow no-break space": PLAIN.replace(" ", "\u202f"),
+  "an ideographic space": PLAIN.replace(" ", "\u3000"),
+  "a next line sign": PLAIN.replace(" ", "\u0085"),
+  "a zero-width space": PLAIN.replace("ch", "c\u200bh"),
+  "a soft hyphen": PLAIN.replace("dchen", "d\u00adchen"),
+  "a word joiner": PLAIN.replace("ch", "c\u2060h"),
+  "marks of direction": `\u200e${PLAIN}\u200f`,
+  "a byte order mark": `\ufeff${PLAIN}`,
+  "a mark before a space": `\ufeff  ${PLAIN} \u200b`,
+  "margins of white space": `\n ${PLAIN}\u2029`,
+  "all of it at once": `\ufeff ${PLAIN.normalize("NFD").replaceAll(" ", " \u00a0\t")}\u00ad`,
+};
 const tokenizer = shipped_tokenizer();
+
+for (const [what, text] of Object.entries(SAME)) {
+  test(`${what} makes no other tokens`, () => {
+    assert.notEqual(text, PLAIN);
+    assert.equal(E.normalized(text), PLAIN);
+    assert.deepEqual(tokenizer.encode(text), tokenizer.encode(PLAIN));
+  });
+}
+
+for (const text of ["naïve", "ﬁn ①", "👩‍👩‍👧", "l’été", "a_b-c"]) {
+  test(`“${text}” stays as it is: no more is joined than letter and mark`, () => {
+    assert.equal(E.normalized(text), text);
+    assert.equal(tokenizer.decode(tokenizer.encode(text)), text);
+  });
+}
+
+for (const text of ["", "   ", "\ufeff", "\u200b \u00ad", "\u3000\u2028"]) {
+  test(`${JSON.stringify(text)} is no sentence`, () => {
+    assert.throws(() => tokenizer.encode(text), /a sentence needs at least 1 word/);
+  });
+}
 
 test("half a character is refused", () => {
   assert.throws(() => tokenizer.encode("Hund \ud83d"), /half a character/);
