@@ -5,8 +5,8 @@
 import { address_of, asked_in, checked, read_address } from "./address.js";
 import { name_of } from "./levels.js";
 import { load_model } from "./model.js";
-import { asks_of, axis_of, before, changes_of, cut_of, edited, labels_of, reduce, row_of, searches,
-  START, stored_numbers, where_to } from "./state.js";
+import { asks_of, axis_of, before, changes_of, cut_of, edited, labels_of, OWN, reduce, row_of,
+  searches, START, stored_numbers, toggled, where_to } from "./state.js";
 
 /** @import { Action, Ask, Asked, Draw, Edits, State, View } from "./types.d.ts" */
 
@@ -15,9 +15,6 @@ const failed = (error) => `That didn’t work: ${error instanceof Error ? error.
 
 /** As texts @param {unknown} one @param {unknown} other */
 const is_same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
-
-/** Each of these the very same @param {{ [name: string]: unknown }} old @param {object} now */
-const is_same_of = (old, now) => Object.entries(now).every(([name, x]) => old[name] === x);
 
 /** What the tab keeps from page to page; a browser that keeps nothing says null.
  *  @param {string} name @param {string} [value] */
@@ -30,10 +27,55 @@ export function kept(name, value) {
   }
 }
 
-/** A list with an item that it has not, or without one that it has
- *  @param {number[]} list @param {number} item */
-export const toggled = (list, item) => (list.includes(item) ? list.filter((x) => x !== item)
-  : [...list, item].sort((a, b) => a - b));
+// ---- What a page may lack: what it depends on, and how the model is asked for it
+
+/** @param {State} state */
+const numbers_needed = (state) => [state.view, state.place, before(state), row_of(state)];
+
+/** The numbers of the head that is open, now and in the untouched model
+ *  @param {State} state @param {Ask} ask @returns {Promise<Action>} */
+async function find_numbers(state, ask) {
+  const { place, view } = state, other = before(state);
+  const numbers_of = async (/** @type {View} */ of) => {
+    const { src, edits } = of, stored = stored_numbers(of, place);
+    if (stored !== undefined) return stored;
+    // Without a causal mask, a step's vectors are those of what was there by then.
+    const tgt = edits.causal === false ? of.tgt.slice(0, row_of(state) + 1) : of.tgt;
+    return ask("head", { src, tgt, edits, name: name_of(place), head: place.head });
+  };
+  return { type: "found", found: await numbers_of(view),
+    found_before: other && await numbers_of(other) };
+}
+
+/** @param {State} state */
+const search_needed = ({ view }) => [view];
+
+/** @param {State} state @param {Ask} ask @returns {Promise<Action>} */
+async function find_search({ view, asked: { edits, n_beams, length_penalty } }, ask) {
+  const search = await ask("search", { src: view.src, edits, n_beams, length_penalty });
+  return { type: "searched", search };
+}
+
+/** @param {State} state */
+const losses_needed = ({ view, asked: { edits, reference } }) => [view, edits, reference];
+
+/** What each token of a translation costs: the reader's own, or the untouched model's
+ *  @param {State} state @param {Ask} ask @returns {Promise<Action>} */
+async function find_losses(state, ask) {
+  const { view: { src }, untouched, config, asked: { edits, reference } } = state;
+  try {
+    const read = reference && await ask("tokens", { text: reference });
+    const [tgt, labels] = read ? [read.src, read.src_labels] : [untouched.tgt, untouched.tgt_labels];
+    if (tgt.length > config.max_len) {
+      throw new Error(`the translation has ${tgt.length} tokens, more than ${config.max_len}`);
+    }
+    return { type: "measured", losses: { labels, whose: reference ? "your" : OWN,
+      before: await ask("loss", { src, tgt, edits: {} }),
+      now: edited(state).length ? await ask("loss", { src, tgt, edits }) : null } };
+  } catch (error) {
+    return { type: "measured", losses: failed(error) };
+  }
+}
 
 export class App {
   engine = /** @type {Ask|null} */ (null); // asks the model, once it is loaded
@@ -42,10 +84,8 @@ export class App {
   actions = /** @type {Action[]} */ ([]); // that came while another one was drawn
   is_drawing = false;
   turn = 0; // of those who ask for a translation
-  // What was asked last, so that nothing is asked twice
-  looking = {};
-  measuring = {};
-  searching = /** @type {{ view?: View, done?: Promise<void> }} */ ({});
+  // What the page was lacking last: what that depended on, and when it will be there
+  lacking = /** @type {{ [what: string]: { needs: unknown[], done: Promise<void> } }} */ ({});
 
   /** @param {State} state @param {{ addresses: string[], shares?: boolean }} options
    *  addresses: of the parts of the model; shares: the page's address holds the state */
@@ -120,7 +160,7 @@ export class App {
       if (!is_late()) this.dispatch({ type: "failed", text: failed(error) });
       return;
     }
-    await this.searching.done;
+    await this.lacking.search?.done;
   }
 
   /** @param {Ask} ask */
@@ -150,67 +190,24 @@ export class App {
   // ---- What the place where we are needs besides
 
   look_up() {
-    const { state, engine } = this;
-    if (!engine || !state.view.live) return;
-    if (state.found === undefined) this.look_into(engine);
-    if (searches(state)) this.search(engine);
-    if (state.panel === "operate") this.measure(engine);
+    const { state } = this;
+    if (!state.view.live) return;
+    if (state.found === undefined) this.lack("found", numbers_needed, find_numbers);
+    if (searches(state)) this.lack("search", search_needed, find_search);
+    if (state.panel === "operate") this.lack("losses", losses_needed, find_losses);
   }
 
-  /** The numbers of the head that is open, now and in the untouched model @param {Ask} engine */
-  async look_into(engine) {
-    const { state } = this, { place, view } = state, other = before(state), row = row_of(state);
-    if (is_same_of(this.looking, { place, view, other, row })) return;
-    const mine = this.looking = { place, view, other, row };
-    const numbers_of = async (/** @type {View} */ of) => {
-      const { src, edits } = of, stored = stored_numbers(of, place);
-      if (stored !== undefined) return stored;
-      const tgt = edits.causal === false ? of.tgt.slice(0, row + 1) : of.tgt; // what it has read
-      return engine("head", { src, tgt, edits, name: name_of(place), head: place.head });
-    };
-    try {
-      const found = await numbers_of(view), found_before = other && await numbers_of(other);
-      if (mine === this.looking && this.state.view === view && this.state.place === place) {
-        this.dispatch({ type: "found", found, found_before });
-      }
-    } catch (error) {
-      this.status(failed(error));
-    }
-  }
-
-  /** @param {Ask} engine */
-  search(engine) {
-    const { view, asked: { edits, n_beams, length_penalty } } = this.state;
-    if (this.searching.view === view) return;
-    const found = engine("search", { src: view.src, edits, n_beams, length_penalty });
-    this.searching = { view, done: found.then((search) => {
-      if (this.state.view === view) this.dispatch({ type: "searched", search });
-    }).catch((error) => this.status(failed(error))) };
-  }
-
-  /** What each token of a translation costs: the reader's own, or the untouched model's
-   *  @param {Ask} engine */
-  async measure(engine) {
-    const { state } = this, { view, untouched, asked: { edits, reference } } = state;
-    if (is_same_of(this.measuring, { view, edits, reference })) return;
-    const mine = this.measuring = { view, edits, reference };
-    const of_reader = async () => {
-      const { src, src_labels } = await engine("tokens", { text: reference });
-      return { tgt: src, labels: src_labels, whose: "your" };
-    };
-    const measured = async () => {
-      const { tgt, labels, whose } = reference ? await of_reader()
-        : { tgt: untouched.tgt, labels: untouched.tgt_labels, whose: "the untouched model’s own" };
-      if (tgt.length > state.config.max_len) {
-        throw new Error(`the translation has ${tgt.length} tokens, more than ${state.config.max_len}`);
-      }
-      const loss = (/** @type {Edits} */ edits) => engine("loss", { src: view.src, tgt, edits });
-      return { labels, whose, before: await loss({}),
-        now: edited(state).length ? await loss(edits) : null };
-    };
-    const losses = await measured().catch(failed), { asked } = this.state;
-    if (mine !== this.measuring || asked.edits !== edits || asked.reference !== reference) return;
-    this.dispatch({ type: "measured", losses });
+  /** Ask for something, once for all that it depends on; if that has changed, the answer is late
+   *  @param {string} what @param {(state: State) => unknown[]} needs_of
+   *  @param {(state: State, ask: Ask) => Promise<Action>} find */
+  lack(what, needs_of, find) {
+    const { state, engine } = this, needs = needs_of(state);
+    const is_same = (/** @type {unknown[]} */ others) => needs.every((x, i) => x === others[i]);
+    if (!engine || is_same(this.lacking[what]?.needs || [])) return;
+    const done = find(state, engine).then((action) => {
+      if (is_same(needs_of(this.state))) this.dispatch(action);
+    }).catch((error) => this.status(failed(error)));
+    this.lacking[what] = { needs, done };
   }
 
   // ---- What the reader does
@@ -272,12 +269,6 @@ export class App {
   play(pace, then, from = 0) {
     this.push("");
     this.dispatch({ type: "play", pace, from, then });
-  }
-
-  /** @param {string} path */
-  move(path) {
-    this.push(path);
-    this.dispatch({ type: "go", path });
   }
 
   /** Before a move: a step in the history of the tab, too @param {string} path */

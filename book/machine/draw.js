@@ -20,8 +20,7 @@ const given = (/** @type {Attributes} */ attributes) => Object.entries(attribute
 /** The tree as HTML. @param {Leaf} node @returns {string} */
 export function markup(node) {
   if (typeof node !== "object") return escaped(node);
-  if (!("attributes" in node && "tag" in node)) throw new TypeError("an element is no markup");
-  const { tag, attributes, children } = node;
+  const { tag, attributes, children } = /** @type {Branch} */ (node);
   const marks = given(attributes).map(([name, value]) =>
     ` ${name}="${value === true ? "" : escaped(value)}"`).join("");
   return `<${tag}${marks}>${children.map(markup).join("")}</${tag}>`;

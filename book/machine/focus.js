@@ -18,34 +18,43 @@ export function focus_keeper({ root, stage, beneath, views, way }, first) {
   /** @param {Action} action */
   return ({ type }) => {
     const had = /** @type {HTMLElement} */ (document.activeElement || document.body);
-    const had_focus = root.contains(had), was_beneath = beneath.contains(had);
-    const part = had.closest(".machine-live > *");
-    const href = had.getAttribute("href"), { top } = had.getBoundingClientRect();
+    const part = root.contains(had) && had.closest(".machine-live > *");
+    const { top } = had.getBoundingClientRect(), href = had.getAttribute("href");
+    const was_beneath = beneath.contains(had);
+
     return (/** @type {State} */ state) => {
-      if (had_focus) hand_on(state);
-      if (!searches(state) && state.found !== undefined) came = state.place;
-      if (!STEADY.has(type)) return;
-      const by = had.isConnected && had.getBoundingClientRect().top - top;
-      if (by) scrollBy({ top: by, behavior: "instant" });
-      root.querySelector(".machine-operate :focus")?.scrollIntoView({ block: "nearest" });
+      const is_drawn = !searches(state) && state.found !== undefined;
+      if (part && !part.checkVisibility()) leave(part);
+      if (part && is_drawn) hand_on(state);
+      if (is_drawn) came = state.place;
+      if (STEADY.has(type)) stay();
     };
 
-    /** @param {State} state */
-    function hand_on(state) {
-      const { place } = state, has_moved = came !== place;
-      if (part && !part.checkVisibility()) { // it went with its view
-        /** @type {HTMLElement|null} */ (views.querySelector("[aria-current]"))?.focus();
-      }
-      const at = document.activeElement;
-      if (searches(state) || state.found === undefined) return;
+    /** From a part that is hidden now, to the view that we are in @param {Element} part */
+    function leave(part) {
+      const at = document.activeElement, is_elsewhere = root.contains(at) && !part.contains(at);
+      const view = /** @type {HTMLElement|null} */ (views.querySelector("[aria-current]"));
+      if (!is_elsewhere) view?.focus();
+    }
+
+    /** From a link or a button that is gone: to the one that is the same, or that leads back
+     *  @param {State} state */
+    function hand_on({ place }) {
+      const at = document.activeElement, has_moved = came !== place;
       const is_left = has_moved && at === stage && type !== "take"; // which goes to the stage
       if (root.contains(at) && !is_left) return;
       const [same, back_down] = [href, `#machine${path_of(came, level_of(place) + 1)}`].map((to) =>
         (was_beneath ? beneath : stage).querySelector(`[href="${to}"]`));
       const act = was_beneath && !has_moved && beneath.querySelector("button");
       const heir = /** @type {HTMLElement|null} */ (same || act || back_down);
-      (heir || stage).focus({ preventScroll: !heir }); // what had the focus is gone
+      (heir || stage).focus({ preventScroll: !heir });
       if (has_moved && !heir) way.scrollIntoView({ block: "nearest" });
+    }
+
+    function stay() {
+      const by = had.isConnected && had.getBoundingClientRect().top - top;
+      if (by) scrollBy({ top: by, behavior: "instant" });
+      root.querySelector(".machine-operate :focus")?.scrollIntoView({ block: "nearest" });
     }
   };
 }

@@ -2,17 +2,15 @@
 // The view "Operate": reach into the model: switch off, hide, cut, sample; and what a given
 // translation costs the model as it was trained, and as it is now.
 
-import { toggled } from "./app.js";
 import { decimal, e, h, mean_of, shown, table_of } from "./draw.js";
 import { button, labeled, load_button, refill, scroller, together, when_changed } from "./kit.js";
-import { is_cut, SWITCHES } from "./state.js";
+import { is_cut, OWN, SWITCHES, toggled } from "./state.js";
 
 /** @import { App } from "./app.js" */
 /** @import { Inside, Losses, State } from "./types.d.ts" */
 
 const UNMASKED = "The causal mask is off: in a scored translation, each position can look at the " +
   "token that it has to predict. When the model writes, that token doesn’t exist yet.";
-const OWN = "the untouched model’s own";
 
 /** @param {Losses} losses */
 export const losses_in_words = ({ before, now }) =>

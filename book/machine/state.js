@@ -20,6 +20,8 @@ export const SWITCHES = {
   src_positions: "source positions", tgt_positions: "target positions", causal: "the causal mask",
 };
 
+export const OWN = "the untouched model’s own"; // whose translation
+
 /** The state of a page that has stored one sentence, and perhaps a change of it
  *  @param {State["config"]} config @param {{ trace: View, edited?: View|null }} stored
  *  @param {{ size: string, at: string, step: number, word: number }} page @returns {State} */
@@ -201,6 +203,11 @@ export const before = ({ view, untouched }) =>
 
 /** The heads of an attention that are cut @param {State} state @param {string} name */
 export const cut_of = ({ asked }, name) => asked.edits.without?.[name] || [];
+
+/** A list with an item that it has not, or without one that it has
+ *  @param {number[]} list @param {number} item */
+export const toggled = (list, item) => (list.includes(item) ? list.filter((x) => x !== item)
+  : [...list, item].sort((a, b) => a - b));
 
 /** Whether a cross-attention has none of its heads @param {State} state @param {string} name */
 export const is_cut = (state, name) =>

@@ -9,23 +9,19 @@
 export function translator_tasks(E) {
   /** @typedef {{ data: Float32Array, width: number }} Rows */
 
-  /** @type {ReturnType<typeof E.load>|null} */
-  let loaded = null;
+  /** @typedef {ReturnType<typeof E.load>} Loaded */
+  /** @type {Loaded["model"]} */
+  let model;
+  /** @type {Loaded["tokenizer"]} */
+  let tokenizer;
   const N_NEXT = 5; // likeliest tokens that are listed
 
-  function the_model() {
-    if (!loaded) throw new Error("the model isn’t loaded");
-    return loaded;
-  }
-
   /** @param {number[]} ids */
-  const labels = (ids) => ids.map((id) => the_model().tokenizer.label(id));
+  const labels = (ids) => ids.map((id) => tokenizer.label(id));
 
   /** @param {number[]} src @param {number[]} prefix */
-  function limits(src, prefix = []) {
-    const { model: { config }, tokenizer: { bos_id, eos_id } } = the_model();
-    return { bos_id, eos_id, prefix, max_len: Math.min(src.length + 50, config.max_len) };
-  }
+  const limits = (src, prefix = []) => ({ bos_id: tokenizer.bos_id, eos_id: tokenizer.eos_id, prefix,
+    max_len: Math.min(src.length + 50, model.config.max_len) });
 
   /** @param {Rows} x */
   const rows_of = ({ data, width }) => Array.from({ length: data.length / width },
@@ -36,12 +32,11 @@ export function translator_tasks(E) {
 
   /** @param {Float32Array} p @param {number} n */
   const likeliest = (p, n) => E.top_tokens(p, n).map(([share, id]) =>
-    ({ id, label: the_model().tokenizer.label(id), p: share }));
+    ({ id, label: tokenizer.label(id), p: share }));
 
   /** Of one pass without a cache: the encoder, and n_rows targets of n_tgt tokens, one scored
    *  @param {number} n_src @param {number} n_tgt @param {number} n_rows */
   function multiplications(n_src, n_tgt, n_rows) {
-    const { model } = the_model();
     const { d_model: d, n_encoder_layers: n_enc, n_decoder_layers: n_dec } = model.config;
     const feed = 2 * d * model.encoder.layers[0].feed_forward.expand.n_out;
     const encoder = n_enc * n_src * (4 * d * d + feed + 2 * n_src * d);
@@ -55,12 +50,12 @@ export function translator_tasks(E) {
   /** @type {Tasks} */
   const tasks = {
     load(packed) {
-      loaded = E.load(packed);
+      ({ model, tokenizer } = E.load(packed));
     },
 
     // How a text is cut, and whether it looks like what the model has learned
     tokens({ text: typed }) {
-      const { model, tokenizer } = the_model(), text = E.normalized(typed);
+      const text = E.normalized(typed);
       const src = tokenizer.encode(text);
       const n_words = text.split(/[\s.,!?;:]+/).filter(Boolean).length;
       return { text, src, src_labels: labels(src), pieces: (src.length - 1) / Math.max(1, n_words),
@@ -70,7 +65,6 @@ export function translator_tasks(E) {
     // Write a translation. method: "greedy", or "sample" with temperature, top_p and seed;
     // prefix: ids to begin with.
     write({ src, edits, method = "greedy", prefix = [], seed = 0, ...sampling }) {
-      const { model, tokenizer } = the_model();
       E.intervene(model, edits);
       if (prefix.at(-1) === tokenizer.eos_id) return { ids: prefix }; // nothing is left
       const how = limits(src, prefix);
@@ -83,7 +77,6 @@ export function translator_tasks(E) {
     // likeliest next tokens, as temperature and top_p leave them. One pass tells it all, but
     // without a causal mask: then each step is one, and ahead has the heads' means of all rows.
     look({ src, tgt, edits, temperature = 1, top_p = 1 }) {
-      const { model, tokenizer } = the_model();
       E.intervene(model, edits);
       const all = [...tgt.keys()], mask = model.causal ? E.causal_mask : null;
       const memory = model.encode(src);
@@ -130,7 +123,6 @@ export function translator_tasks(E) {
 
     // Queries, keys and values of one head: (length, d_head) each, row after row
     head({ src, tgt, edits, name, head }) {
-      const { model, tokenizer } = the_model();
       E.intervene(model, edits);
       model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]);
       const seen = model.named_attentions().get(name)?.seen;
@@ -142,7 +134,6 @@ export function translator_tasks(E) {
 
     // Beam search, step by step, with what its cache holds after each
     search({ src, edits, n_beams = 4, length_penalty = 1 }) {
-      const { model, tokenizer } = the_model();
       E.intervene(model, edits);
       const steps = /** @type {Found["steps"]} */ ([]), start = E.work.multiplications;
       const keep = (/** @type {SearchStep} */ { position, before, fates, beams, cache }) => steps.push({
@@ -163,7 +154,6 @@ export function translator_tasks(E) {
 
     // What each token of a given translation costs in nats, read with teacher forcing
     loss({ src, tgt, edits }) {
-      const { model, tokenizer } = the_model();
       E.intervene(model, edits);
       const logits = rows_of(model.forward(src, [tokenizer.bos_id, ...tgt.slice(0, -1)]));
       return tgt.map((token, i) => -E.log_softmax(logits[i])[token]);

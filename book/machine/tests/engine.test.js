@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { translator_tasks } from "../tasks.js";
 import { CONFIG, E, shipped_tokenizer, small_model } from "./model.js";
 
 const SRC = [5, 7, 4, 2], LIMITS = { bos_id: 1, eos_id: 2, max_len: 12 };
@@ -84,11 +83,6 @@ test("a hidden source token changes nothing by being another one", () => {
 
 test("weights that are missing are named", () => {
   assert.throws(() => new E.Transformer(CONFIG, new Map()), /there are no weights encoder\.layers\.0/);
-});
-
-test("a task before the model is there says so", () => {
-  const { tasks } = translator_tasks(E);
-  assert.throws(() => tasks.tokens({ text: "Hund" }), /isn’t loaded/);
 });
 
 // ---- Texts

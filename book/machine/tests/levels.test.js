@@ -1,22 +1,135 @@
+// The four levels of the picture, without a page: where things are, and what they say.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { level_of, path_of, place_of, WHOLE } from "../levels.js";
+import { markup } from "../draw.js";
+import { draw, keys_of, level_of, looked_at, middle_layer, numbers, path_of, place_of, table,
+  WHOLE } from "../levels.js";
+import { CONFIG, small_tasks, stored_view } from "./model.js";
 
-const CONFIG = { n_heads: 8, n_encoder_layers: 3, n_decoder_layers: 3 };
+/** @import { View } from "../types.d.ts" */
+
+const view = stored_view();
+const HEAD = "/decoder/1/cross_attn/1", PATHS = ["", "/decoder/1", HEAD, `${HEAD}/2`, "/encoder/0"];
+
+// ---- Places
 
 test("a path leads to its place and back, at every level", () => {
-  const paths = ["", "/decoder/1", "/decoder/1/cross_attn/0", "/decoder/1/cross_attn/0/12"];
-  for (const [level, path] of paths.entries()) {
-    const place = place_of(path, CONFIG);
+  for (const [level, path] of PATHS.slice(0, 4).entries()) {
+    const place = place_of(path, CONFIG), up = Math.max(0, level - 1);
     assert.equal(level_of(place), level);
     assert.equal(path_of(place), path);
-    assert.equal(path_of(place, Math.max(0, level - 1)), paths[Math.max(0, level - 1)]);
+    assert.equal(path_of(place, up), PATHS[up]);
   }
 });
 
-for (const path of ["/decoder/9", "/encoder/0/cross_attn/1", "/decoder/0/self_attn/8", "/x%"]) {
+for (const path of ["/decoder/9", "/encoder/0/cross_attn/1", "/decoder/0/self_attn/8", "/x%", "/encoder"]) {
   test(`${path} is no place of the model: it leads to the whole machine`, () => {
     assert.equal(place_of(path, CONFIG), WHOLE);
   });
 }
+
+// ---- Pictures
+
+/** @param {View} of @param {string} path */
+function drawn(of, path, { row = 1, tall = false, before = /** @type {View|null} */ (null) } = {}) {
+  const place = place_of(path, CONFIG), found = of.heads?.["decoder.layers.1.cross_attn"] || null;
+  return markup(draw(of, place, level_of(place) < 2 ? null : found, { row, tall, before }));
+}
+
+for (const path of PATHS) {
+  for (const tall of [false, true]) {
+    test(`${path || "the whole"}, ${tall ? "upright" : "wide"}: all numbers are numbers, nothing is left of it`, () => {
+      const svg = drawn(view, path, { tall });
+      assert.ok(!/NaN|undefined|Infinity/.test(svg));
+      const [, width] = svg.match(/viewBox="0 0 ([\d.]+) [\d.]+"/) || [];
+      assert.ok(Number(width) >= 400);
+      for (const [, x] of svg.matchAll(/ cx="([-\d.]+)"/g)) {
+        assert.ok(Number(x) >= 0 && Number(x) <= Number(width), x);
+      }
+    });
+  }
+}
+
+test("lanes are as narrow as a long sentence needs, and never wider than at their best", () => {
+  for (const [n, tall, expected] of /** @type {[number, boolean, number][]} */ (
+    [[2, false, 34], [10, false, 34], [20, false, 440 / 19], [60, false, 17], [3, true, 60], [30, true, 12]])) {
+    const labels = Array(n).fill("▁5"), norms = { ...view.norms, encoder: view.norms.encoder.map(() => Array(n).fill(1)) };
+    const weights = Array(CONFIG.n_heads).fill(new Float32Array(n * n));
+    const cross = Array(CONFIG.n_heads).fill(new Float32Array(view.tgt.length * n));
+    const maps = { ...view.maps, "encoder.layers.0.self_attn": weights,
+      "decoder.layers.0.cross_attn": cross, "decoder.layers.1.cross_attn": cross };
+    const svg = drawn({ ...view, src_labels: labels, norms, maps }, "", { tall });
+    const lanes = svg.split('class="lanes"')[1].split('class="rows"')[0];
+    const at = [...lanes.matchAll(/<circle cx="([\d.]+)" cy="([\d.]+)" r="3" fill="var\(--machine-source/g)]
+      .map(([, x, y]) => Number(tall ? x : y));
+    const places = [...new Set(at)].sort((a, b) => a - b);
+    assert.equal(places.length, n);
+    assert.ok(Math.abs(places[1] - places[0] - expected) < 0.11, `${n}: ${places[1] - places[0]}`);
+  }
+});
+
+test("what is yet to come is marked as that", () => {
+  const rows = [...drawn(view, "", { row: 1 }).matchAll(/class="row ([\w-]+)" data-row="(\d+)"/g)]
+    .map(([, kind, row]) => `${row} ${kind}`);
+  const n = view.tgt.length;
+  assert.deepEqual(rows.reverse(), ["0 past", "1 now", ...Array.from({ length: n - 2 }, (_, i) => `${i + 2} to-come`)]);
+});
+
+test("a change is shown beside what was, where the same words were read", () => {
+  const edits = { without: { "decoder.layers.1.cross_attn": [0, 1] } };
+  const changed = { ...stored_view("5 7 4", edits), edits };
+  assert.match(drawn(changed, "/decoder/1", { row: 0, before: view }), /class="changed"/);
+  const others = { ...view, tgt_labels: view.tgt_labels.map(() => "▁other") };
+  assert.ok(!drawn(changed, "/decoder/1", { row: 1, before: others }).includes('class="changed"'));
+});
+
+test("what a page gets is text, whatever a token is", () => {
+  const labels = ["▁<img src=x>", "▁&\"", "▁4", "<eos>"];
+  const svg = drawn({ ...view, src_labels: labels }, HEAD);
+  assert.ok(!svg.includes("<img") && svg.includes("&#60;img src=x&#62;"));
+});
+
+// ---- Numbers
+
+test("the weights of a head are the softmax of its scores, and its sum is of its values", () => {
+  const place = place_of(HEAD, CONFIG), found = view.heads?.["decoder.layers.1.cross_attn"] || null;
+  const { lines, output, q } = numbers(view, place, found, 1);
+  const total = lines.reduce((sum, { score }) => sum + Math.exp(score), 0);
+  for (const { score, weight, k, sum } of lines) {
+    assert.ok(Math.abs(weight - Math.exp(score) / total) < 1e-5);
+    assert.ok(Math.abs(sum - k.reduce((dot, x, f) => dot + x * q[f], 0)) < 1e-6);
+  }
+  output.forEach((x, f) => assert.ok(
+    Math.abs(x - lines.reduce((sum, { weight, v }) => sum + weight * v[f], 0)) < 1e-6));
+});
+
+test("a word of the decoder looks at no word that comes later", () => {
+  const place = place_of("/decoder/0/self_attn/0", CONFIG);
+  assert.deepEqual(keys_of(place, view, 1), ["<bos>", view.tgt_labels[0]]);
+  assert.deepEqual(keys_of(place_of(HEAD, CONFIG), view, 0), view.src_labels);
+});
+
+test("a head that is cut doesn’t count in what all heads look at", () => {
+  const name = `decoder.layers.${middle_layer(view)}.cross_attn`, { src } = view;
+  const alone = { ...view, edits: { without: { [name]: [0] } } };
+  for (const [share, key] of looked_at(alone, 0, src.length)) {
+    assert.ok(Math.abs(share - view.maps[name][1][key]) < 1e-6);
+  }
+});
+
+test("every level has a table with a row for each of what it shows", () => {
+  const found = view.heads?.["decoder.layers.1.cross_attn"] || null;
+  const n_rows = PATHS.map((path) => table(view, place_of(path, CONFIG), found, 1)?.rows.length);
+  assert.deepEqual(n_rows, [view.tgt.length, 2 * 2 + 2, view.src.length, 3, 2 + 2]);
+  assert.equal(table(view, place_of(`${HEAD}/2`, CONFIG), null, 1), null); // without its numbers
+});
+
+test("without a causal mask each step is a pass of its own", () => {
+  const tasks = small_tasks(), edits = { causal: false }, { src } = view;
+  const look = tasks.look({ src, tgt: view.tgt, edits });
+  const [of_one] = tasks.look({ src, tgt: view.tgt.slice(0, 1), edits }).log_probs;
+  assert.ok(Math.abs(look.log_probs[0] - of_one) < 1e-6);
+  assert.deepEqual(look.ahead["decoder.layers.0.self_attn"].map((row) => row.length), view.tgt.map((_, i) => (i + 1) ** 2));
+});

@@ -3,8 +3,10 @@
 import { readFileSync } from "node:fs";
 
 import { transformer_engine } from "../engine.js";
+import { first_state } from "../state.js";
+import { translator_tasks } from "../tasks.js";
 
-/** @import { Config } from "../types.d.ts" */
+/** @import { Ask, Config, Edits, Tasks, View } from "../types.d.ts" */
 
 export const E = transformer_engine();
 
@@ -55,3 +57,37 @@ export function shipped_tokenizer() {
   return new E.Tokenizer(Object.keys(ids).sort((a, b) => ids[a] - ids[b]),
     pairs.flat().map((piece) => ids[piece]));
 }
+
+/** What a page asks of the small model, whose words are numbers: "5 7 4" @returns {Tasks} */
+export function small_tasks() {
+  const tokenizer = Object.assign(new E.Tokenizer(Array.from({ length: 11 }, (_, id) => `${id}`), []), {
+    encode: (/** @type {string} */ text) => [...E.normalized(text).split(" ").map(Number), 2],
+    decode: (/** @type {number[]} */ ids) => ids.filter((id) => id > 3).join(" "),
+    label: (/** @type {number} */ id) => (id === 2 ? "<eos>" : `▁${id}`),
+  });
+  const model = small_model(), { tasks } = translator_tasks({ ...E, load: () => ({ model, tokenizer }) });
+  tasks.load({ config: CONFIG, tokens: [], merges: [], tensors: [], data: "" });
+  return tasks;
+}
+
+/** The same as from a worker: later @returns {Ask} */
+export function small_engine() {
+  const tasks = /** @type {{ [task: string]: Function }} */ ({ ...small_tasks() });
+  return async (task, question) => {
+    await null;
+    return tasks[task](question);
+  };
+}
+
+/** A sentence that is stored in a page @param {Edits} edits @returns {View} */
+export function stored_view(source = "5 7 4", edits = {}) {
+  const tasks = small_tasks(), { src } = tasks.tokens({ text: source });
+  const { ids: tgt } = tasks.write({ src, edits });
+  const name = "decoder.layers.1.cross_attn", head = tasks.head({ src, tgt, edits, name, head: 1 });
+  return { source, edits, sizes: { d_model: CONFIG.d_model, d_ff: D_FF },
+    ...tasks.look({ src, tgt, edits }), heads: { [name]: head } };
+}
+
+/** @param {{ at?: string, step?: number }} page */
+export const small_state = ({ at = "", step = 0 } = {}) => first_state(CONFIG,
+  { trace: stored_view() }, { size: "1 MB", at, step, word: 0 });

@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { E } from "./model.js";
+import { worry } from "../worry.js";
+
+for (const [text, pieces, sure, told] of /** @type {[string, number, number, RegExp][]} */ ([
+  ["Ein Hund spielt.", 1.2, 0.9, /^$/],
+  ["A dog runs.", 1.2, 0.9, /^This looks like English/],
+  ["Xyzzy qwrtz", 3.25, 0.9, /^This has 3\.3 pieces per word/],
+  ["Ein Hund. Ein Ball.", 1.2, 0.9, /^Several sentences/],
+  ["Ein Hund spielt. ", 1.2, 0.9, /^$/],
+  ["Ein Hund spielt", 1.2, 0.3, /unsure.*probability of 30%.*photos\.$/],
+  ["ein hund spielt", 1.2, 0.3, /photos\. German nouns begin with a capital letter/],
+  ["Hund", 1.2, 0.3, /photos\.$/],
+  ["\ufeffein hund", 1.2, 0.3, /German nouns/],
+  ["u\u0308ber \u00a0 den See.\u200b", 1.2, 0.3, /photos\.$/],
+])) {
+  test(`“${text}”, ${pieces} pieces a word, ${sure}: ${told}`, () => {
+    const read = { text: E.normalized(text), src: [], src_labels: [], pieces, too_long: false };
+    assert.match(worry(read, sure), told);
+  });
+}
