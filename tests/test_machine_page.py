@@ -1,4 +1,7 @@
-"""The machine in the built pages: alive before its model is there, and with it."""
+"""The machine in the built pages: alive before its model is there, and with it.
+
+What needs no page is tested by Node, in book/machine/tests.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,10 @@ addEventListener("DOMContentLoaded", () => new MutationObserver(() => {
   if (words && words !== told.at(-1)) told.push(words);
 }).observe(document.body, { childList: true, subtree: true }));"""
 LEVELS = ["", "/decoder/1", "/decoder/1/cross_attn/0", "/decoder/1/cross_attn/0/2"]
+LISTEN = """() => { window.heard = [];
+  const live = document.querySelector(".machine-spoken[role=status]");
+  new MutationObserver(() => heard.push(live.textContent))
+    .observe(live, { childList: true }); }"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,6 +52,20 @@ def current_pages():
 @pytest.fixture
 def address() -> str:
     return (SITE / "book/translator.html").resolve().as_uri()
+
+
+@pytest.fixture
+def translator(page, address) -> Page:
+    """The translator's page."""
+    page.goto(address)
+    return page
+
+
+@pytest.fixture
+def loaded(translator) -> Page:
+    """The same, with its model."""
+    load_model(translator)
+    return translator
 
 
 def wait(page: Page, condition: str, arg=None) -> None:
@@ -73,69 +94,114 @@ def go(page: Page, path: str) -> None:
     wait(page, "machine.path === x", path)
 
 
-def listen(page: Page) -> None:
-    """Note in `heard` what is said to those who listen."""
-    page.evaluate(
-        """() => { window.heard = [];
-        const live = document.querySelector(".machine-spoken[role=status]");
-        new MutationObserver(() => heard.push(live.textContent))
-          .observe(live, { childList: true }); }"""
-    )
+def show_step(page: Page, step: int) -> None:
+    page.evaluate("(step) => machine.show({ step })", step)
+
+
+def wait_for_change(page: Page, act) -> None:
+    """Act, and wait until the model has answered."""
+    page.evaluate("() => { window.shown_before = machine.state.view; }")
+    act()
+    wait(page, "machine.state.view !== shown_before && !machine.state.is_busy")
+
+
+def hear(page: Page, start: str) -> list[str]:
+    """Wait until this is said to those who listen; return, and forget, all that was."""
+    wait(page, "heard.some((words) => words.trim().startsWith(x))", start)
+    return page.evaluate("heard.splice(0)")
 
 
 def picture(page: Page):
     return page.locator(".machine-stage > svg")
 
 
+def button(page: Page, name: str):
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def step_slider(page: Page):
+    return page.get_by_label("Step of the translation")
+
+
 # --- before the model is there -------------------------------------------------
 
 
-def test_every_level_is_the_picture_that_stands_without_a_script(page, address) -> None:
+@pytest.mark.parametrize("path", LEVELS)
+def test_a_level_is_the_picture_that_stands_without_a_script(translator, path) -> None:
     """Stored: the same drawing, whether a page or `make book` draws it."""
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(address)
-    stored = page.evaluate(
+    stored = translator.evaluate(
         "document.querySelector('.machine > script').textContent"
     ).replace("\\u003c", "<")
     numbers = "[...x.querySelectorAll('text')].map((each) => each.textContent).join()"
+    go(translator, path)
+    show_step(translator, 1)
+    expect(picture(translator)).to_have_count(1)
+    still = draw(stored, path, {"step": 1})["svg"]
+    other = translator.evaluate(
+        f"""(svg) => {{ const x = new DOMParser().parseFromString(svg, "text/html");
+        return {numbers}; }}""",
+        still,
+    )
+    here = picture(translator).evaluate(f"(x) => {numbers}")
+    assert here == other and len(here) > 40
+
+
+def test_the_model_comes_only_when_it_is_wanted(page, address) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
     for path in LEVELS:
         go(page, path)
-        page.evaluate("machine.show({ step: 1 })")
-        expect(picture(page)).to_have_count(1)
-        still = draw(stored, path, {"step": 1})["svg"]
-        other = page.evaluate(
-            f"""(svg) => {{ const x = new DOMParser().parseFromString(svg, "text/html");
-            return {numbers}; }}""",
-            still,
-        )
-        here = picture(page).evaluate(f"(x) => {numbers}")
-        assert here == other and len(here) > 40, path
     assert not any(MODEL in url for url in asked)
+    page.get_by_label("A German sentence").focus()
+    wait(page, "machine.engine")
+    assert any(MODEL in url for url in asked)
 
 
-def test_words_keys_and_the_slider_go_through_the_translation(page, address) -> None:
-    page.goto(address)
-    says = page.locator(".machine-beneath .machine-says")
-    words = page.get_by_role("toolbar", name="The translation, word by word")
+def test_words_are_chosen_by_click_and_by_key(translator) -> None:
+    says = translator.locator(".machine-beneath .machine-says")
+    name = "The translation, word by word"
+    words = translator.get_by_role("toolbar", name=name)
     words.get_by_role("button", name="dog").click()
     expect(says).to_contain_text("Writing “dog”")
     for key, word in ("ArrowRight", "is"), ("Home", "A"), ("End", "<eos>"):
-        page.keyboard.press(key)
+        translator.keyboard.press(key)
         expect(says).to_contain_text(f"Writing “{word}”")
         expect(words.locator(":focus")).to_have_text(word)
-    slider = page.get_by_label("Step of the translation")
+
+
+def test_the_slider_goes_through_the_translation_and_speaks(translator) -> None:
+    slider = step_slider(translator)
     slider.fill("4")
+    says = translator.locator(".machine-beneath .machine-says")
     expect(says).to_contain_text("Writing “playing”")
     told = "playing, 4 of 9; looked most at “spielt”"
     assert slider.evaluate("(x) => x.ariaValueText").startswith(told)
-    assert page.locator(".machine-stage .row.to-come").count() == 5
-    go(page, LEVELS[3])
-    page.locator(".machine-stage").focus()
+    assert translator.locator(".machine-stage .row.to-come").count() == 5
+
+
+def test_escape_goes_up_to_the_door_that_was_opened(translator) -> None:
+    go(translator, LEVELS[3])
+    translator.locator(".machine-stage").focus()
     for path, door in zip(LEVELS[2::-1], LEVELS[3:0:-1], strict=True):
-        page.keyboard.press("Escape")
-        wait(page, "machine.path === x", path)
-        expect(page.locator(f'.machine-stage a[href="#machine{door}"]')).to_be_focused()
+        translator.keyboard.press("Escape")
+        wait(translator, "machine.path === x", path)
+        link = translator.locator(f'.machine-stage a[href="#machine{door}"]')
+        expect(link).to_be_focused()
+
+
+def test_the_film_plays_stops_and_goes_on(translator) -> None:
+    button(translator, "Play").click()
+    expect(translator.locator(".machine-words .unseen")).not_to_have_count(0)
+    wait(translator, "machine.state.asked.step === 1")
+    button(translator, "Pause").click()
+    expect(translator.locator(".machine-words .unseen")).to_have_count(0)
+    translator.evaluate("machine.dispatch({ type: 'tick' })")  # that was on its way
+    step = translator.evaluate("machine.state.asked.step")
+    button(translator, "Play").click()
+    assert translator.evaluate("machine.state.asked.step") == step
+    go(translator, "/decoder/1")
+    expect(button(translator, "Play")).to_be_visible()
 
 
 def test_a_stored_change_is_shown_before_the_model_is_there(page) -> None:
@@ -149,44 +215,63 @@ def test_a_stored_change_is_shown_before_the_model_is_there(page) -> None:
 
 
 @pytest.mark.browser_context_args(viewport=PHONE)
-def test_the_guide_goes_to_eight_places_and_predicting_hides_the_answer(
-    page, address
+def test_the_guide_goes_to_eight_places_and_lights_what_it_speaks_of(
+    translator,
 ) -> None:
-    page.goto(address)
-    page.get_by_role("button", name="Guide").click()
-    caption, seen = page.locator(".machine-guide"), set()
+    guide = button(translator, "Guide")
+    guide.click()
+    caption, seen = translator.locator(".machine-guide"), set()
     for number in range(1, 9):
         expect(caption).to_contain_text(f"{number} of 8")
-        seen.add(page.evaluate("machine.path"))
+        seen.add(translator.evaluate("machine.path"))
         name = "Next" if number < 8 else "Done"
         on = caption.get_by_role("button", name=name, exact=True)
         expect(on).to_be_focused()
         expect(on).to_be_in_viewport(ratio=1)
-        lit = page.locator(".machine-live .machine-lit")  # what is spoken of
+        lit = translator.locator(".machine-live .machine-lit")
         expect(lit).to_be_in_viewport()
         assert lit.bounding_box()["y"] < caption.bounding_box()["y"]
         on.press("Enter")
     assert len(seen) == 5
     expect(caption).to_be_hidden()
-    expect(page.get_by_role("button", name="Guide")).to_be_focused()
-    go(page, "/decoder/1")
-    page.wait_for_timeout(300)
-    listen(page)
-    page.get_by_role("button", name="Predict first").click()
-    asks = page.locator(".machine-predict")
+    expect(guide).to_be_focused()
+
+
+# --- predict first -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "what"), [("", ".row.now .answer"), (LEVELS[1], ".said")]
+)
+def test_predicting_hides_the_answer_until_there_is_a_guess(
+    translator, path, what
+) -> None:
+    go(translator, path)
+    button(translator, "Predict first").click()
+    asks = translator.locator(".machine-predict")
     expect(asks.get_by_role("button").first).to_be_focused()
-    for path, what in ("", ".row.now .answer"), ("/decoder/1", ".said"):
-        go(page, path)
-        expect(page.locator(f".machine-stage {what}").first).to_be_hidden()
-    question = "decoder, layer 1. Step 1 of 9. What is likeliest next?"
-    wait(page, "heard.at(-1)?.trim() === x", question)
-    slider = page.get_by_label("Step of the translation")
-    assert slider.evaluate("(x) => x.ariaValueText") == "1 of 9"
-    assert page.locator(".machine").get_attribute("aria-label").endswith("Hund.”")
+    answer = translator.locator(f".machine-stage {what}").first
+    expect(answer).to_be_hidden()
+    speaks = step_slider(translator).evaluate("(x) => x.ariaValueText")
+    assert speaks == "1 of 9"
+    label = translator.locator(".machine").get_attribute("aria-label")
+    assert label.endswith("Hund.”")
     asks.get_by_role("button", name="A", exact=True).click()
     expect(asks).to_contain_text("Yes: “A”")
-    expect(page.locator(".machine-stage .said").first).to_be_visible()
-    wait(page, "heard.at(-1).startsWith('Yes: “A”')")
+    expect(answer).to_be_visible()
+
+
+def test_a_question_and_its_answer_are_told(translator) -> None:
+    go(translator, "/decoder/1")
+    translator.evaluate(LISTEN)
+    button(translator, "Predict first").click()
+    hear(translator, "Step 1 of 9. What is likeliest next?")
+    go(translator, "")
+    go(translator, "/decoder/1")
+    hear(translator, "decoder, layer 1. Step 1 of 9. What is likeliest next?")
+    asks = translator.locator(".machine-predict")
+    asks.get_by_role("button", name="A", exact=True).click()
+    hear(translator, "Yes: “A”")
 
 
 # --- with the model ------------------------------------------------------------
@@ -201,231 +286,296 @@ def test_a_typed_sentence_is_translated(
         address = f"{pages_server}/book/translator.html"
     page.goto(address)
     assert type_and_wait(page, SENTENCE) == load(MODEL).translate([SENTENCE])[0]
-    warning = page.locator(".machine-warning").first
-    expect(warning).to_be_hidden()
-    type_and_wait(page, SENTENCE.lower())
-    expect(warning).to_contain_text("nouns begin with a capital letter")
-    page.locator("#machine-field").fill("")  # what is shown is of another sentence
-    expect(page.locator(".machine-waiting .machine-warning")).to_be_visible()
-    type_and_wait(page, "A dog runs.")
-    expect(warning).to_contain_text("looks like English")
-    type_and_wait(page, "Hund")
-    expect(warning).not_to_contain_text("nouns begin with a capital letter")
-    wrong = "machine.engine('tokens', {text: ' '}).catch((e) => e.message)"
-    assert page.evaluate(wrong) == "a sentence needs at least 1 word"
     trouble[:] = [line for line in trouble if pages_server not in line]
 
 
-def test_only_steps_that_read_the_same_words_are_compared(page, address) -> None:
-    page.goto(address)
+def test_a_warning_is_of_the_sentence_that_is_shown(loaded) -> None:
+    warning = loaded.locator(".machine-warning").first
+    for text, told in [
+        (SENTENCE, ""),
+        (SENTENCE.lower(), "nouns begin with a capital letter"),
+        ("A dog runs.", "looks like English"),
+    ]:
+        type_and_wait(loaded, text)
+        expect(warning).to_contain_text(told)
+        expect(warning).to_be_visible(visible=bool(told))
+    loaded.locator("#machine-field").fill("")  # what is shown is of another sentence
+    expect(loaded.locator(".machine-waiting .machine-warning")).to_be_visible()
+
+
+def test_signs_that_nobody_sees_change_no_translation(loaded) -> None:
+    plain = type_and_wait(loaded, "Zwei Mädchen spielen.")
+    ids = loaded.evaluate("machine.state.view.src")
+    odd = "\ufeffZwei  Ma\u0308dchen\u00a0spie\u00adlen.\u200b"
+    assert type_and_wait(loaded, odd) == plain
+    assert loaded.evaluate("machine.state.view.src") == ids
+
+
+def test_only_steps_that_read_the_same_words_are_compared(loaded) -> None:
     text = "Meine Tante backt am Sonntag einen Kuchen für vier Kinder."
-    type_and_wait(page, text)
-    before = page.evaluate("machine.state.view.tgt")
-    go(page, "/decoder/1/cross_attn/7")
-    page.get_by_role("button", name="Cut this head").click()
-    wait(page, "machine.state.view.tgt.join() !== x.join()", before)
-    other = page.evaluate(
+    type_and_wait(loaded, text)
+    before = loaded.evaluate("machine.state.view.tgt")
+    go(loaded, "/decoder/1/cross_attn/7")
+    wait_for_change(loaded, button(loaded, "Cut this head").click)
+    other = loaded.evaluate(
         "(x) => machine.state.view.tgt.findIndex((t, i) => t !== x[i])", before
     )
-    changed = picture(page).locator(".changed")
-    page.evaluate("(step) => machine.show({ step })", other)
+    changed = picture(loaded).locator(".changed")
+    show_step(loaded, other)
     expect(changed).not_to_have_count(0)
-    page.evaluate("(step) => machine.show({ step })", other + 1)
+    show_step(loaded, other + 1)
     expect(changed).to_have_count(0)
 
 
-def test_a_removed_head_and_a_forced_token_change_what_is_shown(page, address) -> None:
-    page.goto(address)
-    load_model(page)
-    before = page.evaluate("machine.state.view.log_probs")
-    go(page, "/decoder/2/cross_attn/1")
-    page.get_by_role("button", name="Cut this head").click()
-    wait(page, "machine.state.view.log_probs.join() !== x.join()", before)
-    expect(page.get_by_role("button", name="Put this head back")).to_be_focused()
-    expect(page.locator(".machine-stage .changed").first).to_have_text("0%")
-    expect(page.locator(".machine-changes")).to_contain_text("1 head cut.")
-    says, bold = page.locator(".machine-beneath .machine-says"), "[font-weight='600']"
-    expect(says).to_contain_text("This head is cut")
-    expect(picture(page)).to_contain_text("the head is cut: no sum")
-    doors = page.locator(f".machine-stage .machine-door {bold}")
-    expect(doors).to_have_count(0)  # no key is the one that is looked at most
-    go(page, "/decoder/2/cross_attn/1/2")
-    expect(picture(page)).to_contain_text(": the head is cut")
-    assert not re.search(r"\.\d*,\d", picture(page).text_content())
-    go(page, "/decoder/2")  # what the layer would answer, and would have answered
-    expect(picture(page).locator(".changed")).not_to_have_count(0)
-    go(page, "/decoder/2/cross_attn/1")
-    page.get_by_role("button", name="Undo all").click()
-    wait(page, "machine.state.view.log_probs.join() === x.join()", before)
-    expect(doors).to_have_count(3)  # its word, its score, its weight
+HEAD, BOLD = "/decoder/2/cross_attn/1", "[font-weight='600']"
+
+
+def test_a_head_is_cut_and_put_back(loaded) -> None:
+    before = loaded.evaluate("machine.state.view.log_probs")
+    go(loaded, HEAD)
+    wait_for_change(loaded, button(loaded, "Cut this head").click)
+    assert loaded.evaluate("machine.state.view.log_probs") != before
+    expect(button(loaded, "Put this head back")).to_be_focused()
+    expect(loaded.locator(".machine-changes")).to_contain_text("1 head cut.")
+    wait_for_change(loaded, button(loaded, "Undo all").click)
+    assert loaded.evaluate("machine.state.view.log_probs") == before
+    says = loaded.locator(".machine-beneath .machine-says")
     expect(says).to_contain_text("The closer a key matches")
-    go(page, "")
-    page.evaluate("machine.show({ step: 0 })")
-    choices = page.locator(".machine-stage .row.now .choice")
-    written = choices.locator(bold)
+    doors = loaded.locator(f".machine-stage .machine-door {BOLD}")
+    expect(doors).to_have_count(3)  # its word, its score, its weight
+
+
+def test_a_head_that_is_cut_looks_like_it_at_every_level(loaded) -> None:
+    go(loaded, HEAD)
+    wait_for_change(loaded, button(loaded, "Cut this head").click)
+    expect(loaded.locator(".machine-stage .changed").first).to_have_text("0%")
+    says = loaded.locator(".machine-beneath .machine-says")
+    expect(says).to_contain_text("This head is cut")
+    expect(picture(loaded)).to_contain_text("the head is cut: no sum")
+    doors = loaded.locator(f".machine-stage .machine-door {BOLD}")
+    expect(doors).to_have_count(0)  # no key is the one that is looked at most
+    go(loaded, f"{HEAD}/2")
+    expect(picture(loaded)).to_contain_text(": the head is cut")
+    assert not re.search(r"\.\d*,\d", picture(loaded).text_content())
+    go(loaded, "/decoder/2")  # what the layer would answer, and would have answered
+    expect(picture(loaded).locator(".changed")).not_to_have_count(0)
+
+
+def test_another_word_can_be_chosen(loaded) -> None:
+    show_step(loaded, 0)
+    choices = loaded.locator(".machine-stage .row.now .choice")
+    written = choices.locator(BOLD)
     expect(written).to_have_count(1)
     expect(written).to_contain_text("A ")
     word = choices.nth(1).locator("tspan").first.text_content()
     choices.nth(1).focus()
-    page.keyboard.press("Tab")
+    loaded.keyboard.press("Tab")
     expect(choices.nth(2)).to_be_focused()
-    choices.nth(1).click()
-    wait(page, "machine.state.view.tgt[0] === machine.state.asked.forced[0]")
+    wait_for_change(loaded, choices.nth(1).click)
+    forced = loaded.evaluate("machine.state.asked.forced")
+    assert loaded.evaluate("machine.state.view.tgt[0]") == forced[0]
     expect(written).to_contain_text(f"{word} ")
-    expect(page.locator(".machine-changes")).to_contain_text("a word chosen by hand")
+    expect(loaded.locator(".machine-words .forced")).to_have_count(1)
+    changes = loaded.locator(".machine-changes")
+    expect(changes).to_contain_text("a word chosen by hand")
 
 
-def test_a_search_is_told_when_there_is_one_and_a_change_moves_no_control(
-    page, address
-) -> None:
-    page.goto(address)
-    load_model(page)
-    listen(page)
-    type_and_wait(page, SENTENCE)
-    wait(page, "heard.at(-1)?.startsWith('Translation: Two children')")
-    page.evaluate("machine.show({ step: 1 })")
-    page.wait_for_timeout(300)
-    page.evaluate("heard.length = 0")
-    go(page, "/search")  # at the step where the picture was
-    wait(page, "machine.state.search && heard.length")
-    (told,) = page.evaluate("heard")
-    step = "Beam search. Step 2: 4 kept, 4 dropped. The path of greedy "
-    assert told.startswith(step)
+# --- what is told to those who listen ------------------------------------------
+
+
+def test_a_translation_and_a_search_are_told_when_they_are_there(loaded) -> None:
+    loaded.evaluate(LISTEN)
+    type_and_wait(loaded, SENTENCE)
+    hear(loaded, "Translation: Two children")
+    show_step(loaded, 1)
+    go(loaded, "/search")  # at the step where the picture was
+    start = "Beam search. Step 2: 4 kept, 4 dropped. The path of greedy "
+    (told,) = hear(loaded, start)
     assert "left the beam" not in told
-    slider = page.get_by_label("Step of the search")
+
+
+def test_a_search_has_its_own_steps_and_can_be_made_again(loaded) -> None:
+    type_and_wait(loaded, SENTENCE)
+    show_step(loaded, 1)
+    go(loaded, "/search")
+    wait(loaded, "machine.state.search")
+    slider = loaded.get_by_label("Step of the search")
     assert slider.evaluate("(x) => x.ariaValueText").startswith("children, 2 of ")
     slider.fill("3")  # the sentence above goes along
-    third = page.locator(".machine-words button").nth(2)
+    third = loaded.locator(".machine-words button").nth(2)
     expect(third).to_have_class("machine-word now")
-    page.get_by_label("Beams").select_option("2")
-    page.get_by_role("button", name="Search again").click()
-    wait(page, "heard.at(-1).startsWith('First of ')")
-    go(page, "/operate")
-    cut = page.get_by_role("group", name="Cut cross-attention").get_by_role("button")
+    loaded.evaluate(LISTEN)
+    loaded.get_by_label("Beams").select_option("2")
+    button(loaded, "Search again").click()
+    hear(loaded, "First of ")
+    assert loaded.evaluate("machine.state.search.n_beams") == 2
+    expect(button(loaded, "Search again")).to_be_visible()
+
+
+def test_places_and_steps_are_told_once(translator) -> None:
+    translator.evaluate(LISTEN)
+    go(translator, "/decoder/1/cross_attn/3")
+    start = "decoder, layer 1, cross-attention, head 3. Step 2 of 9: dog"
+    assert len(hear(translator, start)) == 1
+    go(translator, "/cache")
+    assert len(hear(translator, "Cache. Step 2 adds one column")) == 1
+    button(translator, "Next").click()
+    assert len(hear(translator, "Step 3 adds one column")) == 1
+    go(translator, "/decoder/1")  # nothing more is told of the steps before
+    assert len(hear(translator, "decoder, layer 1. Step 3 of 9")) == 1
+
+
+def test_a_change_moves_no_control(loaded) -> None:
+    go(loaded, "/operate")
+    name = "Cut cross-attention"
+    cut = loaded.get_by_role("group", name=name).get_by_role("button")
     cut.nth(1).focus()
     top = cut.nth(1).bounding_box()["y"]
-    page.keyboard.press("Space")
-    changes = page.locator(".machine-changes")
+    wait_for_change(loaded, lambda: loaded.keyboard.press("Space"))
+    changes = loaded.locator(".machine-changes")
     expect(changes).to_contain_text("Changed: cross-attention cut in layer 1.")
-    wait(page, "machine.state.view.edits.without && !machine.state.is_busy")
-    page.wait_for_timeout(300)
+    results = loaded.locator(".machine-results:not([aria-busy])")
+    expect(results).to_contain_text(", now ")
     expect(cut.nth(1)).to_be_focused()
     assert cut.nth(1).bounding_box()["y"] == pytest.approx(top, abs=2)
-    go(page, "/search")
-    page.get_by_role("button", name="Undo all").press("Enter")
-    expect(page.get_by_role("button", name="Next", exact=True)).to_be_focused()
 
 
-def test_the_address_holds_the_state_and_the_place(page, address) -> None:
-    page.goto(address)
-    load_model(page)
-    page.evaluate("machine.edit({ hide: [1], tgt_positions: false })")
-    go(page, "/decoder/2/cross_attn/1")
-    wait(page, "location.hash.includes('hide')")
-    shared, text = page.evaluate(
-        """async () => { await machine.update();
-        return [location.href, machine.state.view.text]; }"""
-    )
-    page.evaluate("sessionStorage.clear()")
-    page.goto("about:blank")
-    page.add_init_script(TELLS)
-    page.route(f"**/{MODEL}*", lambda route: None)  # it waits
-    page.goto(shared, wait_until="commit")
-    wait(page, "window.machine?.loading")
-    expect(page.locator(".machine-stage")).to_be_hidden()  # it shows another sentence
-    page.unroute(f"**/{MODEL}*")
-    assert page.evaluate("machine.path") == "/decoder/2/cross_attn/1"
+def test_undoing_in_a_search_leaves_the_focus_at_its_steps(loaded) -> None:
+    loaded.evaluate("machine.edit({ causal: false })")
+    go(loaded, "/search")
+    button(loaded, "Undo all").press("Enter")
+    expect(button(loaded, "Next")).to_be_focused()
+
+
+# --- addresses, and what goes along --------------------------------------------
+
+
+@pytest.fixture
+def link(loaded) -> dict[str, str]:
+    """An address of a changed machine, and what it writes."""
+    loaded.evaluate("machine.edit({ hide: [1], tgt_positions: false })")
+    go(loaded, HEAD)
+    wait(loaded, "location.hash.includes('hide') && !machine.state.is_busy")
+    text = loaded.evaluate("machine.state.view.text")
+    shared = loaded.evaluate("location.href")
+    loaded.evaluate("sessionStorage.clear()")
+    loaded.goto("about:blank")
+    return {"address": shared, "text": text}
+
+
+def test_the_address_holds_the_state_and_the_place(page, link) -> None:
+    page.goto(link["address"])
+    assert page.evaluate("machine.path") == HEAD
     edits = {"hide": [1], "tgt_positions": False}
     assert page.evaluate("machine.state.asked.edits") == edits
+    load_model(page)
+    assert page.evaluate("machine.state.view.text") == link["text"]
     changes = page.locator(".machine-changes")
     told = "hidden: “Schnee”, target positions off"
-    # Nothing is compared before the model is there, which the link asks for.
-    news = "document.querySelector('.machine-changes').textContent"
-    assert page.evaluate(f"machine.engine !== null || !{news}.includes('Without')")
-    load_model(page)
-    assert page.evaluate("machine.state.view.text") == text
-    first, *_, last = page.evaluate("told")  # and no other sentence on the way
-    assert first.startswith("Waiting for the model (hidden: ")
-    assert [each for each in page.evaluate("told") if "Now: " in each] == [last]
-    expect(changes).to_contain_text(f"Changed: {told}. Now: “{text}”")
-    expect(page.locator(".machine-stage")).to_be_visible()
+    expect(changes).to_contain_text(f"Changed: {told}. Now: “{link['text']}”")
     page.evaluate("location.hash = '#machine?%7B%7D'")  # another link
     expect(changes).to_be_hidden()
+
+
+def test_a_link_shows_no_other_sentence_on_the_way(page, link) -> None:
+    page.add_init_script(TELLS)
+    page.route(f"**/{MODEL}*", lambda route: None)  # it waits
+    page.goto(link["address"], wait_until="commit")
+    wait(page, "window.machine?.loading")
+    stage = page.locator(".machine-stage")
+    expect(stage).to_be_hidden()
+    expect(page.locator(".machine-changes")).not_to_contain_text("Without changes")
+    page.unroute(f"**/{MODEL}*")
+    load_model(page)
+    expect(stage).to_be_visible()
+    first, *_, last = page.evaluate("told")
+    assert first.startswith("Waiting for the model (hidden: ")
+    assert [each for each in page.evaluate("told") if "Now: " in each] == [last]
 
 
 def test_back_goes_to_the_place_before_and_undoes_nothing(page, address) -> None:
     page.goto(f"{address}#machine/decoder/1?{quote(json.dumps({'step': 3}))}")
     load_model(page)
     page.locator("a[href='#machine/decoder/1/cross_attn/2']").click()
-    page.get_by_role("button", name="Cut this head").click()
-    expect(page.locator(".machine-changes")).to_contain_text("1 head cut.")
+    button(page, "Cut this head").click()
+    changes = page.locator(".machine-changes")
+    expect(changes).to_contain_text("1 head cut.")
     page.go_back()
-    wait(page, "machine.path === '/decoder/1'")
-    expect(page.locator(".machine-changes")).to_contain_text("1 head cut.")
-    wait(page, "!machine.state.is_busy")
-    go(page, "/operate")
-    page.get_by_role("button", name="layer 0").focus()
-    page.go_back()  # from a control that goes with its view
-    expect(page.get_by_role("link", name="The machine", exact=True)).to_be_focused()
-    page.evaluate("scrollTo(0, 1500)")
-    page.get_by_role("link", name="Chapter 7").first.evaluate("(x) => x.click()")
-    page.wait_for_url("**/07_*.html")
-    page.go_back()
-    wait(page, "machine.state.view.live && !machine.state.is_busy")
-    assert page.evaluate("scrollY") == pytest.approx(1500, abs=60)
+    wait(page, "machine.path === '/decoder/1' && !machine.state.is_busy")
+    expect(changes).to_contain_text("1 head cut.")
+    assert page.evaluate("machine.state.asked.step") == 3
 
 
-def test_sentence_and_changes_go_along_and_chapters_offer_them(page, address) -> None:
-    page.goto(address)
-    type_and_wait(page, SENTENCE)
-    page.evaluate("machine.edit({ hide: [1] })")
-    page.goto((SITE / "book/14_reading_attention.html").resolve().as_uri())
-    wait(page, "machine.engine && machine.state.view.live")
-    assert (
-        page.evaluate("machine.state.view.text")
-        == "A dog is playing a dog in the snow."
-    )
-    page.wait_for_timeout(300)  # what is said of the chapter's own
-    listen(page)
-    page.get_by_role("button", name=SENTENCE).click()
-    wait(page, "machine.state.view.source === x", SENTENCE)
-    wait(page, "heard.length")  # of the new sentence, and of nothing else
-    (told,) = page.evaluate("heard")
-    assert told.startswith("Changed: 1 head cut, hidden: “Kinder”. Translation:")
+def test_the_focus_goes_on_from_a_control_that_goes_with_its_view(loaded) -> None:
+    for path in "/decoder/1", "/operate":
+        go(loaded, path)
+    button(loaded, "layer 0").focus()
+    loaded.go_back()
+    link = loaded.get_by_role("link", name="The machine", exact=True)
+    expect(link).to_be_focused()
+
+
+def test_back_from_a_chapter_the_page_stands_where_it_was(loaded) -> None:
+    loaded.evaluate("scrollTo(0, 1500)")
+    chapter = loaded.get_by_role("link", name="Chapter 7").first
+    chapter.evaluate("(x) => x.click()")
+    loaded.wait_for_url("**/07_*.html")
+    loaded.go_back()
+    wait(loaded, "machine.state.view.live && !machine.state.is_busy")
+    assert loaded.evaluate("scrollY") == pytest.approx(1500, abs=60)
+
+
+@pytest.fixture
+def chapter(loaded) -> Page:
+    """A chapter that was come to with a sentence and a change."""
+    type_and_wait(loaded, SENTENCE)
+    wait_for_change(loaded, lambda: loaded.evaluate("machine.edit({ hide: [1] })"))
+    loaded.goto((SITE / "book/14_reading_attention.html").resolve().as_uri())
+    wait(loaded, "machine.state.view.live && !machine.state.is_busy")
+    return loaded
+
+
+def test_a_chapter_offers_the_sentence_and_keeps_its_own(chapter) -> None:
+    text = "A dog is playing a dog in the snow."
+    assert chapter.evaluate("machine.state.view.text") == text
+    expect(button(chapter, f"“{SENTENCE}”")).to_be_visible()
+    type_and_wait(chapter, "Ein Ball.")  # another one, so no offer any more
+    expect(chapter.locator(".machine-offer")).to_be_hidden()
+
+
+def test_an_offer_is_taken_with_both_changes_and_told_once(chapter) -> None:
+    chapter.evaluate(LISTEN)
+    button(chapter, f"“{SENTENCE}”").click()
+    told = hear(chapter, "Changed: 1 head cut, hidden: “Kinder”. Translation:")
+    assert len(told) == 1  # of the new sentence, and of nothing else
     edits = {"without": {CROSS: [1]}, "hide": [1]}  # the chapter's and the reader's
-    assert page.evaluate("machine.state.view.edits") == edits
-    expect(page.locator(".machine-stage")).to_be_focused()
-    page.goto((SITE / "book/index.html").resolve().as_uri())
-    wait(page, "machine.engine && machine.state.view.source === x", SENTENCE)
+    assert chapter.evaluate("machine.state.view.edits") == edits
+    expect(chapter.locator(".machine-stage")).to_be_focused()
+
+
+def test_a_page_that_shares_its_state_takes_the_sentence_over(chapter) -> None:
+    chapter.goto((SITE / "book/index.html").resolve().as_uri())
+    wait(chapter, "machine.engine && machine.state.view.source === x", SENTENCE)
 
 
 @pytest.mark.parametrize(
-    "state",
+    ("end", "told"),
     [
-        *({"n_beams": 99}, {"forced": [8000]}, {"method": "beam"}, {"other": 1}),
-        *({"edits": {"without": {"encoder": [1]}}}, {"edits": []}, "nothing", "<b>"),
-        {"text": "x" * 5001},
-        {"constructor": 1},
+        ("?%7B%22n_beams%22%3A99%7D", "The address holds a state that can’t be read"),
+        ("?%3Cb%3E", "The address holds a state that can’t be read"),
+        ("/decoder/9", "nothing at that address"),
     ],
-    ids=lambda state: json.dumps(state)[:30],
 )
-def test_an_address_that_makes_no_sense_changes_nothing(page, address, state) -> None:
+def test_an_address_that_makes_no_sense_changes_nothing(
+    page, address, end, told
+) -> None:
     page.goto(address)
     fresh = page.evaluate("machine.state.asked")
     page.goto("about:blank")
-    page.goto(f"{address}#machine?{quote(json.dumps(state))}")
+    page.goto(f"{address}#machine{end}")
     assert page.evaluate("machine.state.asked") == fresh
-    status = page.locator(".machine-status")
-    expect(status).to_contain_text("The address holds a state that can’t be read")
-
-
-@pytest.mark.parametrize(
-    "path", ["/decoder/9", "/encoder/0/cross_attn/1", "/decoder/0/self_attn/8", "/x%"]
-)
-def test_an_address_of_no_place_leads_to_the_whole_machine(page, address, path) -> None:
-    page.goto(f"{address}#machine{path}")
     assert page.evaluate("machine.path") == ""
-    expect(page.locator(".machine-status")).to_contain_text("nothing at that address")
+    expect(page.locator(".machine-status")).to_contain_text(told)
 
 
 @pytest.mark.parametrize(
@@ -438,27 +588,24 @@ def test_an_address_of_no_place_leads_to_the_whole_machine(page, address, path) 
     ],
     ids=["500 words", "markup", "other signs", "blank"],
 )
-def test_any_sentence_leaves_the_page_alive(page, address, text, told) -> None:
-    page.goto(address)
-    load_model(page)
-    field = page.get_by_label("A German sentence")
+def test_any_sentence_leaves_the_page_alive(loaded, text, told) -> None:
+    field = loaded.get_by_label("A German sentence")
     field.fill(text)
     field.press("Enter")
     if told:
-        expect(page.locator(".machine-status")).to_contain_text(told)
+        expect(loaded.locator(".machine-status")).to_contain_text(told)
     else:
-        wait(page, "machine.state.view.source === x", text)
-    assert page.locator(".machine img").count() == 0
-    assert type_and_wait(page, SENTENCE).startswith("Two children")
+        wait(loaded, "machine.state.view.source === x", text)
+    assert loaded.locator(".machine img").count() == 0
+    assert type_and_wait(loaded, SENTENCE).startswith("Two children")
 
 
-def test_a_part_of_the_model_that_is_missing_is_named(page, address, trouble) -> None:
-    page.goto(address)
-    page.evaluate("machine.addresses = [machine.addresses[0], 'nowhere.js']")
-    page.get_by_label("A German sentence").focus()
-    status = page.locator(".machine-status")
+def test_a_part_of_the_model_that_is_missing_is_named(translator, trouble) -> None:
+    translator.evaluate("machine.addresses = [machine.addresses[0], 'nowhere.js']")
+    translator.get_by_label("A German sentence").focus()
+    status = translator.locator(".machine-status")
     expect(status).to_contain_text("couldn’t be loaded from nowhere.js")
-    assert page.evaluate("machine.engine") is None
+    assert translator.evaluate("machine.engine") is None
     trouble.clear()  # it was asked for and missed, as it should
 
 
@@ -466,11 +613,9 @@ def test_a_part_of_the_model_that_is_missing_is_named(page, address, trouble) ->
 def test_a_view_can_be_saved(page, address, kind) -> None:
     page.goto(f"{address}#machine?{quote(json.dumps({'text': 'x' * 600}))}")
     page.locator(".machine-more summary").click()
-    page.get_by_role("button", name="Copy link").click()
-    note = page.locator(".machine-more small")
-    expect(note).not_to_be_empty()
     with page.expect_download() as download:
-        page.get_by_role("button", name=f"Save as {kind}").click()
+        button(page, f"Save as {kind}").click()
+    note = page.locator(".machine-more small")
     expect(note).to_have_text(f"Saved as machine.{kind.lower()}, for a slide.")
     content = Path(download.value.path()).read_bytes()
     if kind == "PNG":
@@ -480,12 +625,19 @@ def test_a_view_can_be_saved(page, address, kind) -> None:
         assert content.count(b"x") > 600 and b">" + b"x" * 150 in content  # by lines
 
 
+def test_a_link_can_be_copied_and_is_an_old_one_after_a_move(translator) -> None:
+    translator.locator(".machine-more summary").click()
+    button(translator, "Copy link").click()
+    note = translator.locator(".machine-more small")
+    expect(note).not_to_be_empty()
+    go(translator, "/decoder/1")
+    expect(note).to_be_empty()
+
+
 # --- without a script, on paper, small -----------------------------------------
 
 
-def test_without_scripts_and_on_paper_the_pictures_stand(
-    browser, page, address
-) -> None:
+def test_without_scripts_the_pictures_stand(browser, address) -> None:
     context = browser.new_context(java_script_enabled=False, offline=True)
     plain = context.new_page()
     plain.goto(address)
@@ -499,11 +651,14 @@ def test_without_scripts_and_on_paper_the_pictures_stand(
     assert plain.evaluate("scrollY") == top
     assert still.locator("details").count() == 4
     context.close()
-    page.goto(address)
-    page.emulate_media(media="print")
-    expect(page.locator(".machine-still svg").first).to_be_visible()
-    assert page.locator(".machine-still .wide .asks >> visible=true").count() == 1
-    expect(page.locator(".machine-live")).to_be_hidden()
+
+
+def test_on_paper_the_pictures_stand(translator) -> None:
+    translator.emulate_media(media="print")
+    still = translator.locator(".machine-still")
+    expect(still.locator("svg").first).to_be_visible()
+    assert still.locator(".wide .asks >> visible=true").count() == 1
+    expect(translator.locator(".machine-live")).to_be_hidden()
 
 
 @pytest.mark.browser_context_args(viewport=PHONE)
@@ -519,20 +674,29 @@ def test_nothing_is_wider_than_a_phone(page, address) -> None:
 
 @pytest.mark.browser_context_args(viewport=PHONE)
 def test_a_phone_has_doors_for_a_finger_and_room_for_a_long_sentence(
-    page, address
+    translator,
 ) -> None:
-    page.goto(address)
-    type_and_wait(page, " ".join([SENTENCE[:-1]] * 7))
-    assert page.evaluate("machine.state.view.src.length") > 35
-    doors = page.locator(".machine-stage .machine-door")
+    type_and_wait(translator, " ".join([SENTENCE[:-1]] * 7))
+    assert translator.evaluate("machine.state.view.src.length") > 35
+    doors = translator.locator(".machine-stage .machine-door")
     assert all(door.bounding_box()["height"] >= 44 for door in doors.all())
     stage = "document.querySelector('.machine-stage')"
-    assert page.evaluate(f"{stage}.scrollWidth <= {stage}.clientWidth")
+    assert translator.evaluate(f"{stage}.scrollWidth <= {stage}.clientWidth")
+
+
+@pytest.mark.browser_context_args(viewport=PHONE)
+def test_no_line_of_words_begins_with_a_full_stop(translator) -> None:
+    page = translator
     pieces = "[...document.querySelectorAll('.machine-words .joined')]"
     same = "Math.abs(x.offsetTop - x.previousElementSibling.offsetTop) < 9"
-    for width in *range(300, 390, 6), 390:  # no line begins with a full stop
+    for width in *range(300, 390, 6), 390:
         page.set_viewport_size({**PHONE, "width": width})
         assert page.evaluate(f"{pieces}.length && {pieces}.every((x) => {same})")
+
+
+@pytest.mark.browser_context_args(viewport=PHONE)
+def test_on_a_phone_a_change_is_told_above_its_switch(loaded) -> None:
+    page = loaded
     go(page, "/operate")
     switch = page.get_by_label("target positions")
     switch.uncheck()
@@ -545,22 +709,6 @@ def test_a_phone_has_doors_for_a_finger_and_room_for_a_long_sentence(
     expect(changes).to_be_in_viewport(ratio=1)
     box = changes.bounding_box()
     assert box["y"] + box["height"] <= switch.bounding_box()["y"]
-
-
-def test_places_and_steps_are_told_once_to_those_who_listen(page, address) -> None:
-    page.goto(address)
-    listen(page)
-    go(page, "/decoder/1/cross_attn/3")
-    wait(page, "heard.length")
-    go(page, "/cache")
-    wait(page, "heard.length > 1")
-    page.get_by_role("button", name="Next", exact=True).click()
-    wait(page, "heard.length > 2")
-    page.wait_for_timeout(300)
-    one, two, three = page.evaluate("heard")
-    assert one.startswith("decoder, layer 1, cross-attention, head 3. Step 2 of 9: dog")
-    assert two.startswith("Cache. Step 2 adds one column")
-    assert three.startswith("Step 3 adds one column")
 
 
 def test_the_script_is_small_and_the_weights_come_in_parts(page, address) -> None:
@@ -612,7 +760,6 @@ def test_a_chapter_has_a_machine_that_works_alone(page, chapter) -> None:
     page.goto((SITE / "book" / f"{chapter}.html").resolve().as_uri())
     assert page.locator(".machine").count() == 1
     assert page.evaluate("machine.path") == CHAPTERS[chapter]
-    page.wait_for_timeout(100)
-    assert len(page.locator(".machine-live").inner_text()) > 100
+    wait(page, "document.querySelector('.machine-live').innerText.length > 100")
     type_and_wait(page, SENTENCE)
     assert page.evaluate("machine.state.view.text").startswith("Two children")

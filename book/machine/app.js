@@ -295,14 +295,14 @@ export class App {
     const found = read_address(hash);
     if (!found) return false;
     const { path, text } = found, { home } = this.state;
-    let asked = {}, trouble = "";
+    let asked, trouble = "";
     try {
       if (text) asked = { ...START, text: home.text, ...asked_in(text, this.state) };
     } catch (error) {
       const why = error instanceof Error ? error.message : error;
       trouble = `The address holds a state that can’t be read: ${why}.`;
     }
-    this.dispatch({ type: "restore", path, asked });
+    this.dispatch({ type: "go", path, asked });
     if (path.length > 1 && this.path !== path) {
       trouble ||= "This model has nothing at that address: here is the whole machine.";
     }
@@ -334,7 +334,7 @@ export class App {
       if (!loaded) return false;
       const asked = checked(found, this.state);
       if (this.shares) {
-        this.dispatch({ type: "restore", path: this.path, asked: { ...asked, step, word } });
+        this.dispatch({ type: "go", path: this.path, asked: { ...asked, step, word } });
       } else if (asked.text && asked.text !== this.state.home.text) {
         this.dispatch({ type: "bring", offer: asked });
       }

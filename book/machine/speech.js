@@ -86,7 +86,7 @@ export function speech(app, root) {
         has_acted = is_operated;
         pass_over(state);
         break;
-      case "go": case "step": case "restore": case "searched": case "draw":
+      case "go": case "step": case "searched": case "draw":
         say_place(state);
         break;
       case "predict":

@@ -54,7 +54,7 @@ export function reduce(state, action) {
 
 /** What an action changes @param {State} state @param {Action} action @returns {Partial<State>} */
 function changes(state, action) {
-  const { asked, config } = state;
+  const { asked } = state;
   switch (action.type) {
     case "ask": return { ...asking(state, action.changes),
       is_typed: Boolean(action.typed) || state.is_typed };
@@ -63,13 +63,9 @@ function changes(state, action) {
       return { ...(!state.panel && { place: WHOLE }), // and what is changed here is kept
         ...asking(state, { ...others, edits: { ...asked.edits, hide: undefined, ...edits } }) };
     }
-    case "restore": {
-      const restored = { ...asked, ...action.asked };
-      return { asked: restored, draft: restored.text, ...place_at(action.path, config) };
-    }
     case "bring": return { offer: action.offer };
     case "draft": return { draft: action.text };
-    case "go": return { ...place_at(action.path, config), film: null, is_stopped: false };
+    case "go": return go(state, action.path, action.asked);
     case "step": return { asked: { ...asked, ...action.changes }, film: null, is_stopped: false };
     case "tick": return tick(state);
     case "play": return { panel: "", place: state.place.stack ? WHOLE : state.place,
@@ -94,6 +90,12 @@ function changes(state, action) {
     case "measured": return { losses: action.losses, is_measuring: false };
     default: return {};
   }
+}
+
+/** @param {State} state @param {string} path @param {Partial<Asked>} [more] @returns {Partial<State>} */
+function go({ asked, draft, config }, path, more) {
+  return { ...place_at(path, config), film: null, is_stopped: false,
+    ...(more && { asked: { ...asked, ...more }, draft: more.text ?? draft }) };
 }
 
 /** @param {State} state @param {Partial<Asked>} more @returns {Partial<State>} */

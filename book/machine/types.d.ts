@@ -160,10 +160,9 @@ export interface State {
 export type Action =
   | { type: "ask"; changes: Partial<Asked>; typed?: boolean } // of the model: it has to answer
   | { type: "take" } // the offer
-  | { type: "restore"; path: string; asked: Partial<Asked> } // of an address, or the page before
   | { type: "bring"; offer: Partial<Asked> }
   | { type: "draft"; text: string }
-  | { type: "go"; path: string }
+  | { type: "go"; path: string; asked?: Partial<Asked> } // with what an address asks besides
   | { type: "step"; changes: { step?: number; word?: number } } // by hand
   | { type: "tick" } // of the film
   | { type: "play"; pace: number; from: number; then: "stop" | "surest" }
