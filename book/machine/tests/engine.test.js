@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { CONFIG, E, shipped_tokenizer, small_model } from "./model.js";
+import { CONFIG, E, shipped_tokenizer, small_model, small_tasks } from "./model.js";
 
 const SRC = [5, 7, 4, 2], LIMITS = { bos_id: 1, eos_id: 2, max_len: 12 };
 
@@ -115,6 +115,11 @@ for (const [what, text] of Object.entries(SAME)) {
     assert.deepEqual(tokenizer.encode(text), tokenizer.encode(PLAIN));
   });
 }
+
+test("what a page is told of a text is of the form that is read", () => {
+  const { text, src, pieces } = small_tasks().tokens({ text: "\ufeff 5 \u00a0 7.\u200b" });
+  assert.deepEqual({ text, pieces, n: src.length }, { text: "5 7.", pieces: 1, n: 3 });
+});
 
 for (const text of ["naïve", "ﬁn ①", "👩‍👩‍👧", "l’été", "a_b-c"]) {
   test(`“${text}” stays as it is: no more is joined than letter and mark`, () => {

@@ -8,7 +8,7 @@ import { draw, keys_of, level_of, looked_at, middle_layer, numbers, path_of, pla
   WHOLE } from "../levels.js";
 import { CONFIG, small_tasks, stored_view } from "./model.js";
 
-/** @import { View } from "../types.d.ts" */
+/** @import { Token, View } from "../types.d.ts" */
 
 const view = stored_view();
 const HEAD = "/decoder/1/cross_attn/1", PATHS = ["", "/decoder/1", HEAD, `${HEAD}/2`, "/encoder/0"];
@@ -78,11 +78,13 @@ test("what is yet to come is marked as that", () => {
 });
 
 test("a change is shown beside what was, where the same words were read", () => {
-  const edits = { without: { "decoder.layers.1.cross_attn": [0, 1] } };
-  const changed = { ...stored_view("5 7 4", edits), edits };
-  assert.match(drawn(changed, "/decoder/1", { row: 0, before: view }), /class="changed"/);
+  const halved = (/** @type {Token[]} */ tokens) => tokens.map((each) => ({ ...each, p: each.p / 2 }));
+  const changed = { ...view, next: view.next.map(halved), layers: view.layers.map((stage) => stage.map(halved)) };
   const others = { ...view, tgt_labels: view.tgt_labels.map(() => "▁other") };
-  assert.ok(!drawn(changed, "/decoder/1", { row: 1, before: others }).includes('class="changed"'));
+  const says = (/** @type {View} */ before, row = 1) =>
+    drawn(changed, "/decoder/1", { before, row }).includes('class="changed"');
+  assert.deepEqual([says(changed), says(view), says(others)], [false, true, false]);
+  assert.ok(says(others, 0)); // the first word has read none
 });
 
 test("what a page gets is text, whatever a token is", () => {

@@ -86,8 +86,10 @@ test("a film goes to its end, and then to the step that looks most at one word",
   assert.equal(where_to(state), "");
   const seen = [];
   while (state.film) {
+    const { film } = state;
     seen.push(state.asked.step);
     state = after(state, { type: "tick" });
+    assert.notEqual(state.film, film); // each step is one that the clock sees
   }
   assert.deepEqual(seen, [...state.view.tgt.keys()].slice(0, -1));
   assert.equal(state.asked.step, after(state, { type: "finish" }).asked.step);
@@ -102,6 +104,11 @@ for (const action of /** @type {Action[]} */ ([{ type: "step", changes: { step: 
     assert.deepEqual(after(state, { type: "tick" }).asked, state.asked); // one that was on its way
   });
 }
+
+test("a film that is stopped to go elsewhere begins anew", () => {
+  const state = after(small_state(), { type: "play", pace: 800, from: 0, then: "stop" }, { type: "stop" });
+  assert.equal(state.is_stopped, false);
+});
 
 // ---- Predict first
 
@@ -123,6 +130,15 @@ test("a view that shows what comes, and another sentence, end the question", () 
     after(state, { type: "seen", view: live({ source }), untouched: live({ source }) }).is_predicting;
   assert.equal(seen("5 7 4"), true);
   assert.equal(seen("9"), false);
+});
+
+test("a search stays until there is a new one, if it is of the same sentence and edits", () => {
+  const search = { n_beams: 4, length_penalty: 1, steps: [], hypotheses: [] };
+  for (const [view, kept] of /** @type {[View, boolean][]} */ ([
+    [live(), true], [live({ source: "9" }), false], [live({ edits: { hide: [0] } }), false]])) {
+    const state = after(small_state(), { type: "searched", search }, { type: "seen", view, untouched: view });
+    assert.equal(state.search, kept ? search : null);
+  }
 });
 
 // ---- What is changed, in words

@@ -48,10 +48,12 @@ test("the drawing has the nodes of its step, and of those before it what was kep
 });
 
 test("another length penalty ranks the same hypotheses anew", () => {
-  const [short, long] = [-1, 2].map((alpha) => ranked(found, alpha).map(({ ids }) => ids.length));
-  assert.deepEqual([...short].sort(), [...long].sort());
-  const scores = ranked(found, 2).map(({ score }) => score);
-  assert.deepEqual(scores, [...scores].sort((a, b) => b - a));
+  const hypotheses = [[-2, 4], [-1, 1], [-3, 8]].map(([log_prob, n]) =>
+    ({ ids: Array(n).fill(5), log_prob, score: 0, finished: true, labels: [], text: "" }));
+  const lengths = (/** @type {number} */ alpha) =>
+    ranked({ ...found, hypotheses }, alpha).map(({ ids }) => ids.length);
+  assert.deepEqual(lengths(0), [1, 4, 8]);
+  assert.deepEqual(lengths(1), [8, 4, 1]);
 });
 
 test("the cache saves multiplications from the second step on", () => {
