@@ -153,7 +153,6 @@ export class App {
       if (is_late()) throw new Error("there is a later one");
       return answer;
     };
-    this.dispatch({ type: "busy" });
     try {
       this.dispatch({ type: "seen", ...await this.translate(ask) });
     } catch (error) {
@@ -191,7 +190,7 @@ export class App {
 
   look_up() {
     const { state } = this;
-    if (!state.view.live) return;
+    if (!state.view.live || state.is_busy) return; // there will be another view
     if (state.found === undefined) this.lack("found", numbers_needed, find_numbers);
     if (searches(state)) this.lack("search", search_needed, find_search);
     if (state.panel === "operate") this.lack("losses", losses_needed, find_losses);

@@ -24,7 +24,7 @@ export function beneath(app) {
   const element = h("div", { class: "machine-beneath" });
 
   const draw = when_changed((state) => [state.place, state.panel, state.view, state.untouched,
-    state.asked, state.found, state.is_ready, state.film, state.tall, state.is_predicting,
+    row_of(state), state.found, state.is_ready, state.film, state.tall, state.is_predicting,
     state.guess], (state) => {
     const level = level_of(state.place);
     if (state.found === undefined) return; // it comes

@@ -40,7 +40,10 @@ export function guide(app, { alive, stage, beneath, forward }) {
     toggle.ariaExpanded = String(number >= 0);
     alive.querySelector(".machine-lit")?.classList.remove("machine-lit");
     is_dark = number >= 0;
-    if (number < 0) return focus(toggle, forward);
+    if (number < 0) { // and to where it is seen
+      [toggle, forward].find((each) => each.checkVisibility())?.focus();
+      return;
+    }
     const { words, chapter, href } = TOUR[number], is_last = number === TOUR.length - 1;
     caption.replaceChildren(
       h("p", {}, e("b", {}, `${number + 1} of ${TOUR.length} `), `${words} `, e("a", { href }, chapter)),

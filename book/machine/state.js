@@ -80,8 +80,7 @@ function changes(state, action) {
     case "lead": return lead(state, action.to, action.path);
     case "size": return { tall: action.tall };
     case "load": return { loading: action.share };
-    case "ready": return { loading: null, is_ready: true };
-    case "busy": return { is_busy: true };
+    case "ready": return { loading: null, is_ready: true, is_busy: true }; // it translates
     case "status": return { status: action.text };
     case "failed": return { status: action.text, is_busy: false, is_measuring: false };
     case "seen": return seen(state, action.view, action.untouched);
@@ -104,7 +103,7 @@ function asking({ asked, offer, is_ready, panel }, more) {
   const fresh = { edits: { ...asked.edits, hide: undefined }, forced: [], reference: "", ...FIRST };
   const next = { ...asked, ...(is_other && fresh), ...more }; // what was of the old sentence goes
   return { asked: next, draft: next.text, offer: is_other ? null : offer,
-    is_measuring: is_ready && panel === "operate" };
+    is_busy: is_ready, is_measuring: is_ready && panel === "operate" };
 }
 
 /** @param {State} state @returns {Partial<State>} */

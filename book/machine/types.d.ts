@@ -175,7 +175,6 @@ export type Action =
   | { type: "draw" } // all of it, for the first time
   | { type: "load"; share: number | null } // null: it failed
   | { type: "ready" }
-  | { type: "busy" }
   | { type: "status"; text: string }
   | { type: "failed"; text: string } // the model gave no answer
   | { type: "seen"; view: View; untouched: View }

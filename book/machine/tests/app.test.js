@@ -94,6 +94,18 @@ test("the loss is the untouched model’s and the changed one’s, of the same t
   assert.match(String(app.state.losses), /31 tokens, more than 20/);
 });
 
+test("nothing is asked of an old view while there will be another one", async () => {
+  const { app, asked } = ready_app({ at: "/operate" });
+  await app.ask({ text: "9 6" });
+  await until(app, ({ losses }) => losses);
+  asked.length = 0;
+  const done = app.ask({ edits: { src_positions: false } });
+  app.dispatch({ type: "step", changes: { step: 1 } });
+  await done;
+  await until(app, ({ is_measuring }) => !is_measuring);
+  assert.deepEqual(asked, ["tokens", "write", "look", "loss", "loss"]);
+});
+
 test("what comes while all is drawn has its turn after it", () => {
   const { app } = ready_app(), order = /** @type {string[]} */ ([]);
   app.on(({ status }, _, { type }) => {
