@@ -356,7 +356,7 @@ def test_multiplications_are_those_that_are_counted(engine, translator) -> None:
         const [decoder, states] = count(
           () => model.decode(rows, memory, E.causal_mask));
         const [first] = count(
-          () => new E.RecomputingDecoder(model, src));
+          () => new E.RecomputingDecoder(model).prefill(src));
         return { encoder, decoder, first, told: multiplications(...x) };""",
         [n_src, n_tgt, n_rows],
     )

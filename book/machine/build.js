@@ -1,3 +1,4 @@
+// @ts-check
 // The two scripts that are committed, out of the modules here. `node build.js` writes them;
 // `node build.js --check` writes nothing and fails where one isn't what its sources give.
 

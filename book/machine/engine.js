@@ -395,7 +395,7 @@ export function transformer_engine() {
     model.causal = edits.causal !== false;
   }
 
-  // ---- Decoding: made of a source, then step, reorder
+  // ---- Decoding: prefill, step, reorder
 
   class KeyValueCache { // keys and values of each attention, of all that was read
     kept = /** @type {Map<MultiHeadAttention, [Tensor, Tensor]>} */ (new Map());
@@ -444,11 +444,18 @@ export function transformer_engine() {
   }
 
   class IncrementalDecoder {
-    /** @param {Transformer} model @param {number[]} src */
-    constructor(model, src) {
+    cache = new DecoderCache();
+    new_memory = new Tensor(1, 0, 0); // what of the source is not in the cache yet
+
+    /** @param {Transformer} model */
+    constructor(model) {
       this.model = model;
+    }
+
+    /** @param {number[]} src */
+    prefill(src) {
       this.cache = new DecoderCache();
-      this.new_memory = model.encode(src);
+      this.new_memory = this.model.encode(src);
     }
 
     /** The logits after the last of these tokens, by row. @param {number[][]} ids */
@@ -470,12 +477,18 @@ export function transformer_engine() {
 
   class RecomputingDecoder { // reads all tokens again in every step
     cache = null;
+    rows = /** @type {number[][]} */ ([]);
+    memory = new Tensor(1, 0, 0);
 
-    /** @param {Transformer} model @param {number[]} src */
-    constructor(model, src) {
+    /** @param {Transformer} model */
+    constructor(model) {
       this.model = model;
-      this.rows = /** @type {number[][]} */ ([]);
-      this.memory = model.encode(src);
+    }
+
+    /** @param {number[]} src */
+    prefill(src) {
+      this.rows = [];
+      this.memory = this.model.encode(src);
     }
 
     /** @param {number[][]} ids */
@@ -500,9 +513,9 @@ export function transformer_engine() {
   }
 
   /** Without its causal mask, a model's earlier rows change with every new token.
-   *  @param {Transformer} model @param {number[]} src */
-  const start_decoder = (model, src) => (model.causal ? new IncrementalDecoder(model, src)
-    : new RecomputingDecoder(model, src));
+   *  @param {Transformer} model */
+  const make_decoder = (model) => (model.causal ? new IncrementalDecoder(model)
+    : new RecomputingDecoder(model));
 
   // ---- Searches. limits: bos_id, eos_id, max_len, and prefix, tokens to begin with.
   // They return hypotheses; beam search tells what it does, step by step.
@@ -518,7 +531,8 @@ export function transformer_engine() {
   /** @param {Transformer} model @param {number[]} src @param {Limits} limits
    *  @param {(log_probs: Float32Array) => number} choose a token @returns {Hypothesis} */
   function decode(model, src, limits, choose) {
-    const decoder = start_decoder(model, src), start = [limits.bos_id, ...limits.prefix || []];
+    const decoder = make_decoder(model), start = [limits.bos_id, ...limits.prefix || []];
+    decoder.prefill(src);
     let ids = start, fresh = start, log_prob = 0, finished = false;
     do {
       const log_probs = next_log_probs(model, decoder.step([fresh])[0]);
@@ -658,7 +672,8 @@ export function transformer_engine() {
   function beam_search(model, src, limits, n_beams = 4, length_penalty = 1, tell = () => {}) {
     const start = [limits.bos_id, ...limits.prefix || []];
     const search = new BeamHypotheses(start, limits, n_beams, length_penalty);
-    const decoder = start_decoder(model, src);
+    const decoder = make_decoder(model);
+    decoder.prefill(src);
     let ids = search.beams.map(() => start);
     for (let position = start.length; !search.done; position++) {
       const log_probs = decoder.step(ids).map((logits) => next_log_probs(model, logits));

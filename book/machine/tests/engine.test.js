@@ -47,7 +47,8 @@ test("top-p keeps the fewest tokens that have it together", () => {
 
 test("decoding with a cache gives what reading all tokens again gives", () => {
   const model = small_model(), tgt = [1, 6, 9, 3, 8];
-  const again = new E.RecomputingDecoder(model, SRC);
+  const again = new E.RecomputingDecoder(model);
+  again.prefill(SRC);
   const all = model.forward(SRC, tgt);
   for (const [i, id] of tgt.entries()) {
     assert_close(again.step([[id]])[0], all.data.subarray(11 * i, 11 * (i + 1)));
