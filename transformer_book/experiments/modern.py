@@ -35,7 +35,7 @@ from transformer_lib.model.modern import (
     replace_norms,
 )
 from transformer_lib.model.transformer import Transformer
-from transformer_lib.training.loss import label_smoothed_loss
+from transformer_lib.training.loss import batch_loss, label_smoothed_loss
 
 
 def gate(model: nn.Module) -> None:
@@ -144,8 +144,10 @@ MODERN = {
 ALONE = {**PRE, "n_decoder_layers": 4, "d_ff": 321}
 HALVES = {
     "pre-norm": Variant(PRE),
-    "decoder alone": Variant(ALONE, kind=TextModel),
-    "decoder alone, prefix": Variant(ALONE, kind=partial(TextModel, prefix=True)),
+    "decoder alone": Variant(ALONE, kind=TextModel, loss=batch_loss),
+    "decoder alone, prefix": Variant(
+        ALONE, kind=partial(TextModel, prefix=True), loss=batch_loss
+    ),
     "decoder alone, whole text": Variant(ALONE, kind=TextModel, loss=whole_text_loss),
 }
 POSITIONS = {
