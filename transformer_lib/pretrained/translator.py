@@ -302,6 +302,8 @@ def load_model(
     path, weights = folder / CONFIG, folder / WEIGHTS
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(config, dict):
+            raise TypeError("it holds no table of fields")
         model = build(config)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} describes no model: {error}") from None
