@@ -157,7 +157,7 @@ def test_what_is_attached_counts_or_is_refused(change, name) -> None:
     assert gap > 1e-4, "the change changes something"
     decoders = [RecomputingDecoder(model)]
     if not name:  # the model as a whole
-        with pytest.raises(ValueError, match="a hook, a wrapper or a forward"):
+        with pytest.raises(ValueError, match="a hook, a wrapper or a"):
             greedy_decode(model, SRC, make_config())
     elif (change, name) != (wrap, "decoder"):  # a wrapper without layers
         decoders.append(make_decoder(change(small_model(), name).eval()))

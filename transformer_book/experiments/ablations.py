@@ -22,6 +22,7 @@ from transformer_lib.data.steps import Steps
 from transformer_lib.evaluation.scores import bleu, chrf, exact_match, nats_per_token
 from transformer_lib.fast import batch_loss, fast_training
 from transformer_lib.files import write_text
+from transformer_lib.generation import RecomputingDecoder
 from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.transformer import Transformer, count_parameters
@@ -229,7 +230,9 @@ def run(variant: Variant, data: Data, seed: int, plan: Plan = PLAN) -> dict[str,
             kept.append({k: v.detach().clone() for k, v in model.state_dict().items()})
     model.load_state_dict(average_tensors(kept))
     sources, references = zip(*data.corpus.test[: plan.n_test], strict=True)
-    said = Translator(model, data.tokenizer).translate(sources)
+    # A model of another kind has no parts that could be called with a cache.
+    decoder = None if variant.kind is Transformer else RecomputingDecoder(model)
+    said = Translator(model, data.tokenizer, decoder).translate(sources)
     return {
         "exact": exact_match(said, references),
         "bleu": bleu(said, references, n_bootstrap=0).value,

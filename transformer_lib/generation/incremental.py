@@ -412,8 +412,9 @@ def make_decoder(model: nn.Module) -> "IncrementalDecoder":
     )
     if not own or "forward" in vars(model) or any(hooks):
         raise ValueError(
-            f"a hook, a wrapper or a forward of its own changes the {kind.__name__} as "
-            "a whole, which decoding with a cache would leave out: use "
+            "decoding with a cache calls encode, decode and lm_head of a Transformer. "
+            f"What this {kind.__name__} does when it is called, a hook, a wrapper or a "
+            "forward of its own, would be left out: use "
             "decoder=RecomputingDecoder(model)"
         )
     return IncrementalDecoder(model)
