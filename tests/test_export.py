@@ -13,8 +13,10 @@ from small_models import BOS, EOS, SRC, make_config, make_model
 import transformer_lib as tl
 from transformer_lib import cli
 from transformer_lib.convert import export
+from transformer_lib.convert import to_hugging_face as module
 from transformer_lib.convert.to_hugging_face import their_ids, to_hugging_face
 from transformer_lib.data import corpora
+from transformer_lib.data.normalize import normalize
 
 pytestmark = pytest.mark.slow  # as a whole
 
@@ -102,6 +104,28 @@ def test_logits_of_hugging_face_are_ours(choices, norm_first):
     torch.testing.assert_close(found, ours, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("match", "spoil"),
+    [
+        ("feed_forward.activation computes something else", "activation"),
+        ("Hugging Face computes other logits", "writing"),
+    ],
+)
+def test_what_computes_something_else_is_not_exported(match, spoil, monkeypatch):
+    model = make_model()
+    if spoil == "activation":
+        model.encoder.layers[0].feed_forward.activation = torch.nn.GELU()
+    else:  # a mistake in what writes their model
+        weights = module._reordered_weights
+        monkeypatch.setattr(
+            module,
+            "_reordered_weights",
+            lambda model: {k: w * 1.001 for k, w in weights(model).items()},
+        )
+    with pytest.raises(ValueError, match=match):
+        to_hugging_face(model, BOS, EOS)
+
+
 def test_the_tokenizer_of_a_folder_cuts_as_ours(folders):
     odd = ["  Licht  an ", "<eos> ist ein Wort", "a\u202eb", "\ufeffx", "é😀", "a\nb",
            "$x^2$"]  # fmt: skip
@@ -112,7 +136,7 @@ def test_the_tokenizer_of_a_folder_cuts_as_ours(folders):
     name = ours._engine.id_to_token
     assert [*map(theirs.convert_ids_to_tokens, ids)] == [[*map(name, x)] for x in cut]
     for text, row in zip(odd[1:], ids[1:], strict=True):
-        assert theirs.decode(row, skip_special_tokens=True) == text
+        assert theirs.decode(row, skip_special_tokens=True) == normalize(text)
 
 
 def test_the_command_writes_a_folder_or_nothing(tmp_path, capsys):
