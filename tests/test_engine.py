@@ -4,7 +4,11 @@ That its logits are those of the full pass stands in `test_incremental.py`; that
 attached to a model is refused, in `test_seam.py`.
 """
 
+import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import replace
 from types import MethodType
 
 import pytest
@@ -59,6 +63,22 @@ def test_another_default_device_does_not_matter():
             engine.prefill(SRC)
             logits.append(engine.step(SRC[:, :1]) + engine.step(SRC[:, 1:]))
     assert torch.equal(*logits)
+
+
+def test_an_engine_belongs_to_a_model_and_to_a_thread():
+    fast, other = tl.load("grammar").fast(), tl.load("grammar").model
+    with pytest.raises(ValueError, match="the decoder is one of another model"):
+        replace(fast, model=other)
+    for copying in (deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="copy the model, and make another"):
+            copying(fast)
+    fast.decoder.prefill(SRC)
+    with ThreadPoolExecutor(1) as another:
+        another.submit(fast.decoder.prefill, SRC).result()
+    for call in (fast.decoder.step, fast.decoder.reorder, fast.decoder.select):
+        with pytest.raises(RuntimeError, match="serves one thread at a time"):
+            call(SRC[:, :1])
+    assert fast.translate(["die Katze schläft"])
 
 
 # What is copied

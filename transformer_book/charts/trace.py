@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -104,7 +104,7 @@ def trace_translation(
         the vectors of one head of each attention, the length of the residual streams,
         what each layer would answer, the likeliest next tokens, and the search.
     """
-    translator = deepcopy(translator)
+    translator = deepcopy(replace(translator, decoder=None))  # without an engine
     for weight in translator.model.parameters():
         if weight.dim() == 2:
             numbers, scales = quantize(weight)

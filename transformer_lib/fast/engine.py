@@ -11,7 +11,8 @@ numbers, or there is no engine.
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from typing import NamedTuple
+from threading import get_ident
+from typing import NamedTuple, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -112,7 +113,8 @@ def _require_same_numbers(engine: "Engine", model: Transformer) -> None:
 class Engine:
     """The protocol `Decoding` of `generation.incremental` on prepared operations.
 
-    It has a copy of the weights, and is not proven: `make_engine` does that.
+    It has a copy of the weights, and is not proven: `make_engine` does that. It serves
+    one search at a time, and one thread.
 
     Args:
         model: a Transformer of the paper's parts, on the CPU.
@@ -125,6 +127,7 @@ class Engine:
     @torch.no_grad()
     def __init__(self, model: Transformer, capacity: int = 32) -> None:
         _require_known_parts(model)
+        self.model = model  # whose numbers these are; it is not asked again
         model = deepcopy(model).eval().requires_grad_(False)
         self.pad_id, self.capacity = model.config.pad_id, capacity
         self.dtype = model.lm_head.weight.dtype
@@ -153,6 +156,7 @@ class Engine:
     @torch.no_grad()
     def prefill(self, src: Tensor, n_beams: int = 1) -> None:
         """Read the source (batch, src_len), and forget what was before."""
+        self._thread = get_ident()
         mask = self._mask(src)
         memory = self._encode(src, mask)  # (batch * src_len, d_model)
         kept = self.source_projection.multiply(len(memory))(memory)
@@ -205,7 +209,11 @@ class Engine:
         """Read the next tokens (n_rows, n_new); return logits (n_rows, vocab_size).
 
         They score the token after the last one, in float32 at least.
+
+        Raises:
+            RuntimeError: another thread has begun a search meanwhile.
         """
+        self._require_own_thread()
         source, target, n_new = self.source, self.target, ids.size(-1)
         x, h = self.decoder.open(self.read_target(ids, target.length))
         target.begin(n_new)
@@ -227,13 +235,25 @@ class Engine:
         Args:
             parents: (n_sentences, n_beams), the number of a beam of the same sentence.
         """
+        self._require_own_thread()
         self.target.reorder(parents.tolist())
 
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences only, in this order: (n_kept,), indices."""
+        self._require_own_thread()
         self.n_rows = len(sentences) * self.n_beams
         self.source.select(sentences)
         self.target.select(sentences)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied: a copy would have to be proven anew."""
+        raise TypeError("an engine can't be copied: copy the model, and make another")
+
+    def _require_own_thread(self) -> None:
+        if self._thread != get_ident():  # it would read the other one's sentences
+            raise RuntimeError(
+                "an engine serves one thread at a time: make one for each"
+            )
 
 
 class _Reader:
