@@ -126,6 +126,13 @@ def test_damaged_and_foreign_files_are_refused(saved):
         tl.load(saved)
 
 
+def test_another_padding_is_refused(saved):
+    config = saved / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"pad_id": 2}))
+    with pytest.raises(ValueError, match="pads with 0, but the model takes 2 for pad"):
+        tl.load(saved)
+
+
 def test_another_kind_of_folder_is_named(saved):
     config = saved / "config.json"
     fields = json.loads(config.read_text())

@@ -67,6 +67,11 @@ class Classifier:
                 f"the model has {sizes[0]} tokens and {sizes[1]} classes, but got "
                 f"{n_tokens} and {n_classes}"
             )
+        if self.tokenizer.pad_id != model.config.pad_id:
+            raise ValueError(
+                f"the tokenizer pads with {self.tokenizer.pad_id}, but the model takes "
+                f"{model.config.pad_id} for padding"
+            )
 
     @torch.no_grad()
     def classify(self, texts: Sequence[str]) -> list[Classification]:

@@ -47,7 +47,8 @@ class Translator:
         decoder: how the model is asked; its own modules with a cache if None.
 
     Raises:
-        ValueError: the model has another number of tokens than the tokenizer.
+        ValueError: the model has another number of tokens than the tokenizer or another
+            padding, or the decoder is one of another model.
     """
 
     model: Transformer
@@ -62,14 +63,21 @@ class Translator:
                 f"the tokenizer has {n_tokens} tokens, but the model "
                 f"{config.src_vocab_size} and {config.tgt_vocab_size}"
             )
+        if getattr(self.tokenizer, "pad_id", config.pad_id) != config.pad_id:
+            raise ValueError(
+                f"the tokenizer pads with {self.tokenizer.pad_id}, but the model takes "
+                f"{config.pad_id} for padding"
+            )
+        if getattr(self.decoder, "model", self.model) is not self.model:
+            raise ValueError("the decoder is one of another model")
 
     def fast(self) -> "Translator":
         """Return a translator that decodes in less time on a CPU, with an engine.
 
         The engine is made once, of the weights as they are now, and proven to compute
         what the model computes. It is frozen: later changes of the model, a hook or an
-        edit of its attention, say, are not seen by `translate`. One engine translates
-        for one thread at a time.
+        edit or a recording of its attention, say, don't concern `translate`. An engine
+        serves one thread at a time, and refuses a second one.
 
         Raises:
             ValueError: the engine doesn't know a part of the model, or the two differ.
