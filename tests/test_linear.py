@@ -124,5 +124,12 @@ def test_a_step_that_would_be_another_is_refused(any_size, monkeypatch) -> None:
     require_same_step(model, batch_loss, plain.batch_loss, BATCH)
     exact = training._multiply
     monkeypatch.setattr(training, "_multiply", lambda *a: exact(*a) * 1.001)
-    with pytest.raises(ValueError, match=r"another gradient: set fast = false"):
+    with pytest.raises(ValueError, match=r"another gradient|the faster loss"):
+        require_same_step(model, batch_loss, plain.batch_loss, BATCH)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="the faster loss is 1"):
+        require_same_step(
+            model, lambda *x: 1000 + batch_loss(*x), plain.batch_loss, BATCH
+        )
+    with fast_training(model), pytest.raises(ValueError, match="before fast_training"):
         require_same_step(model, batch_loss, plain.batch_loss, BATCH)

@@ -1,9 +1,8 @@
-"""What exists only for speed, for anyone who asks for it: nothing uses it unasked.
+"""What exists only for speed, for anyone who asks for it, as the shell does.
 
-    load("multi30k-de-en").fast().translate([...])     an engine that decodes
-    with fast_training(model): ...                     layers that train faster
-
-Both compute what the model's own modules compute, and prove it first.
+`load(...).fast()` decodes with an engine, which proves when it is made that it computes
+what the model's own modules compute. `fast_training` lets layers train faster, and
+`require_same_step` proves that they learn the same.
 """
 
 from transformer_lib.fast.allocator import keep_freed_memory

@@ -1,8 +1,7 @@
 """Training that takes less time on a CPU; nothing in the model knows it.
 
-with fast_training(model):
-require_same_step(model, plain, loss, batch)
-...
+`require_same_step` proves, before it begins, that it computes what plain training does;
+inside `with fast_training(model)`, the model's layers are the faster ones.
 """
 
 from collections.abc import Callable, Iterator
@@ -103,15 +102,24 @@ def require_same_step(
         batch: to compare the loss and all its gradients on, without dropout.
 
     Raises:
-        ValueError: naming the parameter whose gradient is another one.
+        ValueError: the loss is another one, or the gradient of a parameter, which is
+            named; or the model is in `fast_training` already.
     """
+    if any(isinstance(part, FastLinear | FastDropout) for part in model.modules()):
+        raise ValueError("compare before fast_training: the plain way is not there")
     twin = deepcopy(model).eval()
-    gradients = []
+    losses, gradients = [], []
     for compute, within in ((plain_loss, nullcontext()), (loss, fast_training(twin))):
         twin.zero_grad()
         with within:
-            compute(twin, batch).backward()
+            nats = compute(twin, batch)
+            nats.backward()
+        losses.append(nats.detach())
         gradients.append({n: p.grad for n, p in twin.named_parameters()})
+    if not is_close(losses[1], losses[0], torch.float32):
+        raise ValueError(
+            f"the faster loss is {losses[1]:.4g}, the plain {losses[0]:.4g}"
+        )
     for name, expected in gradients[0].items():
         found = gradients[1][name]
         if (found is None) is not (expected is None) or (
