@@ -244,7 +244,9 @@ def test_a_modern_translator_is_saved_and_loaded(translator, tmp_path, capsys):
     translator.save(tmp_path)
     loaded = tl.load(tmp_path)
     cli.main(["translate", "--beams", "1", "--model", str(tmp_path), SENTENCES[0]])
-    assert capsys.readouterr().out.strip() == loaded.translate(SENTENCES[:1])[0]
+    written = capsys.readouterr()
+    assert written.out.strip() == loaded.translate(SENTENCES[:1])[0]
+    assert "without an engine: the engine doesn't know" in written.err
     assert isinstance(loaded.model.config, ModernConfig)
     assert loaded.model.config == model.config
     found, expected = (
@@ -286,6 +288,8 @@ def test_a_language_model_of_other_parts_describes_itself():
         ({"window": 3}, "window 3 has no effect"),
         ({"qk_norm": True}, "qk_norm True has no effect"),
         ({"gate_bias": True}, "gate_bias True has no effect without gated"),
+        ({"n_kv_heads": 0}, "n_kv_heads 0 does not divide n_heads 8"),
+        ({"n_kv_heads": 3}, "n_kv_heads 3 does not divide n_heads 8"),
     ],
 )
 def test_a_choice_of_no_effect_is_refused(choices, message):

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from transformer_lib.cli.models import load_fast
+from transformer_lib.cli.models import fastest
 from transformer_lib.cli.shell import new_parser
-from transformer_lib.pretrained.translator import shipped_models
+from transformer_lib.pretrained.translator import load, shipped_models
 from transformer_lib.runs.evaluate import (
     describe,
     evaluate,
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if bool(options.source) != bool(options.target):
         parser.error("--source and --target go together")
     for name in options.model or shipped_models():
-        translator = load_fast(name)
+        translator = fastest(load(name))
         files = {"source": options.source, "target": options.target}
         recipe = recipe_of(name, **files, bleu_tokenize=options.tokenize)
         corpus = load_corpus_of(name, recipe)

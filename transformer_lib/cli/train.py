@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from transformer_lib.cli.models import fastest
 from transformer_lib.cli.shell import new_parser, say
 from transformer_lib.fast import keep_freed_memory
 from transformer_lib.files import RECIPE, write_text
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         translator = translation.train(recipe, data, folder, progress)
         seconds = time.perf_counter() - begun
         result = {
-            **evaluate(translator.fast(), data.corpus, recipe, progress),
+            **evaluate(fastest(translator), data.corpus, recipe, progress),
             "seconds": seconds,
         }
         text = json.dumps(result, default=asdict, ensure_ascii=False, indent=1)

@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Sequence
 
-from transformer_lib.cli.models import load_fast
+from transformer_lib.cli.models import fastest
 from transformer_lib.cli.shell import (
     EXIT_CODES,
     new_parser,
@@ -25,6 +25,7 @@ from transformer_lib.data.normalize import normalize
 from transformer_lib.evaluation.scores import nats_per_token
 from transformer_lib.pretrained.translator import (
     Translator,
+    load,
     read_terms,
     shipped_models,
 )
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     require_characters(options.sentence)
     lines = options.sentence or read_lines()
-    translator = load_fast(options.model)
+    translator = fastest(load(options.model))
     readable, refused = {}, {}  # by number; blank lines are in neither
     for number, line in enumerate(lines, start=1):
         if normalize(line):
