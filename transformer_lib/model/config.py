@@ -68,7 +68,7 @@ class TransformerConfig:
         Raises:
             ValueError: naming the values.
         """
-        if self.d_model % self.n_heads != 0:
+        if self.n_heads < 1 or self.d_model % self.n_heads != 0:
             raise ValueError(
                 f"n_heads {self.n_heads} does not divide d_model {self.d_model}"
             )

@@ -46,7 +46,7 @@ class ModernConfig(TransformerConfig):
 
     Raises:
         ValueError: rotary, window or qk_norm without n_kv_heads, or gate_bias without a
-            gate: the part that has them is not there.
+            gate: the part that has them is not there. Or heads do not divide.
     """
 
     rms_norm: bool = False
@@ -71,6 +71,11 @@ class ModernConfig(TransformerConfig):
                 raise ValueError(
                     f"{name} {getattr(self, name)} has no effect without {owner}"
                 )
+        n_kv_heads = self.n_heads if self.n_kv_heads is None else self.n_kv_heads
+        if n_kv_heads < 1 or self.n_heads % n_kv_heads != 0:
+            raise ValueError(
+                f"n_kv_heads {n_kv_heads} does not divide n_heads {self.n_heads}"
+            )
 
     def require_paper_parts(self) -> None:
         """Refuse to be taken for the paper's model.
@@ -422,7 +427,7 @@ def replace_attention(
     """
     config = modernize(
         model.config,
-        n_kv_heads=n_kv_heads or model.config.n_heads,
+        n_kv_heads=model.config.n_heads if n_kv_heads is None else n_kv_heads,
         rotary=rotary,
         window=window,
         qk_norm=qk_norm,
