@@ -7,6 +7,7 @@ from torch import Tensor
 
 from transformer_lib.generation.constraints import GenerationConfig, Hypothesis
 from transformer_lib.generation.greedy import decode
+from transformer_lib.generation.incremental import Decoding
 from transformer_lib.model.transformer import Transformer
 
 
@@ -74,6 +75,7 @@ def sample(
     config: GenerationConfig,
     sampling: SamplingConfig,
     generator: torch.Generator,
+    decoder: Decoding | None = None,
 ) -> list[Hypothesis]:
     """Sample one target for each sentence.
 
@@ -85,6 +87,7 @@ def sample(
         sampling: the probabilities that tokens are drawn with.
         generator: the source of chance, on the device of the model; the same seed gives
             the same targets for the same batch.
+        decoder: as for `greedy_decode`.
 
     Returns:
         One hypothesis for each sentence. Its log_prob is what the model itself gives
@@ -99,4 +102,4 @@ def sample(
         draws = torch.multinomial(probabilities, 1, generator=generator)
         return draws[:, 0]
 
-    return decode(model, src, config, draw)
+    return decode(model, src, config, draw, decoder)
