@@ -38,6 +38,8 @@ export function checked(values, model) {
 }
 
 /** @param {number} least @param {number} most @returns {(x: unknown) => boolean} */
+const whole = (least, most) => (x) => Number.isInteger(x) && between(least, most)(x);
+/** @param {number} least @param {number} most @returns {(x: unknown) => boolean} */
 const between = (least, most) => (x) => typeof x === "number" && least <= x && x <= most;
 const is_text = (/** @type {unknown} */ x) => typeof x === "string" && x.length <= 5000;
 /** @param {unknown} list @param {number} end */
@@ -57,9 +59,9 @@ function is_edits(edits, { config, attentions }) {
 
 /** @type {{ [name: string]: (value: unknown, model: Model) => boolean }} */
 const ALLOWED = {
-  step: between(0, 200), word: between(0, 200), text: is_text, reference: is_text, edits: is_edits,
+  step: whole(0, 200), word: whole(0, 200), text: is_text, reference: is_text, edits: is_edits,
   forced: (x, { config }) => ids(x, config.tgt_vocab_size),
-  method: (x) => x === "greedy" || x === "sample", n_beams: between(1, 8),
+  method: (x) => x === "greedy" || x === "sample", n_beams: whole(1, 8),
   length_penalty: between(-1, 2), temperature: between(0.1, 3), top_p: between(0.05, 1),
-  seed: between(0, 2 ** 31),
+  seed: whole(0, 2 ** 31),
 };

@@ -30,7 +30,8 @@ for (const [hash, found] of /** @type {const} */ ([
 
 for (const values of [
   { n_beams: 99 }, { n_beams: "4" }, { forced: [11] }, { forced: [0.5] }, { forced: "4" }, { method: "beam" },
-  { other: 1 }, { constructor: 1 }, { text: "x".repeat(5001) }, { text: 5 }, { step: -1 }, { top_p: 0 },
+  { other: 1 }, { constructor: 1 }, { text: "x".repeat(5001) }, { text: 5 }, { step: -1 }, { step: 1.5 },
+  { n_beams: 2.5 }, { word: 0.5 }, { seed: 0.1 }, { top_p: 0 },
   { edits: [] }, { edits: null }, { edits: { causal: 1 } }, { edits: { other: true } }, { edits: { hide: [20] } },
   { edits: { without: { encoder: [1] } } }, { edits: { without: { [attentions[0]]: [2] } } },
 ]) {
