@@ -206,12 +206,15 @@ def homework(tmp_path, monkeypatch):
 def test_a_table_that_is_there_stays_and_another_can_be_named(homework, capsys):
     table, other = homework.with_suffix(".csv"), homework.with_name("other.csv")
     table.write_text("marks", encoding="utf-8")
+    (copies := homework / ".ipynb_checkpoints").mkdir()
+    (copies / "a.ipynb").write_bytes((homework / "a.ipynb").read_bytes())
     with pytest.raises(SystemExit):
         grade.main()
     assert "with --table FILE" in " ".join(capsys.readouterr().err.split())
     sys.argv += ["--table", "other.csv"]
     grade.main()
     assert table.read_text(encoding="utf-8") == "marks"
+    assert "checkpoints" not in other.read_text(encoding="utf-8-sig")
     assert "no cell calls a grader" in other.read_text(encoding="utf-8-sig")
 
 

@@ -446,7 +446,9 @@ def main() -> None:
     os.chdir(ROOT)  # and out of a folder with a student's torch.py
     os.environ.update(MPLBACKEND="Agg", PYTHONWARNINGS="ignore")
     rows = [COLUMNS]
-    for path in filter(Path.is_file, sorted(folder.rglob("[!.]*"))):
+    for path in filter(Path.is_file, sorted(folder.rglob("*"))):
+        if any(part.startswith(".") for part in path.relative_to(folder).parts):
+            continue  # Jupyter's copies of submissions, say
         try:
             graded = grade(path, chapters, options)
         except Exception as error:  # the others are graded all the same
