@@ -9,7 +9,7 @@ from book._ext.sphinx_book import STAMP
 from book._ext.toc import ROOT
 
 SITE = Path(os.environ.get("BOOK_SITE", ROOT / "_build" / "html"))
-SOURCES = ["_config.yml", "_toc.yml", "book/**/*", "transformer_book/checks.*"]
+SOURCES = ["_config.yml", "_toc.yml", "book/**/*", "transformer_book/**/*"]
 
 
 def stale(site: Path, root: Path) -> str | None:

@@ -32,9 +32,12 @@ MARKED_ASSERT = '<span class="k assert">assert</span>'
 
 
 def tools_digest() -> str:
-    """A fingerprint of the modules that make the pages and of the static files."""
+    """A fingerprint of what makes and draws the pages, and of the static files."""
     here = Path(__file__).parent
-    files = sorted([*here.glob("*.py"), *here.glob("theme/*"), *STATIC.rglob("*")])
+    drawn = (ROOT / "transformer_book").rglob("*.[pj][ys]")  # what draws on pages
+    files = sorted(
+        [*here.glob("*.py"), *here.glob("theme/*"), *STATIC.rglob("*"), *drawn]
+    )
     content = b"".join(path.read_bytes() for path in files if path.is_file())
     return hashlib.sha256(content).hexdigest()
 
