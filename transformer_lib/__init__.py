@@ -13,6 +13,9 @@ convert       other people's weights in, ours out
 plots         still pictures
 cli           python -m transformer_lib translate | train | score | export
 
+Beside them: `probe` compares two models, `weights` loads and averages, `files` writes
+whole or not at all, `precision` and `interrupts` do what their names say.
+
 The names below are the public interface.
 """
 
@@ -23,7 +26,10 @@ from transformer_lib.data.tokenizer import Tokenizer, Vocabulary
 from transformer_lib.generation.beam_search import beam_search
 from transformer_lib.generation.constraints import GenerationConfig, Hypothesis
 from transformer_lib.generation.greedy import greedy_decode
-from transformer_lib.generation.incremental import IncrementalDecoder
+from transformer_lib.generation.incremental import (
+    IncrementalDecoder,
+    RecomputingDecoder,
+)
 from transformer_lib.generation.sampling import SamplingConfig, sample
 from transformer_lib.interpret.recording import record_attention, record_hidden_states
 from transformer_lib.model.attention import (
@@ -45,6 +51,7 @@ from transformer_lib.model.layers import (
     SublayerConnection,
 )
 from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.model.modern import ModernConfig, build_model
 from transformer_lib.model.transformer import (
     Decoder,
     Encoder,

@@ -6,7 +6,8 @@ is made of, and what does not is refused.
 
 Numbers are compared in float64, where only rounding differs; in half precision an
 epsilon that is ten times as large would pass for rounding. What no batch can show is
-read: rates of dropout, and windows.
+read: rates of dropout, and windows. Sentences have up to 24 tokens: what a part of
+one's own does only later, or only to a token that the batches lack, isn't seen.
 """
 
 import sys

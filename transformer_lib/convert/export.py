@@ -24,9 +24,9 @@ README = """\
 {terms}Open it with `AutoTokenizer` and `AutoModelForSeq2SeqLM` of transformers.
 For CTranslate2: `ct2-transformers-converter --model FOLDER --output_dir OTHER`.
 
-Greedy search writes the same tokens everywhere. With several beams, CTranslate2 ends its
-search by another rule: a few odd sentences are translated otherwise (7 of 37 that were
-tried), and none is translated by nothing at all.
+Greedy search writes the same tokens everywhere. With several beams, CTranslate2 ends
+its search by another rule: a few odd sentences are translated otherwise (7 of 37 that
+were tried), and none is translated by nothing at all.
 """
 
 
