@@ -20,8 +20,8 @@ export PYTHONUTF8 := 1
 help:  ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# Nothing is installed but files whose hashes are written down, with one exception: what
-# PyTorch itself offers for a computer without a graphics card is not on the public index,
+# To read and to test, nothing is installed but files whose hashes are written down, with
+# one exception: what PyTorch itself offers for a computer without a graphics card is not on the public index,
 # and a third as large as what is. uv knows where it is; without it, pip takes what it
 # finds.
 PIP := $(BIN)/python -m pip install --quiet --no-compile
@@ -71,8 +71,8 @@ student: $(READY)  ## Write the notebooks without solutions, into _build/student
 REPLAY := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --nbval --nbval-current-env \
   --nbval-cell-timeout 900 -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-# Without a browser it stops at once; without Node one test is skipped, and says what for.
-# What takes longest comes first.
+# Without a browser, one is installed first; without Node one test is skipped, and says
+# what for. What takes longest comes first.
 test:  ## Run the tests: code, all but six notebooks replayed and compared, pages in a browser
 	@VENV=$(VENV) $(PYTHON) -m book._ext.browser
 	@! command -v npm >/dev/null || $(MAKE) --no-print-directory machine
@@ -90,8 +90,14 @@ check: $(TESTING)  ## Run the quick tests: lint, imports, spelling, structure of
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python -m pytest -q tests/test_book.py
 
-machine:  ## Check the pages' own script: bundles, style, types, its tests; needs Node 18 or newer
-	cd book/machine && npm ci --no-audit --no-fund && npm run check
+# Installed once, and again after the lock has changed.
+MODULES := book/machine/node_modules/.package-lock.json
+$(MODULES): book/machine/package-lock.json
+	cd book/machine && npm ci --no-audit --no-fund
+	@touch $@
+
+machine: $(MODULES)  ## Check the pages' own script: bundles, style, types, its tests; needs Node 18 or newer
+	cd book/machine && npm run check
 
 format: $(TESTING)  ## Sort imports and format .py files and notebooks
 	$(BIN)/ruff check --fix .
