@@ -21,9 +21,9 @@ help:  ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # To read and to test, nothing is installed but files whose hashes are written down, with
-# one exception: what PyTorch itself offers for a computer without a graphics card is not on the public index,
-# and a third as large as what is. uv knows where it is; without it, pip takes what it
-# finds.
+# one exception: what PyTorch itself offers for a computer without a graphics card is not
+# on the public index, and a third as large as what is. uv knows where it is; without it,
+# pip takes what it finds.
 PIP := $(BIN)/python -m pip install --quiet --no-compile
 LOCKED := $(PIP) --no-deps --only-binary :all: --require-hashes --requirement
 TORCH := $(shell sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.txt)
