@@ -23,6 +23,7 @@ from transformer_lib.data.batches import Batch
 from transformer_lib.data.examples import require_texts, split_words
 from transformer_lib.generation.greedy import without_dropout
 from transformer_lib.model.transformer import Transformer
+from transformer_lib.precision import at_least_float32
 from transformer_lib.pretrained.translator import SCORES, find
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def nats_per_token(model: Transformer, batches: Iterable[Batch]) -> float:
             batch = batch.to(device)
             logits = model(batch.src, batch.tgt_in).flatten(0, 1)
             # Mixed precision makes logits of 16 bits: too few to add up many tokens.
-            logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+            logits = at_least_float32(logits)
             total += F.cross_entropy(
                 logits,
                 batch.tgt_out.flatten(),
