@@ -9,13 +9,14 @@ from reference import gradients
 from small_models import BOS, PAD, SRC, make_model
 from torch import Tensor, nn
 
-from transformer_lib import MultiHeadAttention
+from transformer_lib import MultiHeadAttention, Transformer
 from transformer_lib.data.batches import Batch, make_batch
 from transformer_lib.fast import batch_loss, fast_training, require_same_step, training
 from transformer_lib.fast.dropout import FastDropout
 from transformer_lib.fast.training import FastLinear
 from transformer_lib.model import GroupedQueryAttention, fused_attention
 from transformer_lib.model.attention import eager_attention
+from transformer_lib.runs.recipe import read_recipe
 from transformer_lib.training import loss as plain
 
 
@@ -141,3 +142,16 @@ def test_a_step_that_would_be_another_is_refused(any_size, monkeypatch) -> None:
         )
     with fast_training(model), pytest.raises(ValueError, match="before fast_training"):
         require_same_step(model, batch_loss, plain.batch_loss, BATCH)
+
+
+@pytest.mark.slow
+def test_rounding_across_the_bend_of_a_relu_is_the_same_step() -> None:
+    """In some of 2,000 positions a sum near zero is rounded to the other side."""
+    recipe = read_recipe("multi30k-de-en")
+    torch.manual_seed(0)
+    size, length = recipe.data.vocab_size, 32
+    model = Transformer(recipe.model_config(size))
+    n_rows = recipe.training.batch_tokens // length
+    rows = torch.randint(4, size, (2, n_rows, length - 1)).tolist()
+    batch = make_batch(list(zip(*rows, strict=True)), bos_id=BOS, pad_id=PAD)
+    require_same_step(model, batch_loss, plain.batch_loss, batch)
