@@ -164,7 +164,9 @@ def test_a_card_says_what_is_asked(saved):
 
 
 def test_an_unknown_name_is_answered_with_those_there_are():
-    known = "grammar, home-assistant, home-assistant-random, multi30k-de-en"
+    known = (
+        "grammar, home-assistant, home-assistant-random, multi30k-de-en, multi30k-en-de"
+    )
     with pytest.raises(FileNotFoundError, match=f"'nonesuch': .* models are {known}$"):
         transformer_lib.load("nonesuch")
 
