@@ -19,6 +19,7 @@ import pytest
 from built_site import SITE, stale
 from playwright.sync_api import Page, expect
 
+from book._ext.page_rules import open_optional
 from book._ext.toc import ROOT
 from transformer_book.charts.machine import draw
 from transformer_lib import load
@@ -206,6 +207,7 @@ def test_the_film_plays_stops_and_goes_on(translator) -> None:
 
 def test_a_stored_change_is_shown_before_the_model_is_there(page) -> None:
     page.goto((SITE / "book/04_masks.html").resolve().as_uri())
+    open_optional(page)
     changes = page.locator(".machine-changes")
     expect(changes).to_contain_text("the causal mask off")
     expect(changes).to_contain_text("Without changes: “A dog is playing in the snow.”")
@@ -531,6 +533,7 @@ def chapter(loaded) -> Page:
     type_and_wait(loaded, SENTENCE)
     wait_for_change(loaded, lambda: loaded.evaluate("machine.edit({ hide: [1] })"))
     loaded.goto((SITE / "book/14_reading_attention.html").resolve().as_uri())
+    open_optional(loaded)
     wait(loaded, "machine.state.view.live && !machine.state.is_busy")
     return loaded
 
@@ -758,6 +761,7 @@ FAST = ("index", "04_masks", "12_incremental_decoding")
 )
 def test_a_chapter_has_a_machine_that_works_alone(page, chapter) -> None:
     page.goto((SITE / "book" / f"{chapter}.html").resolve().as_uri())
+    open_optional(page)
     assert page.locator(".machine").count() == 1
     assert page.evaluate("machine.path") == CHAPTERS[chapter]
     wait(page, "document.querySelector('.machine-live').innerText.length > 100")

@@ -98,6 +98,14 @@ def test_the_switch_changes_the_colors_and_is_remembered(page):
     assert seen == {False, True}
 
 
+def test_an_optional_section_is_folded_until_a_link_leads_into_it(page):
+    page.goto(address("book/12_incremental_decoding"))
+    fold = page.locator("#memory-optional > details.optional")
+    assert fold.locator("p").first.is_hidden()
+    page.evaluate("location.hash = 'memory-optional'")
+    assert fold.locator("p").first.is_visible()
+
+
 def test_a_fragment_that_is_no_escape_opens_the_page(page):
     page.goto(f"{address('book/translator')}#%")
     page.evaluate("location.hash = '#%zz'")
@@ -182,7 +190,7 @@ def test_solutions_are_folded_away_and_print_shows_all(name, page):
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen")
     assert is_dark(page)
-    assert page.locator("article details[open]").count() == 0
+    assert page.locator("article details[open]:not(.optional)").count() == 0
 
 
 @ON_A_THIRD
@@ -190,6 +198,8 @@ def test_solutions_are_folded_away_and_print_shows_all(name, page):
 def test_a_page_without_scripts_shows_its_pictures(name, page, trouble):
     page.goto(address(name))
     assert page.locator("article h1").is_visible()
+    for heading in page.locator("details.optional > summary").all():
+        heading.click()
     for picture in page.locator(".vega-picture img").all():
         assert picture.is_visible()
     page.locator("details.hide > summary").last.press("Enter")

@@ -80,9 +80,17 @@ def complaints(page: Page, rules: Sequence[Rule] = RULES) -> list[str]:
     return [f"{rule.__name__}: {text}" for rule in rules for text in rule(page)]
 
 
+def open_optional(page: Page) -> None:
+    """Open the sections off the core path."""
+    page.locator("details.optional").evaluate_all(
+        "folds => folds.forEach((fold) => { fold.open = true; })"
+    )
+
+
 def visit(page: Page, address: str) -> None:
-    """Go to a page and wait until its fonts and charts are there."""
+    """Go to a page, open what is optional, wait until fonts and charts are there."""
     page.goto(address)
+    open_optional(page)
     page.evaluate("() => document.fonts.ready")
     page.evaluate("() => document.querySelector('div.vega-chart')?.scrollIntoView()")
     drawn = "() => !document.querySelector('div.vega-chart:not(.vega-drawn)')"

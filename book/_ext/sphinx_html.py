@@ -6,6 +6,7 @@
 - A link to the glossary carries what the term means, for the margin.
 - Folds have one short label, wide tables a box to scroll in, and sections a link to ask
   about them, where the book has an address.
+- What is off the core path is folded under its heading.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from sphinx.environment import BuildEnvironment
 from sphinx.writers.html5 import HTML5Translator
 
 from book._ext import repository
+from book._ext.notebook_parts import OPTIONAL as OPTIONAL_IN_MARKDOWN
 from book._ext.toc import chapter_of
 
 # first sign of a grader's answer: class of the output that holds it
 FEEDBACK = {"…": "feedback-open", "✗": "feedback-wrong", "✓": "feedback-right"}
 IN_MARGIN = ("Checks", "Code")  # folds that the text doesn't speak of
 GLOSSARY = "book/glossary"
+OPTIONAL = OPTIONAL_IN_MARKDOWN.replace("*", "")
 ATTRIBUTES = "html-attributes"  # of a node: what its tag has besides
 
 
@@ -106,6 +109,24 @@ class Translator(HTML5Translator):
         attributes |= node.get(ATTRIBUTES, {})
         return super().starttag(node, tagname, suffix, empty, **attributes)
 
+    def visit_title(self, node: nodes.title) -> None:
+        """Write a heading; what an optional section holds is folded under it."""
+        if is_optional(node.parent):
+            self.body.append('<details class="optional">\n<summary>')
+        super().visit_title(node)
+
+    def depart_title(self, node: nodes.title) -> None:
+        """End the heading, and what is seen of a closed fold."""
+        super().depart_title(node)
+        if is_optional(node.parent):
+            self.body += ["</summary>\n", *self.links_of_fold]
+
+    def depart_section(self, node: nodes.section) -> None:
+        """End a section, and its fold."""
+        if is_optional(node):
+            self.body.append("</details>\n")
+        super().depart_section(node)
+
     def visit_table(self, node: nodes.table) -> None:
         """Put a table into a box to scroll in."""
         self.body.append('<div class="table-box">')
@@ -118,10 +139,19 @@ class Translator(HTML5Translator):
 
     def add_permalink_ref(self, node: nodes.Element, title: str) -> None:
         """Write the link of a heading to itself, and one to ask about its section."""
+        start = len(self.body)
         super().add_permalink_ref(node, title)
         if isinstance(node, nodes.section) and self.section_level in (2, 3):
             page = self.builder.env.doc2path(self.builder.current_docname, base=False)
             self.body.append(ask_link(page, node[0].astext(), node["ids"][0]))
+        if is_optional(node):  # no link may stand in what is clicked itself
+            self.links_of_fold = self.body[start:]
+            del self.body[start:]
+
+
+def is_optional(part: nodes.Element) -> bool:
+    """Whether a part of a page is a section off the core path."""
+    return isinstance(part, nodes.section) and part[0].astext().endswith(OPTIONAL)
 
 
 def ask_link(page: str, section: str, anchor: str) -> str:

@@ -168,7 +168,7 @@ const fragment = () => {
 const followHash = () => {
   const target = document.getElementById(fragment());
   let part =
-    target?.querySelector(":scope > details.hide") ??
+    target?.querySelector(":scope > details:is(.hide, .optional)") ??
     target?.closest("details") ??
     target?.closest("section")?.querySelector(":scope > details.from-the-sources");
   if (!part) return;

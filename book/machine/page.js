@@ -15,6 +15,14 @@ const turn = () => !location.hash && !came_back(1, 2)
  *  @param {number[]} ways */
 const came_back = (...ways) => ways.includes(performance.navigation.type);
 
+/** What it stands in has been opened; a link to it opens that @param {HTMLElement} root @param {boolean} linked */
+async function opened(root, linked) {
+  for (let fold; (fold = root.closest("details:not([open])"));) {
+    if (linked) fold.setAttribute("open", "");
+    else await new Promise((resolve) => { fold.addEventListener("toggle", resolve, { once: true }); });
+  }
+}
+
 document.addEventListener("DOMContentLoaded", async () => {
   const root = /** @type {HTMLElement|null} */ (document.querySelector(".machine"));
   if (!root) return;
@@ -27,6 +35,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   const linked = app.restore(location.hash), loaded = !linked && app.recall();
   history.replaceState("own", ""); // on the way back here, what was changed since then stays
   window.addEventListener("hashchange", () => app.follow(location.hash));
+  await opened(root, linked);
   await turn(); // until then the picture without a script is seen
   const { lead } = show(root, app);
   await turn();
