@@ -7,7 +7,11 @@ Input is `_build/html`, which `make book` writes. Another folder is tested with
 from __future__ import annotations
 
 import gzip
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,7 @@ import lxml.html
 import pytest
 from built_site import SITE
 from fontTools.ttLib import TTFont
+from PIL import Image
 from playwright.sync_api import Page
 
 from book._ext import repository
@@ -124,9 +129,7 @@ def test_the_first_page_opens_by_itself(page):
 def test_a_chapter_leads_to_its_notebook_and_asserts_and_answers_stand_out(name):
     text = (SITE / f"{name}.html").read_text(encoding="utf-8")
     notebook = f"{name}.ipynb"
-    colab = repository.colab_link(repository.address(), Path(notebook).name)
-    for link in (colab, f"../_sources/{notebook}"):
-        assert f'href="{link}"' in text
+    assert f'href="../_sources/{notebook}"' in text
     assert (SITE / "_sources" / notebook).read_bytes() == (ROOT / notebook).read_bytes()
     assert '<span class="k">assert</span>' not in text
     assert '<span class="k assert">assert</span>' in text
@@ -406,3 +409,63 @@ def test_trouble_is_seen(harm, word, page, trouble):
     page.wait_for_timeout(200)
     assert any(word in line for line in trouble), trouble
     trouble.clear()
+
+
+# --- links to pages ------------------------------------------------------------
+
+
+def test_every_page_says_what_a_link_to_it_shows_and_no_link_is_without_address():
+    titles, descriptions = set(), set()
+    for name in [*PAGES, "index", "search", "404"]:
+        html = lxml.html.parse(SITE / f"{name}.html")
+        [title] = html.xpath("//title/text()")
+        assert "The Transformer You Can Run" in title
+        titles.add(title)
+        if name in PAGES:
+            [description] = html.xpath("//meta[@name='description']/@content")
+            assert 25 < len(description) <= 165, (name, description)
+            assert description[-1] in ".?!", (name, description)
+            descriptions.add(description)
+        links = html.xpath("//a/@href | //link/@href | //meta/@content")
+        assert not [link for link in links if "OWNER/REPO" in link], name
+    assert len(descriptions) == len(PAGES)
+    assert len(titles) == len(PAGES) + 2  # the first page is opened by two names
+
+
+@pytest.mark.slow
+def test_with_an_address_a_link_shows_a_picture_and_leads_to_colab(tmp_path):
+    copy = tmp_path / "copy"
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True
+    )
+    for name in tracked.stdout.decode().split("\0")[:-1]:
+        if (ROOT / name).exists():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, copy / name)
+    repository.stamp("https://github.com/Reader/own-book", copy)
+    build = [sys.executable, "-m", "jupyter_book", "build", ".", "-n", "-W"]
+    env = {**os.environ, "PYTHONPATH": str(copy)}
+    subprocess.run(build, cwd=copy, env=env, check=True, capture_output=True)
+    pages = copy / "_build" / "html"
+    site = "https://reader.github.io/own-book/"
+    for name in ("index", *PAGES):
+        html = lxml.html.parse(pages / f"{name}.html")
+        shown = {
+            meta.get("property"): meta.get("content")
+            for meta in html.xpath("//meta[@property]")
+        }
+        [canonical] = html.xpath("//link[@rel='canonical']/@href")
+        assert shown["og:url"] == canonical
+        assert (pages / canonical.removeprefix(site)).exists()
+        preview = Image.open(pages / shown["og:image"].removeprefix(site))
+        assert preview.size == (1200, 630)
+        assert len(preview.getcolors(2**20)) > 50, "a blank picture"
+    lost = lxml.html.parse(pages / "404.html")
+    inside = [link for link in lost.xpath("//@href") if link.startswith("/")]
+    assert len(inside) > len(PAGES)
+    for link in inside:
+        assert (pages / link.removeprefix("/own-book/")).exists(), link
+    colab = repository.colab_link(
+        "https://github.com/Reader/own-book", "04_masks.ipynb"
+    )
+    assert colab in (pages / "book/04_masks.html").read_text(encoding="utf-8")

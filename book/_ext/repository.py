@@ -42,6 +42,13 @@ def address(root: Path = ROOT) -> str:
     return settings["repository"]["url"]
 
 
+def site(url: str) -> str:
+    """Where GitHub serves the pages of a repository, with a slash at the end."""
+    owner, name = GITHUB.fullmatch(url)[1].split("/")
+    domain = f"{owner.lower()}.github.io"
+    return f"https://{domain}/" + (f"{name}/" if name.lower() != domain else "")
+
+
 def bootstrap(url: str) -> str:
     """The first code cell of every chapter, for the library at this address."""
     return BOOTSTRAP.format(address=url)

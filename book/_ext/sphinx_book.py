@@ -2,7 +2,6 @@
 
 - The list of contents is folded by the parts of the book, and the map of the model with
   which a chapter begins can be shown again, small.
-- The title of the first page is not written twice in the browser's tab.
 - The page with the whole calculation is printed in small type.
 - A change of these tools, or of scripts and styles, builds all pages again (Sphinx
   copies those only beside a page), and a file marks the last good build.
@@ -105,8 +104,6 @@ def complete_page(app: Sphinx, page: str, _: str, context: dict, *rest: Any) -> 
     context["map"] = MAP in body
     context["repository"] = repository.address()
     context["wide"] = page in WIDE_PAGES
-    if page == app.config.root_doc:
-        context["title"] = "Start here"
     if page == "book/pencil":
         load_files(app, "pencil.css")
 
