@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help ready ready-to-test book serve pdf slides student test test-slow check machine format mutants notebooks lab lock repository clean distclean
+.PHONY: help ready ready-to-test book serve pdf slides film student test test-slow check machine format mutants notebooks lab lock repository clean distclean
 
 help:  ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ pdf: $(TESTING) book  ## Print every page as a PDF, into _build/pdf
 slides: $(TESTING) book  ## Make slides of every chapter, HTML and PDF, into _build/slides
 	@VENV=$(VENV) $(PYTHON) -m book._ext.browser
 	$(BIN)/python -m book._ext.slides
+
+film: $(TESTING) book  ## Film the machine of the front page for the README
+	@VENV=$(VENV) $(PYTHON) -m book._ext.browser
+	$(BIN)/python -m book._ext.film
 
 student: $(READY)  ## Write the notebooks without solutions, into _build/student
 	$(BIN)/python -m book._ext.students
