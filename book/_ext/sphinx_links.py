@@ -90,10 +90,12 @@ def font(name: str, size: int) -> ImageFont.FreeTypeFont:
 
 
 def first_figure(source: Path) -> Image.Image:
-    """The first picture that a notebook stores; of other pages, the first page's."""
+    """The first picture of a notebook but the map; of other pages, the first page's."""
     if source.suffix != ".ipynb":
         source = ROOT / f"{FIRST}.ipynb"
     for cell in nbformat.read(source, as_version=4).cells:
+        if "draw_map" in cell.source:  # the same in every chapter
+            continue
         for output in cell.get("outputs", ()):
             if png := output.get("data", {}).get("image/png"):
                 return Image.open(BytesIO(b64decode(png))).convert("RGBA")
