@@ -23,7 +23,6 @@ from book._ext.toc import ROOT
 STAMP = "built"  # in the folder of the pages; newer than all that they were made from
 STATIC = ROOT / "book" / "_static"
 WIDE_PAGES = ("book/index", "book/translator")
-MAP = 'id="model-map"'
 
 # What Pygments makes of the word, and what the styles of the book speak of.
 ASSERT = '<span class="k">assert</span>'
@@ -101,7 +100,6 @@ def complete_page(app: Sphinx, page: str, _: str, context: dict, *rest: Any) -> 
     sections = sections_of(app, page)
     context["sections"] = html(app, sections)
     context["contents"] = contents(app, page, sections)
-    context["map"] = MAP in body
     context["repository"] = repository.address()
     context["wide"] = page in WIDE_PAGES
     if page == "book/pencil":

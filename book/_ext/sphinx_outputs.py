@@ -32,7 +32,7 @@ from sphinx.util.fileutil import copy_asset
 from book._ext.browser_model import MODEL, write_scripts
 from book._ext.figures import MIME as PLOT
 from book._ext.figures import in_page, style_sheet
-from book._ext.sphinx_book import MAP, load_files
+from book._ext.sphinx_book import load_files
 from book._ext.sphinx_html import ATTRIBUTES
 from transformer_book.charts.machine import MIME as MACHINE
 from transformer_book.charts.machine import draw
@@ -78,9 +78,7 @@ def raw(html: str) -> nodes.raw:
 
 
 def drawing(svg: str) -> str:
-    """A plot or a drawing; the map of the model can be shown again."""
-    if 'aria-label="Map of the encoder-decoder' in svg:
-        svg = svg.replace("<svg", f"<svg {MAP}", 1)
+    """A plot or a drawing."""
     wide = float(re.search(r' width="([\d.]+)"', svg)[1]) >= WIDE
     return f'<div class="output drawing{" wide-figure" if wide else ""}">{svg}</div>'
 
