@@ -24,8 +24,6 @@ GERMAN = "<bos> das Tier überquerte die Straße nicht , weil es müde war ."
 EN, DE = ENGLISH.split(), GERMAN.split()
 SRC = torch.tensor([[3, 5, 7, 9, 2]])
 TGT = torch.tensor([[1, 4, 6, 8]])
-TOKENS = ["a", "b", "c", "d", "<eos>"], ["<bos>", "x", "y", "z"]
-VOCABULARY = [f"t{number}" for number in range(11)]
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:
@@ -49,9 +47,6 @@ CHARTS: dict[str, Callable] = {
         2 * draw(7, 3), 2 * draw(7, 3, seed=1), EN[:7]
     ),
     "mask_explorer": lambda: charts.mask_explorer(EN, DE),
-    "model_explorer": lambda: charts.model_explorer(
-        make_model(), SRC, TGT, TOKENS, VOCABULARY
-    ),
     "position_explorer": lambda: charts.position_explorer(sinusoid_table(64, 32)),
     "similarity_explorer": lambda: charts.similarity_explorer(
         {"embedding": draw(12, 5), "layer 1": draw(12, 5, seed=1)}, EN

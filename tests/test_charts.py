@@ -14,14 +14,9 @@ from drawn_charts import (
     CHARTS,
     DE,
     EN,
-    SRC,
-    TGT,
-    TOKENS,
-    VOCABULARY,
     contrast,
     draw,
     drawn,
-    make_model,
     sample,
 )
 from PIL import Image
@@ -180,9 +175,6 @@ BAD_INPUT = [
     ("attention_explorer", (MAPS + 1, Q, K), r"0\.\.1, but go from 1"),
     ("attention_explorer", (NAN[None], Q, Q), "can't draw NaN"),
     ("divisor_explorer", (draw(3, 2), draw(3, 2), Q), r"\(2, 2\) names"),
-    ("model_explorer", (make_model(), SRC, TGT, TOKENS, VOCABULARY[1:]), "names"),
-    ("model_explorer", (make_model(norm_first=True), SRC, TGT, TOKENS, VOCABULARY),
-     "norm_first is True"),
     ("similarity_explorer", ({"a": draw(3, 5)}, Q), r"\(2, 2\) names"),
     ("similarity_explorer", ({"a": torch.eye(3)[:, :2]}, K), "can't draw NaN"),
 ]

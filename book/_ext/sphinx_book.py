@@ -96,7 +96,7 @@ def contents(app: Sphinx, page: str, sections: nodes.bullet_list | None) -> list
 
 def complete_page(app: Sphinx, page: str, _: str, context: dict, *rest: Any) -> None:
     """Give the template of a page what it needs."""
-    body = context["body"] = context.get("body", "").replace(ASSERT, MARKED_ASSERT)
+    context["body"] = context.get("body", "").replace(ASSERT, MARKED_ASSERT)
     sections = sections_of(app, page)
     context["sections"] = html(app, sections)
     context["contents"] = contents(app, page, sections)

@@ -16,7 +16,6 @@ from transformer_book.charts.attention import (
 )
 from transformer_book.charts.machine import show_machine
 from transformer_book.charts.masks import mask_explorer
-from transformer_book.charts.model import model_explorer
 from transformer_book.charts.parts import mime_bundle, show
 from transformer_book.charts.positions import position_explorer
 from transformer_book.charts.trace import trace_translation

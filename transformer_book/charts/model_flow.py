@@ -16,10 +16,9 @@ class Box:
 
     Attributes:
         name: unique; also the name of its output.
-        label: what the drawing writes into the box.
+        label: what it does, without the layer it is in.
         part: the module's name in the model; "" for ids and softmax.
         side: "source" or "target", whose tokens are the rows of the output.
-        row: place in its column, counted from the bottom.
         inputs: role -> name of the box it comes from; at most two.
     """
 
@@ -27,7 +26,6 @@ class Box:
     label: str
     part: str
     side: str
-    row: int
     inputs: dict[str, str]
 
 
@@ -36,8 +34,7 @@ def model_boxes(n_encoder_layers: int, n_decoder_layers: int) -> list[Box]:
     boxes: list[Box] = []
 
     def add(name: str, label: str, part: str, side: str, inputs: dict) -> str:
-        row = sum(box.side == side for box in boxes)
-        boxes.append(Box(name, label, part, side, row, inputs))
+        boxes.append(Box(name, label, part, side, inputs))
         return name
 
     def stack(side: str, short: str, name: str, n_layers: int, memory: str) -> str:

@@ -47,11 +47,14 @@ class Canvas:
     Attributes:
         width: of the drawing, in pixels.
         height: likewise.
+        parts: its elements.
+        places: name of a box -> its left edge, upper edge, width and height.
     """
 
     width: float
     height: float
     parts: list[str] = field(default_factory=list)
+    places: dict[str, tuple[float, float, float, float]] = field(default_factory=dict)
 
     def box(
         self,
@@ -68,6 +71,7 @@ class Canvas:
         dashed: bool = False,
         size: float = 15,
         solid: bool = False,
+        name: str = "",
     ) -> None:
         """Draw a rounded box in a role's color, with a label and a line below it.
 
@@ -84,7 +88,10 @@ class Canvas:
             dashed: dash the frame.
             size: of the label's font.
             solid: hide what has been drawn behind the box.
+            name: under which `places` keeps where the box is.
         """
+        if name:
+            self.places[name] = x, y, width, height
         if solid:
             self.box(x, y, width, height, role="page", fill=1)
         style = f"{_ink(role, fill)};stroke-width:{1.6 if lit else 1:g}"

@@ -26,12 +26,21 @@ TARGET_OUT = "A dog is playing in the …"
 STACK = 386.0  # height of the lower edge of both stacks
 
 
-def model_map(lit: Iterable[str] = PARTS) -> Canvas:
+def model_map(
+    lit: Iterable[str] = PARTS,
+    *,
+    source: str = SOURCE,
+    target_in: str = TARGET_IN,
+    target_out: str = TARGET_OUT,
+) -> Canvas:
     """Draw the encoder-decoder Transformer, with some of its parts lit.
 
     Args:
         lit: names of PARTS; the rest is faded. "encoder" and "decoder" light a whole
             stack.
+        source: the tokens that the encoder reads.
+        target_in: the tokens that the decoder reads.
+        target_out: the tokens that it predicts.
 
     Raises:
         ValueError: there is no part of this name.
@@ -40,8 +49,8 @@ def model_map(lit: Iterable[str] = PARTS) -> Canvas:
     if unknown := sorted(lit - set(PARTS)):
         raise ValueError(f"no part is called {unknown[0]!r}; there are {list(PARTS)}")
     canvas = Canvas(520, 520)
-    memory = _column(canvas, lit, 44, "source", SOURCE)
-    top = _column(canvas, lit, 300, "target", TARGET_IN)
+    memory = _column(canvas, lit, 44, "source", source)
+    top = _column(canvas, lit, 300, "target", target_in)
     # The memory's way from the encoder's end into every cross-attention.
     leads = bool(lit & {"encoder", "decoder", "cross-attention"})
     way = (134, memory + 18), (134, memory - 22), (256, memory - 22), (256, 273)
@@ -50,11 +59,12 @@ def model_map(lit: Iterable[str] = PARTS) -> Canvas:
     # What turns the decoder's features into probabilities.
     head, last = {"role": "target", "lit": "lm_head" in lit}, "softmax" in lit
     canvas.arrow((390, top + 18), (390, top - 14), **head)
-    canvas.box(300, top - 46, 180, 32, "lm_head", **head)
+    canvas.box(300, top - 46, 180, 32, "lm_head", name="lm_head", **head)
     canvas.arrow((390, top - 46), (390, top - 58), role="target", lit=last)
-    canvas.box(300, top - 90, 180, 32, "softmax", "target", lit=last)
+    softmax = {"role": "target", "lit": last, "name": "softmax"}
+    canvas.box(300, top - 90, 180, 32, "softmax", **softmax)
     canvas.arrow((390, top - 90), (390, top - 106), role="target", lit=last)
-    canvas.text(390, top - 118, TARGET_OUT, "target", bold=True, lit=last)
+    canvas.text(390, top - 118, target_out, "target", bold=True, lit=last)
     return canvas
 
 
@@ -77,10 +87,15 @@ def _column(canvas: Canvas, lit: set, left: float, role: str, tokens: str) -> fl
     steps = [f"{side} self-attention", *across, f"{side} feed-forward"]
     middle, whole = left + 90, side in lit
     embedded, placed = whole or "embeddings" in lit, whole or "positions" in lit
+    canvas.places[f"{role} ids"] = left - 22, 495, 224, 24
     canvas.text(middle, 506, tokens, role, bold=True)
     canvas.arrow((middle, 494), (middle, 480), role=role, lit=embedded)
-    canvas.box(left, 448, 180, 32, "embeddings", role, lit=embedded)
-    canvas.box(left, 412, 180, 28, "+ positions", role, lit=placed)
+    for label, top, height, on in (
+        ("embeddings", 448, 32, embedded),
+        ("+ positions", 412, 28, placed),
+    ):
+        name = f"{role} {label.removeprefix('+ ')}"
+        canvas.box(left, top, 180, height, label, role, lit=on, name=name)
     canvas.arrow((middle, 412), (middle, STACK), role=role, lit=placed)
     top = STACK - 76 * len(steps) - 28
     canvas.box(left - 22, top, 224, STACK - top, fill=0.03, lit=whole, dashed=True)
@@ -97,10 +112,12 @@ def _step(
 ) -> float:
     """Draw one sub-layer with its residual connection; return its upper edge."""
     middle, top = left + 90, bottom - 38
-    whole = ("encoder" if role == "source" else "decoder") in lit
+    side = "encoder" if role == "source" else "decoder"
+    whole = side in lit
     label = step.removeprefix("encoder ").removeprefix("decoder ")
     on, norm = whole or bool({step, label} & lit), whole or "add & norm" in lit
-    canvas.box(left, top, 180, 34, label, role, lit=on)
+    named = f"{side}: {label}"
+    canvas.box(left, top, 180, 34, label, role, lit=on, name=named)
     if "attention" in step:  # a mask: causal, or the last key hidden
         masked, causal = "masks" in lit, step == "decoder self-attention"
         ends = range(4) if causal else [2] * 4
@@ -108,7 +125,9 @@ def _step(
         style = {"cell": (5.5, 5.5), "shades": shades, "lit": masked or on}
         mask, color = [[""] * 4] * 4, "highlight" if masked else "ink"
         canvas.grid(left + 154, top + 7, mask, color, **style)
-    canvas.box(left, top - 28, 180, 22, "add & norm", fill=0.06, lit=norm, size=13)
+    style = {"fill": 0.06, "lit": norm, "size": 13}
+    named = f"{side}: add & norm after {label}"
+    canvas.box(left, top - 28, 180, 22, "add & norm", name=named, **style)
     canvas.arrow((middle, top), (middle, top - 6), role=role, head=False, lit=norm)
     edge, out = (left + 180, 11) if step == "cross-attention" else (left, -11)
     around = (middle, bottom + 2), (edge + out, bottom + 2), (edge + out, top - 17)
