@@ -66,6 +66,26 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
+/* What the search needs is loaded when somebody is about to search. */
+document.addEventListener("DOMContentLoaded", () => {
+  let loaded = false;
+  const load = () => {
+    if (loaded) return;
+    loaded = true;
+    for (const name of ["minisearch", "entries", "search"]) {
+      const script = document.createElement("script");
+      script.async = false; // in this order
+      script.src = `${document.documentElement.dataset.content_root}_static/search/${name}.js`;
+      document.head.append(script);
+    }
+  };
+  for (const field of document.querySelectorAll("[role=search] input")) {
+    field.addEventListener("focus", load);
+    if (field === document.activeElement) load();
+  }
+  if (document.querySelector(".all-found") && location.search) load();
+});
+
 /* Code can be copied, once the page has been drawn. */
 document.addEventListener("DOMContentLoaded", () => setTimeout(() => {
   for (const code of document.querySelectorAll("article [class*=highlight-]:not(.output)")) {
@@ -83,10 +103,6 @@ document.addEventListener("DOMContentLoaded", () => setTimeout(() => {
 }));
 
 document.addEventListener("DOMContentLoaded", () => {
-  /* Opened from a folder, a page cannot read other pages: search without excerpts. */
-  if (typeof DOCUMENTATION_OPTIONS !== "undefined" && location.protocol === "file:")
-    DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
-
   /* What is wider than its place scrolls sideways, with the keyboard too. */
   const parts = [...document.querySelectorAll(
     "article pre, article .katex-display, article span.math, article .table-box, " +

@@ -1,20 +1,7 @@
-// The pages made of the source documents: open the sections that a search leads to, open
-// or close all of them, and show some verdicts only.
+// The pages made of the source documents: open or close all sections, and show some
+// verdicts only.
 (() => {
   const sections = [...document.querySelectorAll("details.source-section")];
-
-  // From the search page: open the items that hold the words searched for.
-  const followSearch = () => {
-    if (!document.referrer.includes("/search.html") || location.hash) return;
-    const terms = localStorage.getItem("sphinx_highlight_terms") ?? "";
-    const words = terms.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = [...document.querySelectorAll(".source-item")].filter((card) =>
-      words.some((word) => card.textContent.toLowerCase().includes(word)),
-    );
-    if (!words.length || !found.length) return;
-    for (const card of found) card.closest("details")?.setAttribute("open", "");
-    found[0].scrollIntoView();
-  };
 
   const setOpen = (open) => sections.forEach((section) => (section.open = open));
 
@@ -61,5 +48,4 @@
   };
 
   if (document.querySelector(".verdict-correct")) addControls(); // not on the errata
-  followSearch();
 })();
