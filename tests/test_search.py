@@ -77,6 +77,7 @@ def test_learners_find_their_section_among_the_first_three(page: Page, entries):
     ("query", "page_found"),
     [
         ("masks", "04_masks"),
+        ("dropout", "05_layer_norm_and_residuals"),
         ("encoder", "06_encoder"),
         ("training", "10_training"),
         ("incremental decoding", "12_incremental_decoding"),

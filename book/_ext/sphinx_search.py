@@ -117,7 +117,7 @@ def kind_of(page: str, section: nodes.section, title: str) -> str:
         return "page"
     if page == "book/glossary":
         return "term"
-    if ASIDES.match(title):
+    if ASIDES.match(title) or page in (*ONLY_HEADINGS, "book/questions", "book/pencil"):
         return "aside"
     return "optional" if title.endswith(OPTIONAL.replace("*", "")) else "section"
 

@@ -31,16 +31,19 @@
     ].filter(Boolean);
   };
 
+  // What learners call otherwise than the book.
+  const SAME = new Map([["multiple", "several"]]);
+
   // Small letters, and one form for mask, masks, masked and masking; tie, tied and tying.
   const form = (word) => {
-    const low = word.toLowerCase();
+    const low = SAME.get(word.toLowerCase()) ?? word.toLowerCase();
     if (low.length < 4 && low !== "tie") return low;
     if (/^.(?:ie|ied|ies|ying)$/.test(low)) return `${low[0]}i`;
     return low
       .replace(/(?<![su])s$/, "")
       .replace(/(?<=[aeiouy].+)(?:ing|ed)$/, "")
       .replace(/([bdgmnprt])\1$/, "$1")
-      .replace(/(?<=..)(?:ie|e)$/, "")
+      .replace(/(?<=..)e$/, "")
       .replace(/(?<=...)y$/, "i");
   };
 
@@ -73,11 +76,11 @@
     id, title, names, text, page: pages[page][1],
   }));
   // In small parts, between which the page answers.
-  const ready = index.addAllAsync(documents, { chunkSize: 60 });
+  const ready = index.addAllAsync(documents, { chunkSize: 40 });
 
   // What has all words comes before what has some. A title counts the more, the more of
-  // it was asked for, and twice where it has all words: the chapter on masks is no chapter
-  // that mentions them.
+  // it was asked for, and twice where it has all words. The chapter with all words in its
+  // title comes first.
   const find = (query) => {
     const asked = [...words(query).keys()];
     if (!asked.length) return [];
@@ -89,7 +92,8 @@
         const ofTitle = [...words(title).keys()];
         const inTitle = asked.filter((word) => ofTitle.includes(word)).length;
         const share = found.queryTerms.length / asked.length;
-        const titled = (1 + inTitle / (ofTitle.length || 1)) * (inTitle === asked.length ? 2 : 1);
+        const hasAll = inTitle === asked.length;
+        const titled = (1 + inTitle / (ofTitle.length || 1)) * (hasAll ? (kind === "page" ? 5 : 2) : 1);
         return { page, anchor, kind, title, text, near, score: found.score * share ** 2 * titled };
       })
       .sort((one, other) => other.score - one.score);
@@ -166,7 +170,7 @@
       const typed = strange.map((word) => asked.get(word)).join(" ");
       return [`Nothing has “${shorten(typed)}” as it is typed. The nearest:`];
     }
-    return [results.length > shown ? `The first ${shown} of ${results.length} sections.` : `Sections: ${results.length}.`];
+    return [shown === IN_LIST ? "Enter shows more." : "The nearest sections come first."];
   };
 
   // --- a field, and its list ---
