@@ -24,7 +24,8 @@ from book._ext.toc import ROOT, pages
 
 ENTRIES = "search/entries.js"  # below _static
 NAMES = re.compile(r"(?m)^(?:class|def) (\w+)")
-# Pages and sections made of what stands elsewhere, or of answers that one should find oneself.
+# Pages made of what stands elsewhere, or of answers that one should find oneself;
+# and sections that tell nothing new.
 ONLY_HEADINGS = ("book/errata", "book/check_yourself", "book/exercises")
 ELSEWHERE = re.compile(f"{cards.FROM_THE_SOURCES}|Further reading|Where we are")
 ASIDES = re.compile(f"Exercise|{ELSEWHERE.pattern}")
@@ -167,7 +168,7 @@ def search_page(app: Sphinx) -> list[tuple[str, dict[str, str], str]]:
 
 
 def write_entries(app: Sphinx, error: Exception | None) -> None:
-    """Write what pages load to search: a script, since no page in a folder reads data."""
+    """Write what pages load to search, as a script: a page in a folder reads no data."""
     if error or app.builder.format != "html":
         return
     questions = {
