@@ -168,7 +168,7 @@ def search_page(app: Sphinx) -> list[tuple[str, dict[str, str], str]]:
 
 
 def write_entries(app: Sphinx, error: Exception | None) -> None:
-    """Write what pages load to search, as a script: a page in a folder reads no data."""
+    """Write the entries as a script: a page in a folder can read no other data."""
     if error or app.builder.format != "html":
         return
     questions = {
