@@ -21,9 +21,11 @@ from transformer_book.diagrams.canvas import COLORS
 from transformer_lib.plots import (
     plot_attention,
     plot_bars,
+    plot_intervals,
     plot_lines,
     plot_mask,
     plot_matrix,
+    plot_pairs,
     plot_spread,
     use_book_theme,
 )
@@ -137,6 +139,8 @@ PLOTS = {
     plot_bars: (["x", "y"], {"a": [1, 2], "b": [3, 1]}, "x", "y"),
     plot_mask: (np.eye(3, dtype=bool), list("abc"), list("def")),
     plot_matrix: (np.arange(-6, 6).reshape(3, 4),),
+    plot_intervals: ({"a": (2, 1, 3), "b": (1, -1, 2)}, "x", 0, {"a": [2], "b": [1]}),
+    plot_pairs: ({"a": (1, 100), "b": (3, 3)}, ("old", "new"), "x", True),
     plot_spread: ({"first": [4, 1, 2.5], "second": [9, 7]}, "score"),
 }
 

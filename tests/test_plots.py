@@ -1,15 +1,15 @@
 """Pictures keep the book's conventions; what would mislead in silence is refused."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from matplotlib.text import Text
 
 from transformer_lib import plots
-from transformer_lib.evaluation.accuracy import Accuracy
 from transformer_lib.plots.palette import LIGHT
 
 matplotlib.use("Agg")
@@ -122,21 +122,82 @@ def test_histograms_share_bins_and_each_sums_to_one() -> None:
     assert [share[1::2].sum() for share in shares] == pytest.approx([1, 1])
 
 
-def test_a_row_has_its_values_and_the_first_one_a_band() -> None:
-    scores = {"first": Accuracy(80, 100), "second": Accuracy(7, 10)}
-    axes = plots.plot_intervals(scores, "share right").axes[0]
-    lines = [line.get_xdata().tolist() for line in axes.lines]
-    assert lines[::2] == [list(score.interval) for score in scores.values()]
-    assert lines[1::2] == [[0.8], [0.7]]
-    assert (tick_names(axes.yaxis), axes.get_xlabel()) == ([*scores], "share right")
+def words(axes) -> list[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+def test_an_interval_that_holds_the_reference_is_hollow_and_dashed() -> None:
+    rows = {"clear": (-2.0, -3.0, -1.0), "open": (1.0, 0.0, 2.5), "up": (3, 1, 4)}
+    axes = plots.plot_intervals(rows, "points gained", against=0).axes[0]
+    spans, dots = axes.lines[::2], axes.lines[1::2]
+    assert [line.get_xdata().tolist() for line in spans] == [[-3, -1], [0, 2.5], [1, 4]]
+    assert [line.get_linestyle() for line in spans] == ["-", "--", "-"]
+    assert [dot.get_xdata()[0] for dot in dots] == [-2, 1, 3]
+    hollow = [dot.get_markerfacecolor() == LIGHT.page for dot in dots]
+    assert hollow == [False, True, False]
+    assert words(axes) == ["clear", "open", "up", "\N{MINUS SIGN}2.0", "+1.0", "+3.0"]
     assert axes.yaxis_inverted()  # the first row is on top
-    assert band(axes) == pytest.approx(scores["first"].interval)
+    assert axes.get_xlabel() == "points gained"
+    assert not axes.patches
+
+
+def test_without_a_reference_the_first_interval_is_a_band() -> None:
+    rows = {"first": (0.8, 0.7, 0.9), "second": (0.7, 0.4, 0.9)}
+    runs = {"first": [0.75, 0.85], "second": [0.7]}
+    axes = plots.plot_intervals(rows, "right", runs=runs, number=".0%").axes[0]
+    assert band(axes) == pytest.approx((0.7, 0.9))
+    small = [line.get_xdata().tolist() for line in axes.lines[::3]]
+    assert small == [[0.75, 0.85], [0.7]]
+    assert all(dot.get_markerfacecolor() != LIGHT.page for dot in axes.lines[2::3])
+    assert words(axes)[2:] == ["80%", "70%"]
+
+
+def test_a_row_of_two_values_writes_and_draws_both() -> None:
+    rows = {"large": (2560, 320), "small": (3, 4)}
+    figure = plots.plot_pairs(rows, ("before", "after"), "KiB", log_x=True)
+    [axes] = figure.axes
+    assert [line.get_xdata()[0] for line in axes.lines[1::3]] == [2560, 3]
+    assert [line.get_xdata()[0] for line in axes.lines[2::3]] == [320, 4]
+    assert len({line.get_marker() for line in axes.lines[1:3]}) == 2
+    assert words(axes) == ["large", "small", "2,560 → 320", "3 → 4"]
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names == ["before", "after"]
+    figure.canvas.draw()
+    assert {"10", "100", "1,000"} <= {*tick_names(axes.xaxis)}  # no powers
+
+
+def test_a_spread_has_its_values_and_the_first_one_a_band() -> None:
     axes = plots.plot_spread({"first": [4, 1, 2.5], "second": [9, 7]}, "score").axes[0]
     dots, mean, others, other_mean = axes.lines
     assert dots.get_xdata().tolist() == [4, 1, 2.5]
     assert others.get_ydata().tolist() == [1, 1]
     assert (mean.get_xdata(), other_mean.get_xdata()) == ([2.5], [8])
     assert band(axes) == pytest.approx((1, 4))
+    assert words(axes) == ["first", "second", "2.5", "8.0"]
+
+
+ROWS = {"a long name of thirty letters ": (1, -1, 2), "b": (-86.3, -93.6, -78.9)}
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        lambda: plots.plot_intervals(ROWS, "x", against=0),
+        lambda: plots.plot_pairs({k: v[:2] for k, v in ROWS.items()}, ("a", "b"), "x"),
+        lambda: plots.plot_spread(ROWS, "x"),
+    ],
+)
+def test_rows_are_legible_in_the_width_of_a_phone(figure) -> None:
+    figure = figure()
+    figure.canvas.draw()
+    to_pixels = 350 / (72 * figure.get_figwidth())  # from points
+    written = [t for t in figure.findobj(Text) if t.get_text() and t.get_visible()]
+    assert len(written) > 6
+    assert min(text.get_size() for text in written) * to_pixels > 11
+    [axes] = figure.axes
+    above = [text.get_window_extent() for text in axes.texts]
+    for one, other in combinations(above, 2):
+        assert not one.overlaps(other)
 
 
 # What would draw a wrong picture in silence; matplotlib refuses what follows the line.
@@ -146,6 +207,9 @@ BAD_INPUT = [
     ("plot_mask", (torch.ones(3, 3), QUERIES, QUERIES), TypeError, "must be boolean"),
     ("plot_bars", (["a", "b"], [1], "x", "y"), ValueError, "2 labels, but 1 values"),
     ("plot_lines", ([1, 2], {"a": [1, np.nan]}, "x", "y"), ValueError, "'a' must be"),
+    ("plot_intervals", ({"a": (1, 0, np.nan)}, "x"), ValueError, "'a' must be finite"),
+    ("plot_intervals", ({"a": (3, 0, 2)}, "x"), ValueError, "3.0 is not in 0.0 to 2.0"),
+    ("plot_pairs", ({"a": (1, np.inf)}, "ab", "x"), ValueError, "'a' must be finite"),
     ("plot_spread", ({"a": [1, np.inf]}, "x"), ValueError, "row 'a' must be finite"),
 ]
 # fmt: on

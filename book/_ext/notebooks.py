@@ -47,6 +47,7 @@ NOISE = (
 FOLDED = {
     "# @title Checks": "Show the checks",
     "# @title Solution": "Show the solution",
+    "# @title Table": "Show the table",
 }
 # A text that asks so is followed by the answer, folded in the book.
 PROMPT = "> **Before you run the next cell.** "

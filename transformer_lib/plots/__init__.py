@@ -7,5 +7,5 @@ from transformer_lib.plots.heatmaps import (
     plot_matrix,
 )
 from transformer_lib.plots.lines import plot_bars, plot_histograms, plot_lines
-from transformer_lib.plots.rows import plot_intervals, plot_spread
+from transformer_lib.plots.rows import plot_intervals, plot_pairs, plot_spread
 from transformer_lib.plots.theme import use_book_theme
