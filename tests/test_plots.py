@@ -158,7 +158,8 @@ def test_a_row_of_two_values_writes_and_draws_both() -> None:
     [axes] = figure.axes
     assert [line.get_xdata()[0] for line in axes.lines[1::3]] == [2560, 3]
     assert [line.get_xdata()[0] for line in axes.lines[2::3]] == [320, 4]
-    assert len({line.get_marker() for line in axes.lines[1:3]}) == 2
+    named = [(line.get_marker(), line.get_label()) for line in axes.lines[1:3]]
+    assert named == [("D", "before"), ("o", "after")]
     assert words(axes) == ["large", "small", "2,560 → 320", "3 → 4"]
     names = [text.get_text() for text in axes.get_legend().get_texts()]
     assert names == ["before", "after"]
