@@ -141,10 +141,10 @@ def test_an_interval_that_holds_the_reference_is_hollow_and_dashed() -> None:
     assert not axes.patches
 
 
-def test_without_a_reference_the_first_interval_is_a_band() -> None:
+def test_the_first_interval_is_a_band_behind_all_rows() -> None:
     rows = {"first": (0.8, 0.7, 0.9), "second": (0.7, 0.4, 0.9)}
     runs = {"first": [0.75, 0.85], "second": [0.7]}
-    axes = plots.plot_intervals(rows, "right", runs=runs, number=".0%").axes[0]
+    axes = plots.plot_intervals(rows, "right", None, runs, True, ".0%").axes[0]
     assert band(axes) == pytest.approx((0.7, 0.9))
     small = [line.get_xdata().tolist() for line in axes.lines[::3]]
     assert small == [[0.75, 0.85], [0.7]]

@@ -25,6 +25,7 @@ def plot_intervals(
     x_label: str,
     against: float | None = None,
     runs: Mapping[str, ArrayLike] | None = None,
+    band: bool = False,
     number: str = "+.1f",
 ) -> Figure:
     """Draw each value as a dot on its interval, and write it at the right.
@@ -36,8 +37,9 @@ def plot_intervals(
         rows: name -> (value, low, high), from the top; all in the unit of x_label.
         x_label: what the values measure, with its unit.
         against: the number that rows are compared with, drawn as a line: 0 for a
-            difference, 1 for a ratio. None draws the first row's interval as a band.
+            difference, 1 for a ratio.
         runs: name -> (n_runs,), small dots: what a row's value is the mean of.
+        band: draw the first row's interval behind all rows.
         number: how a value is written.
 
     Raises:
@@ -48,7 +50,7 @@ def plot_intervals(
         if not low <= value <= high:
             raise ValueError(f"row {name!r}: {value} is not in {low} to {high}")
     axes = _named_rows(list(rows), x_label)
-    if against is None:
+    if band:
         _, *ends = next(iter(rows.values()))
         axes.axvspan(*ends, color=LIGHT.band, zorder=0)
     for y, (name, (value, low, high)) in enumerate(rows.items()):
