@@ -25,3 +25,18 @@ def carry_diagram() -> Canvas:
     canvas.arrow((260, 236), (260, 276))
     canvas.text(260, 292, "largest difference: only rounding?", bold=True)
     return canvas
+
+
+def split_diagram(d_model: int) -> Canvas:
+    """One packed tensor of 3 * d_model rows is cut into those of q, k and v."""
+    canvas = Canvas(520, 246)
+    canvas.text(120, 18, "in_proj_weight", bold=True)
+    for n, (letter, role) in enumerate(
+        {"q": "query", "k": "key", "v": "value"}.items()
+    ):
+        rows = f"rows {n * d_model}–{(n + 1) * d_model - 1}"
+        canvas.box(40, 36 + 64 * n, 160, 64, rows, role, size=14)
+        canvas.arrow((200, 68 + 64 * n), (316, 44 + 88 * n), role=role)
+        name, shape = f"{letter}_proj.weight", f"({d_model}, {d_model})"
+        canvas.box(318, 16 + 88 * n, 180, 56, name, role, sub=shape)
+    return canvas
