@@ -35,6 +35,7 @@ from book._ext.page_rules import (
     diagrams,
     mathematics,
     pictures,
+    stretches,
     visit,
     width,
 )
@@ -162,6 +163,13 @@ def test_a_chapter_has_what_the_extensions_make_of_it(name):
     html = lxml.html.parse(SITE / f"{name}.html")
     assert [path for path in IN_A_CHAPTER if not html.xpath(path)] == []
     assert [path for path in IN_NO_CHAPTER if html.xpath(path)] == []
+
+
+@ON_A_THIRD
+def test_the_core_path_has_no_five_screens_of_text_alone(name, page):
+    visit(page, address(name))
+    assert page.locator("#what-you-can-do-now").count() == 1  # where the path ends
+    assert complaints(page, [stretches]) == []
 
 
 @ON_A_THIRD
@@ -379,13 +387,18 @@ BROKEN = [  # rule, what is done to the page, what the rule says
     (diagrams, append(f"<p style='background: #eee'>{DIAGRAM}</p>"), "238) behind"),
     (diagrams, append(DIAGRAM.replace("9px", "2000px")), "wider than its column"),
     (width, append("<p style='width: 2000px'>wide</p>"), "pixels wide"),
+    (
+        stretches,
+        append("<p style='height: 4600px'>text</p><h2 id=what-you-can-do-now>end</h2>"),
+        "pixels of text alone",
+    ),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rule", "harm", "word"), BROKEN)
 def test_each_rule_can_fail(rule, harm, word, page, trouble):
-    assert {*RULES, code_colors} == {rule for rule, _, _ in BROKEN}
+    assert {*RULES, code_colors, stretches} == {rule for rule, _, _ in BROKEN}
     visit(page, address("book/notation"))
     assert complaints(page, [rule]) == []
     page.evaluate(harm)

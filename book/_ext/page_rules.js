@@ -133,4 +133,31 @@
       .map((part) => `${part.tagName} ${part.className}`).slice(0, 3);
     return [`${wide} pixels wide, the window has ${limit}: ${guilty.join("; ")}`];
   },
+
+  /* On the way of a chapter, something is shown at least every five screens. */
+  stretches: () => {
+    const end = document.querySelector("#what-you-can-do-now");
+    if (!end) return [];
+    const shown = document.querySelectorAll(
+      "article :is(svg, canvas, img, table, .cell_output)");
+    const last = end.getBoundingClientRect().top;
+    const places = [...shown]
+      .filter((part) => part.checkVisibility() &&
+        (!part.matches(".cell_output") || /\d/.test(part.textContent)))
+      .map((part) => part.getBoundingClientRect())
+      .filter(({ top, height }) => height > 24 && top < last)
+      .sort((a, b) => a.top - b.top);
+    const wrong = [];
+    let from = document.querySelector("article").getBoundingClientRect().top;
+    for (const { top, bottom } of [...places, { top: last, bottom: last }]) {
+      if (top - from > 4500) {
+        const below = [...document.querySelectorAll("article :is(h1, h2, h3)")]
+          .filter((heading) => heading.getBoundingClientRect().top <= from).pop();
+        wrong.push(`${Math.round(top - from)} pixels of text alone, ` +
+          `below "${below?.textContent}"`);
+      }
+      from = Math.max(from, bottom);
+    }
+    return wrong;
+  },
 })

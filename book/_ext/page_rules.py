@@ -69,8 +69,9 @@ def in_the_page(name: str) -> Rule:
     return rule
 
 
-mathematics, charts, pictures, diagrams, width = map(
-    in_the_page, ("mathematics", "charts", "pictures", "diagrams", "width")
+mathematics, charts, pictures, diagrams, width, stretches = map(
+    in_the_page,
+    ("mathematics", "charts", "pictures", "diagrams", "width", "stretches"),
 )
 RULES = [accessibility, code, mathematics, charts, pictures, diagrams, width]
 
