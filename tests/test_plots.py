@@ -1,5 +1,6 @@
 """Pictures keep the book's conventions; what would mislead in silence is refused."""
 
+import re
 from itertools import combinations, pairwise
 
 import matplotlib
@@ -7,8 +8,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from IPython.core.pylabtools import print_figure
 from matplotlib.text import Text
 
+from book._ext.figures import small_svg
 from transformer_lib import plots
 from transformer_lib.plots.palette import LIGHT
 
@@ -190,8 +193,8 @@ ROWS = {"a long name of thirty letters ": (1, -1, 2), "b": (-86.3, -93.6, -78.9)
 )
 def test_rows_are_legible_in_the_width_of_a_phone(figure) -> None:
     figure = figure()
-    figure.canvas.draw()
-    to_pixels = 350 / (72 * figure.get_figwidth())  # from points
+    svg = small_svg(print_figure(figure, "svg"))  # as it stands in a page
+    to_pixels = 350 / float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1])
     written = [t for t in figure.findobj(Text) if t.get_text() and t.get_visible()]
     assert len(written) > 6
     assert min(text.get_size() for text in written) * to_pixels > 11

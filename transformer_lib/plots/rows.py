@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from transformer_lib.plots.arrays import as_array
 from transformer_lib.plots.palette import LIGHT
 
-_WIDTH, _SIZE = 4.6, 10.5  # inches; points of the smallest text
+_WIDTH, _SIZE = 4.4, 10.5  # inches; points of the smallest text
 
 Interval = tuple[float, float, float]
 
