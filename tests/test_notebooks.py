@@ -53,6 +53,19 @@ def test_what_is_stored_holds_nothing_that_changes_from_run_to_run(tmp_path):
     assert set(figure["data"]) == {PLOT, "image/png", "text/plain"}
 
 
+@pytest.mark.parametrize("title", ["Checks", "Solution 3.1", "Table"])
+def test_a_title_folds_its_cell_and_no_other(title):
+    sources = f"# @title {title}\nprint(1)", "# @title Other\nprint(1)"
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    cells.insert(0, nbformat.v4.new_markdown_cell("# 3. Trial"))
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    _, folded, shown = notebooks.clean(notebook, 3).cells
+    words = f"Show the {title.split()[0].lower()}"
+    assert folded.metadata["mystnb"] == {"code_prompt_show": words}
+    assert folded.metadata["jupyter"] == {"source_hidden": True}
+    assert (folded.metadata["tags"], shown.metadata) == (["hide-cell"], {})
+
+
 def test_a_failing_cell_leaves_the_file_as_it_was(tmp_path):
     path = store(tmp_path / "trial.ipynb", "print(1)", "1 / 0")
     before = path.read_bytes()
