@@ -20,6 +20,7 @@ from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import Translator, load
 
 MODEL = "multi30k-de-en"  # its name, and that of the scripts
+SISTER = "multi30k-de-en"  # the other way round
 PART = 600_000  # letters of a script
 
 
@@ -60,15 +61,15 @@ def model_data(translator: Translator) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write_scripts(folder: Path) -> list[Path]:
-    """Write the model of the pages as scripts, each whole or not at all."""
-    data = model_data(load(MODEL))
+def write_scripts(folder: Path, name: str = MODEL) -> list[Path]:
+    """Write a model of the pages as scripts, each whole or not at all."""
+    data = model_data(load(name))
     numbers = data.pop("data")
     arguments = [data]
     arguments += [numbers[i : i + PART] for i in range(0, len(numbers), PART)]
     paths = []
     for number, argument in enumerate(arguments):
         text = json.dumps(argument, ensure_ascii=False, separators=(",", ":"))
-        paths.append(folder / f"{MODEL}-{number:02}.js")
+        paths.append(folder / f"{name}-{number:02}.js")
         write_text(paths[-1], f"machine_model({text});\n")
     return paths

@@ -29,13 +29,13 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.fileutil import copy_asset
 
-from book._ext.browser_model import MODEL, write_scripts
+from book._ext.browser_model import MODEL, SISTER, write_scripts
 from book._ext.figures import MIME as PLOT
 from book._ext.figures import in_page, style_sheet
 from book._ext.sphinx_book import load_files
 from book._ext.sphinx_html import ATTRIBUTES
 from transformer_book.charts.machine import MIME as MACHINE
-from transformer_book.charts.machine import draw
+from transformer_book.charts.machine import draw, meanings, read_choices
 from transformer_book.charts.theme import theme_config
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
 from transformer_lib.pretrained.translator import find
@@ -181,15 +181,31 @@ def machine(env: BuildEnvironment, stored: dict[str, Any]) -> str:
     settings = {
         "at": stored["at"],
         "config": app.machine_config,
-        "model": json.dumps([root + path for path in app.machine_parts]),
+        "model": json.dumps([root + path for path in app.machine_parts[MODEL]]),
+        "sister": json.dumps([root + path for path in app.machine_parts[SISTER]]),
         "size": app.machine_size,
         "options": json.dumps(stored["options"]),
+        "words": json.dumps(words_of(stored, root), ensure_ascii=False),
     }
     data = "".join(f' data-{name}="{escape(x)}"' for name, x in settings.items())
     label = escape(stored["alt"])
     start = f'<div class="machine" role="group" aria-label="{label}"{data}>\n'
     still = f'<div class="machine-still">{pictures(stored)}</div>\n'
     return start + still + as_script(stored["stored"])
+
+
+def words_of(stored: dict[str, Any], root: str) -> dict[str, Any]:
+    """The choices, where the page is the machine's own, and what its German means."""
+    choices = read_choices() if stored["options"].get("shares") else []
+    for each in choices:
+        chapter = each.pop("chapter")
+        number = int(chapter.partition("_")[0])
+        each["why"] = {"to": f"{root}book/{chapter}.html", "words": f"Chapter {number}"}
+    sentences = {json.loads(stored["stored"])["trace"]["source"]}
+    return {
+        "choices": choices,
+        "meanings": meanings(sentences.union(each["text"] for each in choices)),
+    }
 
 
 def pictures(stored: dict[str, Any]) -> str:
@@ -238,16 +254,18 @@ def folded(html: str, title: str) -> str:
 
 
 def write_model(app: Sphinx) -> None:
-    """Write the weights beside the pages, and note what a server sends of them."""
+    """Write the weights beside the pages, and note what a server sends of the model."""
     app.machine_config = (find(MODEL) / "config.json").read_text(encoding="utf-8")
     folder = Path(app.outdir) / "_static" / "machine"
     folder.mkdir(parents=True, exist_ok=True)
-    n_bytes, app.machine_parts = 0, []
-    for script in write_scripts(folder):
-        content = script.read_bytes()
-        n_bytes += len(gzip.compress(content, 6))  # what a server sends
-        address = f"_static/machine/{script.name}?v={crc32(content):08x}"
-        app.machine_parts.append(address)
+    app.machine_parts = {}
+    for name in MODEL, SISTER:
+        app.machine_parts[name] = [
+            f"_static/machine/{script.name}?v={crc32(script.read_bytes()):08x}"
+            for script in write_scripts(folder, name)
+        ]
+    scripts = folder.glob(f"{MODEL}-*.js")
+    n_bytes = sum(len(gzip.compress(each.read_bytes(), 6)) for each in scripts)
     app.machine_size = f"{n_bytes / 1e6:.1f} MB"
 
 

@@ -59,7 +59,8 @@ function is_edits(edits, { config, attentions }) {
 
 /** @type {{ [name: string]: (value: unknown, model: Model) => boolean }} */
 const ALLOWED = {
-  step: whole(0, 200), word: whole(0, 200), text: is_text, reference: is_text, edits: is_edits,
+  step: whole(0, 200), word: whole(0, 200), text: is_text, reference: is_text, english: is_text,
+  choice: is_text, edits: is_edits,
   forced: (x, { config }) => ids(x, config.tgt_vocab_size),
   method: (x) => x === "greedy" || x === "sample", n_beams: whole(1, 8),
   length_penalty: between(-1, 2), temperature: between(0.1, 3), top_p: between(0.05, 1),

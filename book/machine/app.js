@@ -3,12 +3,13 @@
 // the tab's memory are written. Every change is an action; who draws is told of each.
 
 import { address_of, asked_in, checked, read_address } from "./address.js";
+import { language } from "./language.js";
 import { name_of } from "./levels.js";
 import { load_model } from "./model.js";
-import { asks_of, axis_of, before, changes_of, cut_of, edited, labels_of, OWN, reduce, row_of,
-  searches, START, stored_numbers, toggled, where_to } from "./state.js";
+import { asks_of, axis_of, before, changes_of, cut_of, edited, labels_of, OWN, is_current, reduce, row_of,
+  searches, START, stored_numbers, surest, toggled, where_to } from "./state.js";
 
-/** @import { Action, Ask, Asked, Draw, Edits, State, View } from "./types.d.ts" */
+/** @import { Action, Ask, Asked, Choice, Draw, Edits, State, View } from "./types.d.ts" */
 
 /** @param {unknown} error */
 const failed = (error) => `That didn’t work: ${error instanceof Error ? error.message : error}.`;
@@ -26,6 +27,8 @@ export function kept(name, value) {
     return null;
   }
 }
+
+class TooLong extends Error {}
 
 // ---- What a page may lack: what it depends on, and how the model is asked for it
 
@@ -80,6 +83,8 @@ async function find_losses(state, ask) {
 export class App {
   engine = /** @type {Ask|null} */ (null); // asks the model, once it is loaded
   loading = /** @type {Promise<void>|null} */ (null);
+  sister = /** @type {Promise<Ask>|null} */ (null); // of the model for the other way round
+  n_said = 0;
   draws = /** @type {Draw[]} */ ([]);
   actions = /** @type {Action[]} */ ([]); // that came while another one was drawn
   is_drawing = false;
@@ -87,9 +92,11 @@ export class App {
   // What the page was lacking last: what that depended on, and when it will be there
   lacking = /** @type {{ [what: string]: { needs: unknown[], done: Promise<void> } }} */ ({});
 
-  /** @param {State} state @param {{ addresses: string[], shares?: boolean }} options
-   *  addresses: of the parts of the model; shares: the page's address holds the state */
-  constructor(state, { addresses, shares = false }) {
+  /** @param {State} state
+   *  @param {{ addresses: string[], sisters?: string[], shares?: boolean }} options addresses: of
+   *  the parts of the model; sisters: of its sister's; shares: the page's address holds the state */
+  constructor(state, { addresses, sisters = [], shares = false }) {
+    this.sisters = sisters;
     this.state = state;
     this.addresses = addresses;
     this.shares = shares;
@@ -156,7 +163,9 @@ export class App {
     try {
       this.dispatch({ type: "seen", ...await this.translate(ask) });
     } catch (error) {
-      if (!is_late()) this.dispatch({ type: "failed", text: failed(error) });
+      if (is_late()) return;
+      this.dispatch(error instanceof TooLong ? { type: "return", text: error.message }
+        : { type: "failed", text: failed(error) });
       return;
     }
     await this.lacking.search?.done;
@@ -167,16 +176,17 @@ export class App {
     const { state } = this, { text, edits, forced, method, seed, temperature, top_p } = state.asked;
     const read = await ask("tokens", { text }), { src } = read, { sizes } = state.view;
     if (read.too_long) {
-      throw new Error(`the sentence has ${src.length} tokens, and the model reads ` +
-        `${state.config.max_len} at most`);
+      throw new TooLong(`This has ${src.length} tokens, and the model reads ` +
+        `${state.config.max_len} at most. Take a part of it.`);
     }
+    this.dispatch({ type: "read", text, pieces: read.pieces }); // a warning comes before the words
     /** @param {Edits} edits @param {string} asks @param {{ method?: string, seed?: number,
      *    temperature?: number, top_p?: number, prefix?: number[] }} how @returns {Promise<View>} */
     const see = async (edits, asks, how) => {
       const { ids } = await ask("write", { src, edits, ...how });
       const look = await ask("look", { src, tgt: ids, edits, ...how });
       const live = { read, asks, n_forced: how.prefix?.length || 0 };
-      return { source: text, sizes, edits, ...look, live };
+      return { source: text, gloss: state.meanings[text]?.words, sizes, edits, ...look, live };
     };
     const is_known = state.untouched.source === text && state.untouched.live;
     const is_changed = Boolean(changes_of(state));
@@ -211,6 +221,46 @@ export class App {
 
   // ---- What the reader does
 
+  /** A sentence that was typed: the sister model writes an English one in German first
+   *  @param {string} text */
+  async say(text) {
+    const turn = ++this.n_said, found = language(text);
+    this.dispatch({ type: "stop" });
+    if (found === "none") {
+      return this.status("There are no words in this. Type a German or an English sentence.");
+    }
+    this.status("");
+    let german = text;
+    if (found === "English") {
+      this.dispatch({ type: "sister", text });
+      const [written] = await Promise.all([this.write_german(text), this.load()]);
+      if (turn !== this.n_said) return;
+      this.dispatch({ type: "sister", text: "" });
+      if (!written || !this.engine) return; // and why was told
+      german = written;
+    }
+    const edits = this.state.asked.choice ? { edits: {} } : {}; // a choice ends with its sentence
+    const asked = this.ask({ text: german, english: german === text ? "" : text, ...edits }, true);
+    await Promise.all([this.load(), asked]);
+  }
+
+  /** What the sister model makes of an English text; "" where it can't @param {string} text */
+  async write_german(text) {
+    try {
+      this.sister ||= load_model(this.sisters, (share) => this.dispatch({ type: "load", share }));
+      const ask = await this.sister, { src, pieces, too_long } = await ask("tokens", { text });
+      if (too_long) throw new Error(`the sentence has ${src.length} tokens. Take a part of it`);
+      this.dispatch({ type: "read", text, pieces });
+      return (await ask("write", { src, edits: {} })).text;
+    } catch (error) {
+      this.sister = null;
+      this.status(`${failed(error)} Type it in German, or try again.`);
+      return "";
+    } finally {
+      this.dispatch({ type: "load", share: null });
+    }
+  }
+
   /** Ask for something else, and translate again where there is a model
    *  @param {Partial<Asked>} changes */
   ask(changes, typed = false) {
@@ -235,9 +285,23 @@ export class App {
     return this.cut({ [name]: toggled(cut_of(this.state, name), head) });
   }
 
+  /** A choice, and then the first word that it changes @param {Choice} choice */
+  async choose({ name, text, edits }) {
+    this.push("");
+    this.dispatch({ type: "stop" });
+    this.dispatch({ type: "go", path: "" });
+    const { forced, method, temperature, top_p, seed } = START;
+    await this.ask({ text, edits, choice: name, forced, method, temperature, top_p, seed });
+    await this.load();
+    const { state } = this, { view, untouched } = state;
+    if (state.asked.choice !== name || !is_current(state) || !view.live) return;
+    const other = view.tgt.findIndex((id, i) => id !== untouched.tgt[i]);
+    this.show({ step: other < 0 ? surest(view) : other });
+  }
+
   undo_all() {
     const { edits, forced, method, temperature, top_p, seed } = START;
-    return this.ask({ edits, forced, method, temperature, top_p, seed });
+    return this.ask({ edits, forced, method, temperature, top_p, seed, choice: "" });
   }
 
   take_offer() {
@@ -294,9 +358,14 @@ export class App {
     const found = read_address(hash);
     if (!found) return false;
     const { path, text } = found, { home } = this.state;
-    let asked, trouble = "";
+    let asked = /** @type {Asked|undefined} */ (undefined), trouble = "";
     try {
       if (text) asked = { ...START, text: home.text, ...asked_in(text, this.state) };
+      const name = asked?.choice;
+      if (asked && name && !this.state.choices.some((each) => each.name === name)) {
+        asked.choice = "";
+        trouble = "The address names a choice that this page doesn’t have. Those it has are below the field.";
+      }
     } catch (error) {
       const why = error instanceof Error ? error.message : error;
       trouble = `The address holds a state that can’t be read: ${why}.`;

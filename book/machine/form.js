@@ -4,28 +4,46 @@
 import { h, mean_of } from "./draw.js";
 import { together, when_changed } from "./kit.js";
 import { changes_of } from "./state.js";
-import { worry } from "./worry.js";
+import { foresee, is_far, worry } from "./worry.js";
 
 /** @import { App } from "./app.js" */
 /** @import { State } from "./types.d.ts" */
 
-/** What to tell about the sentence that is shown, or ""; of a stored one, nothing
+/** What to tell about the sentence in the field, or "": while it is typed what is to be expected,
+ *  and then what the model has made of it; of a stored one, nothing
  *  @param {State} state */
 export function worries_of(state) {
-  const { live, log_probs } = state.view;
+  const { draft, asked, pieces, view: { live, log_probs, source } } = state;
+  if (draft !== source) return draft.trim() && foresee(draft, pieces[draft]); // of what is to come
+  if (asked.english && asked.text === source && is_far(asked.english, pieces[asked.english])) {
+    return foresee(asked.english, pieces[asked.english]);
+  }
   const sure = changes_of(state) ? 1 : Math.exp(mean_of(log_probs)); // else it isn't the model's doubt
   return live ? worry(live.read, sure) : "";
+}
+
+/** What stands above the field: what the German means, or whose it is @param {State} state */
+function origin_of({ asked, meanings, view: { source } }) {
+  if (asked.english && asked.text === source) {
+    return ["You wrote: ", h("b", {}, `“${asked.english}”`),
+      " The German is by the sister model. Now watch it being read."];
+  }
+  const known = meanings[source];
+  return known ? ["In English: ", h("b", {}, `“${known.whole}”`)] : [];
 }
 
 /** @param {App} app */
 export function form(app) {
   const field = h("input", { type: "text", id: "machine-field", lang: "de", maxlength: 5000,
-    spellcheck: "false", autocomplete: "off", value: app.state.draft, required: true,
+    spellcheck: "false", autocomplete: "off", value: app.state.draft,
     onfocus: () => app.load(),
     oninput: () => { app.dispatch({ type: "draft", text: field.value }); } });
   const go = h("button", { class: "machine-go", "aria-label": "Translate" }, "Translate");
   const say = h("form", { class: "machine-say", onsubmit: translate },
     h("label", { for: "machine-field", class: "machine-spoken" }, "A German sentence"), field, go);
+  const origin = h("p", { class: "machine-origin" });
+  const world = h("small", { class: "machine-world" },
+    "German, or English: it knows photo captions of people, animals, sports and streets.");
   const bar = h("progress", { max: 1, hidden: true, "aria-label": "The model is being loaded" });
   const status = h("p", { class: "machine-status", role: "alert" });
   const warning = h("p", { class: "machine-warning", hidden: true });
@@ -33,22 +51,23 @@ export function form(app) {
   /** @param {Event} event */
   function translate(event) {
     event.preventDefault();
-    app.dispatch({ type: "stop" });
-    app.ask({ text: field.value }, true);
-    app.load();
+    app.say(field.value);
   }
 
-  const draw_warning = when_changed(({ view }) => [view], (state) => {
-    warning.textContent = worries_of(state);
-    warning.hidden = !warning.textContent;
-  });
-  const draw_rest = when_changed((state) => [state.draft, state.loading, state.status],
-    ({ draft, loading, size, status: text }) => {
+  const draw_warning = when_changed(
+    ({ view, draft, pieces, asked }) => [view, draft, pieces, asked], (state) => {
+      warning.textContent = worries_of(state);
+      warning.hidden = !warning.textContent;
+      origin.replaceChildren(...origin_of(state));
+    });
+  const draw_rest = when_changed((state) => [state.draft, state.loading, state.status, state.sister],
+    ({ draft, loading, size, status: text, sister }) => {
       if (field.value !== draft) field.value = draft;
       bar.hidden = loading === null;
       bar.value = loading || 0;
-      go.textContent = loading === null ? "Translate" : `${Math.round(100 * loading)}% of ${size}`;
+      go.textContent = loading !== null ? `${Math.round(100 * loading)}% of ${size}`
+        : sister ? "Into German…" : "Translate";
       if (status.textContent !== text) status.textContent = text;
     });
-  return { elements: [say, bar, status, warning], draw: together(draw_warning, draw_rest) };
+  return { elements: [origin, say, bar, world, status, warning], draw: together(draw_warning, draw_rest) };
 }

@@ -172,8 +172,21 @@ function plan_of(view, tall) {
   const pitch = { source: source[1] - source[0], target: target[1] - target[0] };
   const every = (/** @type {"source"|"target"} */ side) => (tall && Math.ceil(9.5 / pitch[side])) || 1; // lane has a label
   return { ...plan, tall, at, source, target, end, pitch,
-    every: { source: every("source"), target: every("target") },
+    every: { source: every("source"), target: every("target") }, means: meanings_of(view),
     layers: { encoder: layers("encoder"), decoder: layers("decoder") } };
+}
+
+/** What each token of the source means: the first piece of a word says it
+ *  @param {View} view @returns {string[]} */
+export function meanings_of({ src_labels, gloss = [] }) {
+  const words = gloss.values();
+  let left = ""; // of the word that the pieces before have begun
+  return src_labels.map((label) => {
+    const letters = label.replace(/^▁|[^\p{L}]/gu, ""), [word, meaning] = (!left && letters
+      && words.next().value) || [left, ""];
+    left = word.startsWith(letters) ? word.slice(letters.length) : "";
+    return meaning;
+  });
 }
 
 /** @param {View} view @param {How} how */
@@ -220,6 +233,15 @@ function label({ tall, pitch }, u, v, words, fill, more) {
     : text(u, v + 5, words, { fill, anchor: "end", ...more });
 }
 
+/** Under a word of the source, or beside it where pictures stand upright, where there is room
+ *  @param {Plan} plan @param {number} i */
+function meaning({ tall, pitch, encoder, source, means }, i) {
+  if (pitch.source < (tall ? 25 : 27)) return null;
+  const u = encoder[0] - 10, v = source[i];
+  return tall ? text(v + 17, u + 2, means[i], { size: 12.5, fill: "soft", turn: -58 })
+    : text(u, v + 18, means[i], { size: 12, fill: "soft", anchor: "end" });
+}
+
 /** @param {Plan} plan @param {Point} from @param {Point} to @param {Color} color
  *  @param {number} width @param {number} opacity */
 function strand({ at }, [u, v], [x, y], color, width, opacity) {
@@ -260,6 +282,7 @@ function source_lane(view, plan, i) {
   return e("g", { class: "lane", tabindex: -1 }, flow,
     e("g", { class: "flow-3" }, line([at(end, v), at(memory, v)], "memory", 2.2, 0.6),
       dot(...at(memory, v), "memory", tall ? 3 : 4)), dot(...at(encoder[0], v), "source", 3),
+    meaning(plan, i),
     !(i % plan.every.source) && label(plan, encoder[0] - 10, v, shown(view.src_labels[i]),
       "source", { weight: 500, ...(view.edits?.hide?.includes(i)
         && { "text-decoration": "line-through", opacity: 0.5, stroke: "none" }) }));

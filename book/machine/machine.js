@@ -5,6 +5,7 @@
 import { beneath } from "./beneath.js";
 import { cache } from "./cache.js";
 import { changes } from "./changes.js";
+import { choices } from "./choices.js";
 import { crumbs } from "./crumbs.js";
 import { h } from "./draw.js";
 import { focus_keeper } from "./focus.js";
@@ -29,7 +30,7 @@ const is_narrow = (width) => width < 800;
 /** @param {HTMLElement} root @param {App} app */
 export function show(root, app) {
   app.dispatch({ type: "size", tall: is_narrow(root.clientWidth) }); // before there is who draws
-  const talk = speech(app, root), sentence = form(app), steps = player(app), where = crumbs();
+  const talk = speech(app, root), sentence = form(app), taps = choices(app), steps = player(app), where = crumbs();
   const look = picture(app), under = beneath(app), { stage } = look;
   const changed = changes(app, () => focus(stage, steps.forward));
   const predict = button("Predict first", start_predicting, { "aria-pressed": "false" });
@@ -37,7 +38,7 @@ export function show(root, app) {
   const alive = h("div", { class: "machine-live" });
   const lead = guide(app, { alive, stage, beneath: under.element, forward: steps.forward });
   const tools = h("div", { class: "machine-row" }, predict, lead.toggle, keep.element);
-  alive.append(...sentence.elements,
+  alive.append(...sentence.elements, ...taps.elements,
     h("div", { class: "machine-head" }, steps.words, steps.row, where.views),
     changed.offer, changed.changed, where.way, stage, under.element, tools, look.numbers,
     lead.caption, talk.live);
@@ -77,7 +78,7 @@ export function show(root, app) {
     tools.hidden = searches(state);
   }
 
-  const draws = [sentence.draw, steps.draw, changed.draw, where.draw, draw_panels, draw_frame,
+  const draws = [sentence.draw, taps.draw, steps.draw, changed.draw, where.draw, draw_panels, draw_frame,
     look.draw, under.draw, keep.draw, lead.draw];
   const keep_focus = focus_keeper({ root, stage, beneath: under.element, ...where }, app.state);
   app.on((state, before, action) => {

@@ -26,11 +26,11 @@ async function opened(root, linked) {
 document.addEventListener("DOMContentLoaded", async () => {
   const root = /** @type {HTMLElement|null} */ (document.querySelector(".machine"));
   if (!root) return;
-  const { config = "", model = "", size = "", at = "", options = "{}" } = root.dataset;
+  const { config = "", model = "", sister = "[]", size = "", at = "", options = "{}", words = "{}" } = root.dataset;
   const stored = JSON.parse(find(root, "script[type='application/json']").textContent || "");
   const { step = 0, word = 0, shares = false, play = false } = JSON.parse(options);
-  const app = new App(first_state(JSON.parse(config), stored, { size, at, step, word }),
-    { addresses: JSON.parse(model), shares });
+  const app = new App(first_state(JSON.parse(config), stored, { size, at, step, word, ...JSON.parse(words) }),
+    { addresses: JSON.parse(model), sisters: JSON.parse(sister), shares });
   window.machine = app;
   const linked = app.restore(location.hash), loaded = !linked && app.recall();
   history.replaceState("own", ""); // on the way back here, what was changed since then stays

@@ -5,13 +5,13 @@
 import { shown } from "./draw.js";
 import { level_of, looked_at, name_of, path_of, place_of, WHOLE } from "./levels.js";
 
-/** @import { Action, Asked, Place, State, Vectors, View } from "./types.d.ts" */
+/** @import { Action, Asked, Choice, Meanings, Place, State, Vectors, View } from "./types.d.ts" */
 
 const FIRST = { step: 0, word: 0 }; // where a new sentence is looked at
 /** @type {Asked} */
 export const START = {
   ...FIRST, text: "", edits: {}, method: "greedy", n_beams: 4, length_penalty: 1, temperature: 1,
-  top_p: 1, seed: 1, forced: [], reference: "",
+  top_p: 1, seed: 1, forced: [], reference: "", choice: "", english: "",
 };
 /** @type {{ [panel: string]: string }} */
 export const VIEWS = { search: "Beam search", cache: "Cache", operate: "Operate" };
@@ -24,13 +24,16 @@ export const OWN = "the untouched model’s own"; // whose translation
 
 /** The state of a page that has stored one sentence, and perhaps a change of it
  *  @param {State["config"]} config @param {{ trace: View, edited?: View|null }} stored
- *  @param {{ size: string, at: string, step: number, word: number }} page @returns {State} */
-export function first_state(config, { trace, edited }, { size, at, step, word }) {
-  const view = edited || trace;
+ *  @param {{ size: string, at: string, step: number, word: number, choices?: Choice[],
+ *    meanings?: Meanings }} page @returns {State} */
+export function first_state(config, { trace, edited }, page) {
+  const { size, at, step, word, choices = [], meanings = {} } = page;
+  const view = { ...(edited || trace), gloss: meanings[trace.source]?.words };
   const home = { ...START, text: trace.source, step, word, ...(edited && { edits: edited.edits }) };
   const state = {
-    config, attentions: Object.keys(trace.maps), size, home, asked: home, draft: home.text, is_typed: false,
-    offer: null, ...place_at(at, config), view, untouched: trace, found: null, found_before: null,
+    config, attentions: Object.keys(trace.maps), size, choices, meanings, home, asked: home, draft: home.text,
+    pieces: {}, sister: "", is_typed: false,
+    offer: null, ...place_at(at, config), view, untouched: edited ? trace : view, found: null, found_before: null,
     search: view.search || null, losses: null, is_measuring: false, is_busy: false,
     is_ready: false, loading: null, status: "", film: null, is_stopped: false,
     is_predicting: false, guess: null, guide: -1, tall: false, is_own: false,
@@ -83,6 +86,10 @@ function changes(state, action) {
     case "ready": return { loading: null, is_ready: true, is_busy: true }; // it translates
     case "status": return { status: action.text };
     case "failed": return { status: action.text, is_busy: false, is_measuring: false };
+    case "read": return { pieces: { ...state.pieces, [action.text]: action.pieces } };
+    case "sister": return { sister: action.text, ...(action.text && { draft: action.text }) };
+    case "return": return { status: action.text, is_busy: false, is_measuring: false, asked: { ...asked,
+      text: state.view.source, edits: state.view.edits, forced: [], choice: "", english: "" } };
     case "seen": return seen(state, action.view, action.untouched);
     case "found": return { found: action.found, found_before: action.found_before };
     case "searched": return { search: action.search };
@@ -100,8 +107,10 @@ function go({ asked, draft, config }, path, more) {
 /** @param {State} state @param {Partial<Asked>} more @returns {Partial<State>} */
 function asking({ asked, offer, is_ready, panel }, more) {
   const is_other = more.text !== undefined && more.text !== asked.text;
-  const fresh = { edits: { ...asked.edits, hide: undefined }, forced: [], reference: "", ...FIRST };
+  const fresh = { edits: { ...asked.edits, hide: undefined }, forced: [], reference: "", english: "",
+    ...FIRST };
   const next = { ...asked, ...(is_other && fresh), ...more }; // what was of the old sentence goes
+  if (asks_of(next) !== asks_of(asked)) next.choice = more.choice || ""; // it is no longer that
   return { asked: next, draft: next.text, offer: is_other ? null : offer,
     is_busy: is_ready, is_measuring: is_ready && panel === "operate" };
 }
@@ -133,6 +142,9 @@ function seen({ view: old, search, is_predicting, is_own }, view, untouched) {
 
 /** The model has to answer before something else than the stored sentence can be shown. @param {State} state */
 export const waits = (state) => !state.view.live && !is_current(state);
+
+/** What was tapped, as long as it is shown or comes @param {State} state */
+export const choice_of = ({ choices, asked }) => choices.find(({ name }) => name === asked.choice);
 
 /** Another sentence stands in the field than the one that is told of. @param {State} state */
 export const is_drafted = ({ draft, view }) => draft.trim() !== view.source.trim();

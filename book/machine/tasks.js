@@ -66,10 +66,11 @@ export function translator_tasks(E) {
     // prefix: ids to begin with.
     write({ src, edits, method = "greedy", prefix = [], seed = 0, ...sampling }) {
       E.intervene(model, edits);
-      if (prefix.at(-1) === tokenizer.eos_id) return { ids: prefix }; // nothing is left
       const how = limits(src, prefix);
-      return method === "sample" ? E.sample(model, src, how, sampling, seed)
-        : E.greedy_decode(model, src, how);
+      const { ids } = prefix.at(-1) === tokenizer.eos_id ? { ids: prefix } // nothing is left
+        : method === "sample" ? E.sample(model, src, how, sampling, seed)
+          : E.greedy_decode(model, src, how);
+      return { ids, text: tokenizer.decode(ids) };
     },
 
     // Everything to be seen while a translation is written: weights of all heads, length

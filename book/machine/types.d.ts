@@ -80,7 +80,7 @@ export interface Tasks {
   tokens(question: { text: string }): Reading;
   write(question: {
     src: number[]; edits: Edits; method?: string; prefix?: number[]; seed?: number;
-  } & Sampling): { ids: number[] };
+  } & Sampling): { ids: number[]; text: string };
   look(question: { src: number[]; tgt: number[]; edits: Edits } & Sampling): Look;
   head(question: { src: number[]; tgt: number[]; edits: Edits; name: string; head: number }): Vectors;
   search(question: {
@@ -97,6 +97,7 @@ export type Ask = <T extends keyof Tasks>(
 /** All that is known of a sentence: stored in the page, or live, of the model */
 export interface View extends Look {
   source: string; edits: Edits; sizes: { d_model: number; d_ff: number };
+  gloss?: [string, string][]; // its words with what they mean, where that is known
   heads?: { [attention: string]: Vectors }; // one of each attention is stored
   nats?: number[]; // stored: what the model's own translation costs the changed model
   search?: Found; // stored: of these edits
@@ -127,7 +128,18 @@ export interface Table { caption?: string; head: Inside[]; rows: Inside[][] }
 export interface Asked extends Required<Sampling> {
   step: number; word: number; text: string; edits: Edits; method: string; seed: number;
   forced: number[]; n_beams: number; length_penalty: number; reference: string;
+  choice: string; // the name of the one that was tapped, as long as nothing else is changed
+  english: string; // the reader's own, where the sister model has written the German
 }
+
+/** What a reader can choose with one tap; was and now: what is written without and with the edits */
+export interface Choice {
+  name: string; label: string; text: string; edits: Edits; was: string; now: string; says: string;
+  why: { to: string; words: string };
+}
+
+/** What the page knows of its German sentences: the whole, and word by word */
+export interface Meanings { [sentence: string]: { whole: string; words: [string, string][] } }
 
 /** What each token of a translation costs, untouched and now */
 export interface Losses { labels: string[]; whose: string; before: number[]; now: number[] | null }
@@ -135,9 +147,12 @@ export interface Losses { labels: string[]; whose: string; before: number[]; now
 export interface State {
   // What stays: the model's sizes, the names of its attentions, how large it is to load
   config: Config; attentions: string[]; size: string;
+  choices: Choice[]; meanings: Meanings;
   home: Asked; // of the page, before anything is changed
   asked: Asked;
   draft: string; // what stands in the field
+  pieces: { [text: string]: number }; // a word, of each text that a model has cut
+  sister: string; // what the sister model is about to write in German
   is_typed: boolean; // the sentence was typed here, and is not translated yet
   offer: Partial<Asked> | null; // what the reader brings along from another page
   panel: string; place: Place; // where we are; the panel is one of VIEWS, or ""
@@ -177,6 +192,9 @@ export type Action =
   | { type: "ready" }
   | { type: "status"; text: string }
   | { type: "failed"; text: string } // the model gave no answer
+  | { type: "read"; text: string; pieces: number }
+  | { type: "sister"; text: string } // it is asked; "" when it has answered
+  | { type: "return"; text: string } // to what is shown: the model can't read what was asked
   | { type: "seen"; view: View; untouched: View }
   | { type: "found"; found: Vectors | null; found_before: Vectors | null }
   | { type: "searched"; search: Found }

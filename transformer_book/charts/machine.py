@@ -10,7 +10,9 @@ notebooks and on paper, there is a picture, drawn by the same script without a p
 
 import json
 import re
+import tomllib
 from base64 import b64decode
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from transformer_book.diagrams.canvas import display_bundle, still
+from transformer_book.gloss import gloss, meaning
 from transformer_lib.plots.palette import LIGHT
 
 MIME = "application/vnd.transformer-book.machine+json"
@@ -53,6 +56,22 @@ def show_machine(
     live = {"at": at, "alt": alt, "options": options, "stored": text}
     shown = still(framed(picture["svg"]), scale=1)
     display_bundle({MIME: live, "text/plain": alt, **shown})
+
+
+def read_choices() -> list[dict[str, Any]]:
+    """Return what a reader can choose with one tap: choices.toml."""
+    text = files("transformer_book").joinpath("choices.toml").read_text("utf-8")
+    return tomllib.loads(text)["choices"]
+
+
+def meanings(sentences: Iterable[str]) -> dict[str, Any]:
+    """Return what those mean that the book knows: as a whole, and their words in order."""
+    known = {each: meaning(each) for each in sentences}
+    return {
+        sentence: {"whole": whole, "words": gloss(sentence)}
+        for sentence, whole in known.items()
+        if whole
+    }
 
 
 def describe(trace: Trace, at: str) -> str:
@@ -91,6 +110,8 @@ def draw(stored: str, at: str, options: dict, tall: bool = False) -> dict[str, s
     """
     known = json.loads(stored)
     for trace in filter(None, known.values()):
+        source = trace["source"]
+        trace["gloss"] = meanings([source]).get(source, {}).get("words", [])
         for kept in trace["heads"].values():  # the bare engine knows no base64
             raw = {name: b64decode(kept[name]) for name in "qkv"}
             kept |= {name: np.frombuffer(raw[name], "float32").tolist() for name in raw}
