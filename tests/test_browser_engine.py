@@ -16,6 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from book._ext.browser_model import write_scripts
 from book._ext.toc import ROOT
+from transformer_book.charts.machine import read_choices
 from transformer_book.charts.trace import (
     intervene,
     multiplications,
@@ -178,6 +179,19 @@ def test_a_pass_agrees_with_the_library(engine, translator, edits) -> None:
     found = engine('return run("loss", x);', {"src": src, "tgt": tgt, "edits": edits})
     nats = cross_entropy(here["logits"][0], torch.tensor(tgt), reduction="none")
     assert found == pytest.approx(nats.tolist(), abs=1e-3)
+
+
+@pytest.mark.parametrize("choice", read_choices(), ids=lambda choice: choice["name"])
+def test_a_choice_writes_what_it_says(engine, translator, choice) -> None:
+    """In the page and in the library: every token is the likeliest after those before."""
+    src = translator.tokenizer.encode(choice["text"])
+    for edits, text in ({}, choice["was"]), (choice["edits"], choice["now"]):
+        found = engine('return run("write", x);', {"src": src, "edits": edits})
+        assert found["text"] == text
+        for i, token in enumerate(found["ids"]):
+            rows = torch.tensor([src]), torch.tensor([[1, *found["ids"][:i]]])
+            logits = library_pass(translator.model, *rows, edits)["logits"][0, -1]
+            assert logits.argmax() == token
 
 
 # --- searches --------------------------------------------------------------------

@@ -20,7 +20,7 @@ from transformer_lib.files import write_text
 from transformer_lib.pretrained.translator import Translator, load
 
 MODEL = "multi30k-de-en"  # its name, and that of the scripts
-SISTER = "multi30k-de-en"  # the other way round
+SISTER = "multi30k-en-de"  # the other way round
 PART = 600_000  # letters of a script
 
 

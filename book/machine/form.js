@@ -41,9 +41,9 @@ export function form(app) {
   const go = h("button", { class: "machine-go", "aria-label": "Translate" }, "Translate");
   const say = h("form", { class: "machine-say", onsubmit: translate },
     h("label", { for: "machine-field", class: "machine-spoken" }, "A German sentence"), field, go);
-  const origin = h("p", { class: "machine-origin" });
+  const origin = h("p");
   const world = h("small", { class: "machine-world" },
-    "German, or English: it knows photo captions of people, animals, sports and streets.");
+    "German or English. It knows captions of photos: people, animals, sports, streets.");
   const bar = h("progress", { max: 1, hidden: true, "aria-label": "The model is being loaded" });
   const status = h("p", { class: "machine-status", role: "alert" });
   const warning = h("p", { class: "machine-warning", hidden: true });
@@ -69,5 +69,5 @@ export function form(app) {
         : sister ? "Into German…" : "Translate";
       if (status.textContent !== text) status.textContent = text;
     });
-  return { elements: [origin, say, bar, world, status, warning], draw: together(draw_warning, draw_rest) };
+  return { elements: [h("div", { class: "machine-origin" }, origin, world), say, bar, status, warning], draw: together(draw_warning, draw_rest) };
 }

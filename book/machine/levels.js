@@ -184,8 +184,9 @@ export function meanings_of({ src_labels, gloss = [] }) {
   return src_labels.map((label) => {
     const letters = label.replace(/^▁|[^\p{L}]/gu, ""), [word, meaning] = (!left && letters
       && words.next().value) || [left, ""];
-    left = word.startsWith(letters) ? word.slice(letters.length) : "";
-    return meaning;
+    const is_it = word.startsWith(letters);
+    left = is_it ? word.slice(letters.length) : "";
+    return is_it ? meaning : "";
   });
 }
 
@@ -238,8 +239,9 @@ function label({ tall, pitch }, u, v, words, fill, more) {
 function meaning({ tall, pitch, encoder, source, means }, i) {
   if (pitch.source < (tall ? 25 : 27)) return null;
   const u = encoder[0] - 10, v = source[i];
-  return tall ? text(v + 17, u + 2, means[i], { size: 12.5, fill: "soft", turn: -58 })
-    : text(u, v + 18, means[i], { size: 12, fill: "soft", anchor: "end" });
+  const how = { size: 13, fill: /** @type {const} */ ("soft"), class: "meaning" };
+  return tall ? text(v + 17, u + 2, means[i], { ...how, turn: -58 })
+    : text(u, v + 18, means[i], { ...how, anchor: "end" });
 }
 
 /** @param {Plan} plan @param {Point} from @param {Point} to @param {Color} color

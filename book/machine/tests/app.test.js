@@ -53,8 +53,9 @@ test("a sentence that is too long is told with both numbers, and the old one sta
   const { app } = ready_app();
   await app.ask({ text: Array(21).fill(5).join(" ") });
   assert.equal(app.state.status,
-    "That didn’t work: the sentence has 22 tokens, and the model reads 20 at most.");
+    "This has 22 tokens, and the model reads 20 at most. Take a part of it.");
   assert.equal(app.state.view.source, "5 7 4");
+  assert.equal(app.state.asked.text, "5 7 4"); // nothing is waited for
   assert.equal(app.state.is_busy, false);
 });
 

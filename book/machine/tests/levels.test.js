@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { markup } from "../draw.js";
-import { draw, keys_of, level_of, looked_at, middle_layer, numbers, path_of, place_of, table,
+import { draw, keys_of, level_of, looked_at, meanings_of, middle_layer, numbers, path_of, place_of, table,
   WHOLE } from "../levels.js";
 import { CONFIG, small_tasks, stored_view } from "./model.js";
 
@@ -27,6 +27,21 @@ test("a path leads to its place and back, at every level", () => {
 for (const path of ["/decoder/9", "/encoder/0/cross_attn/1", "/decoder/0/self_attn/8", "/x%", "/encoder"]) {
   test(`${path} is no place of the model: it leads to the whole machine`, () => {
     assert.equal(place_of(path, CONFIG), WHOLE);
+  });
+}
+
+// ---- Meanings
+
+for (const [labels, means] of /** @type {[string, string][]} */ ([
+  ["▁Ein ▁Hund . <eos>", "a dog - -"],
+  ["▁Ein ▁Hu nd , ▁Ein <eos>", "a dog - - - -"], // a word that isn't in the gloss has none
+  ["▁Ein ▁Schlitten hund", "a - -"], // nor what comes after it
+])) {
+  test(`the pieces of a word share its meaning: ${labels}`, () => {
+    /** @type {[string, string][]} */
+    const gloss = [["Ein", "a"], ["Hund", "dog"]];
+    const found = meanings_of({ ...view, src_labels: labels.split(" "), gloss });
+    assert.equal(found.map((word) => word || "-").join(" "), means);
   });
 }
 

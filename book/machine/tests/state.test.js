@@ -36,6 +36,24 @@ test("another sentence takes away what was of the old one, and keeps the rest", 
   assert.deepEqual(kept, { text: "6" });
 });
 
+test("a choice lasts until something else is asked of the model", () => {
+  const state = after(small_state(), { type: "ask", changes: { text: "6", choice: "six", edits: { causal: false } } });
+  const is = (/** @type {Action[]} */ ...actions) => after(state, ...actions).asked.choice;
+  assert.equal(is(), "six");
+  assert.equal(is({ type: "step", changes: { step: 1 } }), "six");
+  assert.equal(is({ type: "ask", changes: { n_beams: 2 } }), "six");
+  assert.equal(is({ type: "ask", changes: { edits: { causal: true } } }), "");
+  assert.equal(is({ type: "ask", changes: { text: "7" } }), "");
+});
+
+test("after what can’t be read, what is shown is asked for, and what was typed stays", () => {
+  const state = after(small_state(), { type: "draft", text: "6 6" },
+    { type: "ask", changes: { text: "6 6", choice: "six", english: "6" } },
+    { type: "return", text: "too long" });
+  const { asked: { text, choice, english }, draft, status } = state;
+  assert.deepEqual([text, choice, english, draft, status], ["5 7 4", "", "", "6 6", "too long"]);
+});
+
 test("an offer brings its changes along, and what is changed here is kept", () => {
   const offer = { text: "6", edits: { hide: [0], src_positions: false } };
   const state = after(small_state({ at: "/decoder/1" }), { type: "ask", changes: { edits: { without: CUT } } },
