@@ -200,7 +200,8 @@ def words_of(stored: dict[str, Any], root: str) -> dict[str, Any]:
     for each in choices:
         chapter = each.pop("chapter")
         number = int(chapter.partition("_")[0])
-        each["why"] = {"to": f"{root}book/{chapter}.html", "words": f"Chapter {number}"}
+        words = f"Chapter {number} {each['why']}."
+        each["why"] = {"to": f"{root}book/{chapter}.html", "words": words}
     sentences = {json.loads(stored["stored"])["trace"]["source"]}
     return {
         "choices": choices,

@@ -9,7 +9,7 @@ import { load_model } from "./model.js";
 import { asks_of, axis_of, before, changes_of, cut_of, edited, labels_of, OWN, is_current, reduce, row_of,
   searches, START, stored_numbers, surest, toggled, where_to } from "./state.js";
 
-/** @import { Action, Ask, Asked, Choice, Draw, Edits, State, View } from "./types.d.ts" */
+/** @import { Action, Ask, Asked, Choice, Draw, Edits, Reading, State, View } from "./types.d.ts" */
 
 /** @param {unknown} error */
 const failed = (error) => `That didn’t work: ${error instanceof Error ? error.message : error}.`;
@@ -29,6 +29,13 @@ export function kept(name, value) {
 }
 
 class TooLong extends Error {}
+
+/** @param {Reading} read @param {number} max_len */
+function check_length({ src, too_long }, max_len) {
+  if (!too_long) return;
+  throw new TooLong(`This has ${src.length} tokens, and the model reads ${max_len} at most. ` +
+    "Take a part of it.");
+}
 
 // ---- What a page may lack: what it depends on, and how the model is asked for it
 
@@ -175,10 +182,7 @@ export class App {
   async translate(ask) {
     const { state } = this, { text, edits, forced, method, seed, temperature, top_p } = state.asked;
     const read = await ask("tokens", { text }), { src } = read, { sizes } = state.view;
-    if (read.too_long) {
-      throw new TooLong(`This has ${src.length} tokens, and the model reads ` +
-        `${state.config.max_len} at most. Take a part of it.`);
-    }
+    check_length(read, state.config.max_len);
     this.dispatch({ type: "read", text, pieces: read.pieces }); // a warning comes before the words
     /** @param {Edits} edits @param {string} asks @param {{ method?: string, seed?: number,
      *    temperature?: number, top_p?: number, prefix?: number[] }} how @returns {Promise<View>} */
@@ -233,7 +237,8 @@ export class App {
     let german = text;
     if (found === "English") {
       this.dispatch({ type: "sister", text });
-      const [written] = await Promise.all([this.write_german(text), this.load()]);
+      await this.load(); // one after the other: their scripts call the same function
+      const written = this.engine && await this.write_german(text);
       if (turn !== this.n_said) return;
       this.dispatch({ type: "sister", text: "" });
       if (!written || !this.engine) return; // and why was told
@@ -248,13 +253,14 @@ export class App {
   async write_german(text) {
     try {
       this.sister ||= load_model(this.sisters, (share) => this.dispatch({ type: "load", share }));
-      const ask = await this.sister, { src, pieces, too_long } = await ask("tokens", { text });
-      if (too_long) throw new Error(`the sentence has ${src.length} tokens. Take a part of it`);
-      this.dispatch({ type: "read", text, pieces });
-      return (await ask("write", { src, edits: {} })).text;
+      const ask = await this.sister, read = await ask("tokens", { text });
+      check_length(read, this.state.config.max_len);
+      this.dispatch({ type: "read", text, pieces: read.pieces });
+      return (await ask("write", { src: read.src, edits: {} })).text;
     } catch (error) {
-      this.sister = null;
-      this.status(`${failed(error)} Type it in German, or try again.`);
+      if (!(error instanceof TooLong)) this.sister = null; // it can be loaded again
+      this.status(error instanceof TooLong ? error.message
+        : `${failed(error)} Type it in German, or try again.`);
       return "";
     } finally {
       this.dispatch({ type: "load", share: null });

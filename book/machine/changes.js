@@ -3,7 +3,7 @@
 
 import { h } from "./draw.js";
 import { button, load_button, together, when_changed } from "./kit.js";
-import { beside, changes_of, is_asked, is_current, waits } from "./state.js";
+import { beside, changes_of, choice_of, is_asked, is_current, waits } from "./state.js";
 
 /** @import { App } from "./app.js" */
 /** @import { State } from "./types.d.ts" */
@@ -43,6 +43,7 @@ export function changes(app, leave) {
     changed.hidden = !words && !is_waiting;
     undo.hidden = is_waiting || !state.is_ready;
     if (is_waiting) return draw_waiting(state);
+    if (choice_of(state)) return news.replaceChildren(`Changed: ${words}. `); // it tells the rest
     const now = is_current(state) ? `Now: “${state.view.text}” ${beside(state)} ` : "Now: …";
     news.textContent = `Changed: ${words}. ${is_asked(state) ? "" : now}`;
   });

@@ -28,9 +28,9 @@ export function choices(app) {
     const { was, now } = is_current(state) ? // the same, as a test holds
       { was: state.untouched.text, now: state.view.text } : chosen;
     const is_changed = Object.keys(chosen.edits).length > 0;
-    says.replaceChildren(is_changed ? `“${was}” ${was === now ? "stays" : "becomes"} ` : "It writes ",
-      h("b", {}, `“${now}”`), ` ${chosen.says} `,
-      h("a", { href: chosen.why.to }, `${chosen.why.words} shows why.`));
+    const writes = was === now && is_changed ? "It still writes" : "It writes";
+    says.replaceChildren(was === now ? `${writes} ` : `“${was}” becomes `,
+      h("b", {}, `“${now}”`), ` ${chosen.says} `, h("a", { href: chosen.why.to }, chosen.why.words));
   });
   return { elements: [row, says], draw: together(draw_row, draw_says) };
 }

@@ -40,7 +40,7 @@ export function form(app) {
     oninput: () => { app.dispatch({ type: "draft", text: field.value }); } });
   const go = h("button", { class: "machine-go", "aria-label": "Translate" }, "Translate");
   const say = h("form", { class: "machine-say", onsubmit: translate },
-    h("label", { for: "machine-field", class: "machine-spoken" }, "A German sentence"), field, go);
+    h("label", { for: "machine-field", class: "machine-spoken" }, "A German sentence, or an English one"), field, go);
   const origin = h("p");
   const world = h("small", { class: "machine-world" },
     "German or English. It knows captions of photos: people, animals, sports, streets.");

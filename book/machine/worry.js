@@ -16,17 +16,18 @@ export const is_far = (text, pieces = 0) => is_talk(text) || pieces > MANY;
  *  @param {string} text @param {number} [pieces] */
 export function foresee(text, pieces) {
   const found = language(text);
-  const german = found === "English" ? "English: the sister model will write it in German first. " : "";
+  const german = found === "English" ? "English: a sister model writes it in German first. " : "";
   if (found === "none") return "";
   if (found === "other") {
     return "This looks like neither German nor English, and the models know nothing else: " +
-      "what they write will be made up.";
+      "what they write will be made up. Type one of the two.";
   }
   if (is_far(text, pieces)) {
     return `${german}This is far from photo captions, and they know nothing else: ` +
       "what they write will mostly be made up. What somebody does in a photo works.";
   }
-  if (found === "mixed") return "German and English mixed: the model reads all of it as German.";
+  if (found === "mixed") return "German and English mixed: the model reads all of it as German. " +
+    "One language at a time works.";
   return /[.!?] \S/.test(text) ? `${german}Several sentences: some may be left out.` : german;
 }
 
