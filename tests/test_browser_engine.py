@@ -183,7 +183,7 @@ def test_a_pass_agrees_with_the_library(engine, translator, edits) -> None:
 
 @pytest.mark.parametrize("choice", read_choices(), ids=lambda choice: choice["name"])
 def test_a_choice_writes_what_it_says(engine, translator, choice) -> None:
-    """In the page and in the library: every token is the likeliest after those before."""
+    """In the page and in the library: each token is the likeliest there."""
     src = translator.tokenizer.encode(choice["text"])
     for edits, text in ({}, choice["was"]), (choice["edits"], choice["now"]):
         found = engine('return run("write", x);', {"src": src, "edits": edits})

@@ -19,9 +19,11 @@ import pytest
 from built_site import SITE, stale
 from playwright.sync_api import Page, expect
 
+from book._ext.browser_model import SISTER
 from book._ext.page_rules import open_optional
 from book._ext.toc import ROOT
-from transformer_book.charts.machine import draw
+from transformer_book.charts.machine import draw, read_choices
+from transformer_book.gloss import gloss, meaning
 from transformer_lib import load
 
 if os.environ.get("BOOK_SKIP_BROWSER") == "1":
@@ -296,13 +298,13 @@ def test_a_warning_is_of_the_sentence_that_is_shown(loaded) -> None:
     for text, told in [
         (SENTENCE, ""),
         (SENTENCE.lower(), "nouns begin with a capital letter"),
-        ("A dog runs.", "looks like English"),
+        ("Ich liebe dich.", "far from photo captions"),
     ]:
         type_and_wait(loaded, text)
         expect(warning).to_contain_text(told)
         expect(warning).to_be_visible(visible=bool(told))
-    loaded.locator("#machine-field").fill("")  # what is shown is of another sentence
-    expect(loaded.locator(".machine-waiting .machine-warning")).to_be_visible()
+    loaded.locator("#machine-field").fill("")  # of what is shown, nothing is told there
+    expect(warning).to_be_hidden()
 
 
 def test_signs_that_nobody_sees_change_no_translation(loaded) -> None:
@@ -584,23 +586,121 @@ def test_an_address_that_makes_no_sense_changes_nothing(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a " * 250, "tokens, and the model reads 128 at most"),
+        ("ein " * 250, "has 251 tokens, and the model reads 128 at most. Take a part"),
+        ("a dog " * 125, "tokens, and the model reads 128 at most. Take a part"),
         ("<img src=x onerror=alert(1)>", ""),
-        ("👩‍👩‍👧‍👦 שלום עולם", ""),
-        ("   ", "a sentence needs at least 1 word"),
+        ("Der dog is playing im Schnee.", "German and English mixed"),
+        ("Un chien joue dans la neige.", "neither German nor English"),
+        ("שלום עולם", "neither German nor English"),
+        ("👩‍👩‍👧‍👦", "no words in this. Type"),
+        ("...?!", "no words in this. Type"),
+        ("   ", "no words in this. Type"),
+        ("", "no words in this. Type"),
+        ("Ein Hund spielt. Ein Kind lacht. Eine Frau singt.", "Several sentences"),
+        ("Ich bin müde.", "far from photo captions"),
     ],
-    ids=["500 words", "markup", "other signs", "blank"],
+    ids=str.split,
 )
-def test_any_sentence_leaves_the_page_alive(loaded, text, told) -> None:
+def test_any_sentence_gets_a_true_one_and_leaves_the_page_alive(
+    loaded, text, told
+) -> None:
     field = loaded.get_by_label("A German sentence")
     field.fill(text)
     field.press("Enter")
-    if told:
+    if "tokens" in told or "no words" in told:
         expect(loaded.locator(".machine-status")).to_contain_text(told)
+        assert field.input_value() == text  # to be mended
+        expect(loaded.locator(".machine-changes")).to_be_hidden()  # no waiting
     else:
         wait(loaded, "machine.state.view.source === x", text)
+        expect(loaded.locator(".machine-warning")).to_contain_text(told)
     assert loaded.locator(".machine img").count() == 0
     assert type_and_wait(loaded, SENTENCE).startswith("Two children")
+    expect(loaded.locator(".machine-status")).to_be_empty()
+
+
+# --- one tap, and English -----------------------------------------------------
+
+
+@pytest.mark.parametrize("choice", read_choices(), ids=lambda choice: choice["name"])
+def test_a_tap_before_the_model_is_there_shows_what_it_promises(page, choice) -> None:
+    page.goto((SITE / "book/index.html").resolve().as_uri())
+    chip, belief = button(page, choice["label"]), page.locator(".machine-belief")
+    expect(belief).to_be_hidden()
+    chip.click()
+    expect(belief).to_contain_text(choice["now"])  # at once, before the model has come
+    wait(page, "machine.state.view.live && !machine.state.is_busy")
+    asked = page.evaluate("machine.state.asked")
+    assert (asked["text"], asked["choice"]) == (choice["text"], choice["name"])
+    assert page.evaluate("machine.state.view.text") == choice["now"]
+    assert page.evaluate("machine.state.untouched.text") == choice["was"]
+    expect(belief).to_contain_text(choice["says"])
+    expect(chip).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".machine-origin b")).to_have_text(
+        f"“{meaning(choice['text'])}”"
+    )
+    shown = page.locator(".machine-stage .meaning").all_inner_texts()
+    assert [*filter(None, shown)] == [english for _, english in gloss(choice["text"])]
+    why = belief.locator("a")
+    assert (SITE / "book" / why.get_attribute("href")).resolve().exists()
+    step_shown = page.evaluate("machine.state.asked.step")
+    if choice["was"] != choice["now"]:
+        ids = page.evaluate("[machine.state.view.tgt, machine.state.untouched.tgt]")
+        pairs = [old == new for old, new in zip(*ids, strict=False)]
+        wait(page, "machine.state.asked.step === x", pairs.index(False))
+        assert step_shown >= 0
+    type_and_wait(page, SENTENCE)
+    expect(belief).to_be_hidden()
+    assert not page.evaluate("machine.state.asked.edits.without")
+
+
+def test_an_address_with_a_choice_that_is_gone_shows_what_it_holds(page, address):
+    held = quote(json.dumps({"choice": "gone", "text": SENTENCE}))
+    page.goto(f"{address}#machine?{held}")
+    wait(page, "machine.state.view.source === x", SENTENCE)
+    assert page.evaluate("machine.state.asked.choice") == ""
+    expect(page.locator(".machine-choices button")).to_have_count(len(read_choices()))
+
+
+def test_english_is_written_in_german_by_the_sister_and_read(translator) -> None:
+    field = translator.get_by_label("A German sentence")
+    asked = "[...document.scripts].filter((each) => each.src.includes(x)).length"
+    assert translator.evaluate(f"(x) => {asked}", "multi30k-en-de") == 0
+    field.fill("A dog plays in the snow.")
+    warning = translator.locator(".machine-warning")
+    expect(warning).to_contain_text("English: a sister model")
+    field.press("Enter")
+    wait(translator, "machine.state.view.source === x", "Ein Hund spielt im Schnee.")
+    expect(field).to_have_value("Ein Hund spielt im Schnee.")
+    expect(translator.locator(".machine-origin b")).to_have_text(
+        "“A dog plays in the snow.”"
+    )
+    assert translator.evaluate("machine.state.view.text").startswith("A dog is playing")
+    assert translator.evaluate(f"(x) => {asked}", "multi30k-en-de") > 10
+    kept = translator.evaluate("machine.address")
+    translator.goto("about:blank")
+    translator.goto(kept)
+    expect(translator.locator(".machine-origin b")).to_contain_text("A dog plays")
+
+
+def test_a_far_sentence_is_told_of_before_it_is_asked_for(translator) -> None:
+    told = translator.locator(".machine-warning")
+    for text in "I love you.", "Wie geht es dir?", "Good morning!":
+        translator.locator("#machine-field").fill(text)
+        expect(told).to_contain_text("far from photo captions")
+    assert translator.evaluate("machine.state.view.source") != "Wie geht es dir?"
+
+
+def test_a_sister_that_is_missing_is_named_and_german_goes_on(loaded, trouble) -> None:
+    loaded.evaluate("machine.sisters = ['nowhere.js']")
+    field = loaded.get_by_label("A German sentence")
+    field.fill("A dog plays in the snow.")
+    field.press("Enter")
+    status = loaded.locator(".machine-status")
+    expect(status).to_contain_text("loaded from nowhere.js")
+    expect(status).to_contain_text("Type it in German, or try again.")
+    assert type_and_wait(loaded, SENTENCE).startswith("Two children")
+    trouble.clear()  # it was asked for and missed, as it should
 
 
 def test_a_part_of_the_model_that_is_missing_is_named(translator, trouble) -> None:
@@ -653,6 +753,7 @@ def test_without_scripts_the_pictures_stand(browser, address) -> None:
     assert still.locator(".wide .asks >> visible=true").count() == 1
     assert plain.evaluate("scrollY") == top
     assert still.locator("details").count() == 4
+    expect(plain.locator(".machine-choices")).to_have_count(0)  # no dead buttons
     context.close()
 
 
@@ -720,7 +821,9 @@ def test_the_script_is_small_and_the_weights_come_in_parts(page, address) -> Non
         path.stem: len(gzip.compress(path.read_bytes())) for path in folder.glob("*.js")
     }
     assert sizes.pop("machine") < 40_000
-    assert 10 < len(sizes) < 20 and sum(sizes.values()) < 6_400_000
+    for name in MODEL, SISTER:
+        parts = [size for part, size in sizes.items() if part.startswith(name)]
+        assert 10 < len(parts) < 20 and sum(parts) < 6_400_000
     assert not list(Path(ROOT / "book").rglob(f"{MODEL}*.js")), "no weights in git"
 
 

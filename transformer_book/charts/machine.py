@@ -65,7 +65,7 @@ def read_choices() -> list[dict[str, Any]]:
 
 
 def meanings(sentences: Iterable[str]) -> dict[str, Any]:
-    """Return what those mean that the book knows: as a whole, and their words in order."""
+    """Return what those mean that the book knows: as a whole, and word by word."""
     known = {each: meaning(each) for each in sentences}
     return {
         sentence: {"whole": whole, "words": gloss(sentence)}

@@ -47,15 +47,24 @@ export function small_model() {
   return new E.Transformer(CONFIG, weights);
 }
 
-const STORED = "../../../transformer_lib/pretrained/models/multi30k-de-en/tokenizer.json";
+const STORED = "../../../transformer_lib/pretrained/models";
 
 /** Text to ids and back, as the pages have it */
-export function shipped_tokenizer() {
-  const { model } = JSON.parse(readFileSync(new URL(STORED, import.meta.url), "utf8"));
+export function shipped_tokenizer(name = "multi30k-de-en") {
+  const file = new URL(`${STORED}/${name}/tokenizer.json`, import.meta.url);
+  const { model } = JSON.parse(readFileSync(file, "utf8"));
   const ids = /** @type {{ [token: string]: number }} */ (model.vocab);
   const pairs = /** @type {[string, string][]} */ (model.merges);
   return new E.Tokenizer(Object.keys(ids).sort((a, b) => ids[a] - ids[b]),
     pairs.flat().map((piece) => ids[piece]));
+}
+
+/** How a shipped model cuts a text, as a page is told */
+export function cutter(name = "multi30k-de-en") {
+  const model = small_model(), tokenizer = shipped_tokenizer(name);
+  const { tasks } = translator_tasks({ ...E, load: () => ({ model, tokenizer }) });
+  tasks.load({ config: CONFIG, tokens: [], merges: [], tensors: [], data: "" });
+  return (/** @type {string} */ text) => tasks.tokens({ text });
 }
 
 /** What a page asks of the small model, whose words are numbers: "5 7 4" @returns {Tasks} */
