@@ -639,16 +639,14 @@ def test_a_tap_before_the_model_is_there_shows_what_it_promises(page, choice) ->
     expect(page.locator(".machine-origin b")).to_have_text(
         f"“{meaning(choice['text'])}”"
     )
-    shown = page.locator(".machine-stage .meaning").all_inner_texts()
+    shown = page.locator(".machine-stage .meaning").all_text_contents()
     assert [*filter(None, shown)] == [english for _, english in gloss(choice["text"])]
     why = belief.locator("a")
     assert (SITE / "book" / why.get_attribute("href")).resolve().exists()
-    step_shown = page.evaluate("machine.state.asked.step")
     if choice["was"] != choice["now"]:
         ids = page.evaluate("[machine.state.view.tgt, machine.state.untouched.tgt]")
         pairs = [old == new for old, new in zip(*ids, strict=False)]
         wait(page, "machine.state.asked.step === x", pairs.index(False))
-        assert step_shown >= 0
     type_and_wait(page, SENTENCE)
     expect(belief).to_be_hidden()
     assert not page.evaluate("machine.state.asked.edits.without")
