@@ -712,7 +712,7 @@ def test_a_part_of_the_model_that_is_missing_is_named(translator, trouble) -> No
 
 @pytest.mark.parametrize("kind", ["SVG", "PNG"])
 def test_a_view_can_be_saved(page, address, kind) -> None:
-    page.goto(f"{address}#machine?{quote(json.dumps({'text': 'x' * 600}))}")
+    page.goto(f"{address}#machine?{quote(json.dumps({'reference': 'x' * 600}))}")
     page.locator(".machine-more summary").click()
     with page.expect_download() as download:
         button(page, f"Save as {kind}").click()
