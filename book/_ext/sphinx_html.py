@@ -4,8 +4,10 @@
   reader owns from there as such, so that they can be seen.
 - The head of a chapter: its number, its question, its minutes and its notebook.
 - A link to the glossary carries what the term means, for the margin.
-- Folds have one short label, wide tables a box to scroll in, and sections a link to ask
-  about them, where the book has an address.
+- Folds have one short label, and sections a link to ask about them, where the book has
+  an address.
+- Wide tables have a box to scroll in. On a phone they become lists, in which each value
+  has the heading of its column before it.
 - What is off the core path is folded under its heading.
 """
 
@@ -33,6 +35,8 @@ IN_MARGIN = ("Checks", "Code")  # folds that the text doesn't speak of
 GLOSSARY = "book/glossary"
 OPTIONAL = OPTIONAL_IN_MARKDOWN.replace("*", "")
 ATTRIBUTES = "html-attributes"  # of a node: what its tag has besides
+LINE = 46  # characters that a row of a table has on a phone
+NAME = 12  # characters of a first column that a second one stands well beside
 
 
 # --- before a page is written: its document tree --------------------------------------
@@ -89,6 +93,21 @@ def gloss_links(app: Sphinx, document: nodes.document, page: str) -> None:
         target, _, anchor = link.get("refuri", "").partition("#")
         if link.get("internal") and target == "glossary.html" and anchor:
             link[ATTRIBUTES] = {"data-gloss": glosses(app.env)[anchor]}
+
+
+def list_tables(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Mark the tables that become lists on a phone, with the headings for their cells."""
+    for table in document.findall(nodes.table):
+        head, *rows = (
+            [cell.astext() for cell in row] for row in table.findall(nodes.row)
+        )
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        if sum(widths) <= LINE or (len(widths) == 2 and widths[0] <= NAME):
+            continue
+        table["classes"].append("becomes-list")
+        for row in list(table.findall(nodes.row))[1:]:
+            for cell, heading in zip(row, head, strict=True):
+                cell[ATTRIBUTES] = {"data-heading": heading}
 
 
 # --- while it is written --------------------------------------------------------------
@@ -179,7 +198,7 @@ def depart_fold(self: HTML5Translator, node: HideCodeCellNode) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
-    for change in (mark_cells, open_chapter, gloss_links):
+    for change in (mark_cells, open_chapter, gloss_links, list_tables):
         app.connect("doctree-resolved", change)
     app.set_translator("html", Translator)
     app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_fold))
