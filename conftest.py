@@ -5,6 +5,7 @@ import os
 import pytest
 
 from book._ext.figures import MIME as PLOT
+from book._ext.figures import NARROW
 from book._ext.notebooks import KERNEL_ENV
 
 os.environ.update(KERNEL_ENV)
@@ -29,4 +30,4 @@ def pytest_itemcollected(item):
 def pytest_collectstart(collector):
     """Let nbval pass over how plots look, as it does for every PNG."""
     if hasattr(collector, "skip_compare"):
-        collector.skip_compare += (PLOT, "image/svg+xml")
+        collector.skip_compare += (PLOT, NARROW, "image/svg+xml")

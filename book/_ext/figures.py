@@ -1,6 +1,7 @@
 """Plots: what a notebook stores of them, and how they stand in a page.
 
-A notebook stores a small SVG, beside a PNG for other frontends. In the page every
+A notebook stores a small SVG, another one for phones where it is wide, and a PNG for
+other frontends. In the page every
 color of it becomes a variable of the style sheet that is written here, so it follows
 light and dark pages; the cells of a map are a small picture, there in both looks.
 """
@@ -23,6 +24,7 @@ from transformer_book.pictures import small_png
 from transformer_lib.plots.palette import DARK, LIGHT, Palette
 
 MIME = "application/vnd.transformer-book.plot+svg"
+NARROW = "application/vnd.transformer-book.narrow-plot+svg"  # drawn by narrow.py
 SVG = "http://www.w3.org/2000/svg"
 PNG = "data:image/png;base64,"
 

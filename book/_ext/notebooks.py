@@ -27,13 +27,14 @@ from nbstripout import strip_output
 
 from book._ext.figures import shrink
 from book._ext.notebook_parts import code_cells, tags
-from book._ext.toc import chapter_of, notebook_pages
+from book._ext.toc import ROOT, chapter_of, notebook_pages
 
 KERNEL_ENV = {
     "PYTHONHASHSEED": "0",  # the order of sets of strings repeats
     "TQDM_DISABLE": "1",  # no progress bar in a stored output ...
     "QT_API": "none",  # ... and tqdm.auto takes the bar that listens to that
 }
+DRAWN_TWICE = "--IPKernelApp.extensions=book._ext.narrow"
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -110,12 +111,14 @@ def execute(path: Path) -> bool:
         notebook,
         km=manager,
         timeout=600,  # seconds that a cell may take
+        extra_arguments=[DRAWN_TWICE],
         force_raise_errors=True,
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(path.parent)}},
     )
-    client.execute(env={**os.environ, **KERNEL_ENV}, stderr=subprocess.DEVNULL)
+    env = {**os.environ, **KERNEL_ENV, "PYTHONPATH": str(ROOT)}  # it finds the above
+    client.execute(env=env, stderr=subprocess.DEVNULL)
     for cell in cells:
         if "nbval-ignore-output" in tags(cell):
             digest = hashlib.sha256(cell.source.encode()).hexdigest()[:12]

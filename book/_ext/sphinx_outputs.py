@@ -31,7 +31,7 @@ from sphinx.util.fileutil import copy_asset
 
 from book._ext.browser_model import MODEL, SISTER, write_scripts
 from book._ext.figures import MIME as PLOT
-from book._ext.figures import in_page, style_sheet
+from book._ext.figures import NARROW, in_page, style_sheet
 from book._ext.sphinx_book import load_files
 from book._ext.sphinx_html import ATTRIBUTES
 from transformer_book.charts.machine import MIME as MACHINE
@@ -65,10 +65,12 @@ class Renderer:
             return [raw(machine(renderer.renderer.sphinx_env, data.content))]
         if data.mime_type not in (DIAGRAM, PLOT):
             return None
-        svg = data.string
-        if data.mime_type == PLOT:
-            image = data.cell_metadata.get("mystnb", {}).get("image", {})
-            svg = in_page(svg, image.get("alt", ""), f"plot-{place}")
+        if data.mime_type == DIAGRAM:
+            return [raw(drawing(data.string))]
+        alt = data.cell_metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+        svg = in_page(data.string, alt, f"plot-{place}")
+        if narrow := stored_beside(renderer, data).get(NARROW):
+            svg += in_page(narrow, alt, f"narrow-plot-{place}")
         return [raw(drawing(svg))]
 
 
@@ -79,15 +81,21 @@ def raw(html: str) -> nodes.raw:
 
 def drawing(svg: str) -> str:
     """A plot or a drawing."""
+    # No text is smaller than what figures.css says of a narrow page.
+    svg = re.sub(r"font-size:([\d.]+px)", r"font-size:max(\1,var(--least,0px))", svg)
     wide = float(re.search(r' width="([\d.]+)"', svg)[1]) >= WIDE
     return f'<div class="output drawing{" wide-figure" if wide else ""}">{svg}</div>'
 
 
+def stored_beside(renderer: NbElementRenderer, data: MimeData) -> dict[str, Any]:
+    """All types in which a notebook stores an output."""
+    _, outputs = renderer.renderer.nb_client.code_cell_outputs(data.cell_index)
+    return outputs[data.output_index]["data"]
+
+
 def picture(renderer: NbElementRenderer, data: MimeData) -> nodes.Element:
     """The PNG that a notebook stores beside a chart."""
-    _, outputs = renderer.renderer.nb_client.code_cell_outputs(data.cell_index)
-    bundles = [output.get("data", {}) for output in outputs]
-    [png] = [bundle["image/png"] for bundle in bundles if data.mime_type in bundle]
+    png = stored_beside(renderer, data)["image/png"]
     [image] = renderer.render_image(MimeData("image/png", png, line=data.line))
     image["alt"] = data.content.get("description", "")
     image["loading"] = "lazy"
