@@ -1,6 +1,6 @@
 /* Draws the charts of a page with the copy of Vega that comes with the book, in the
-   page's colors, and again when the reader changes from light to dark. Where this script
-   does not run, the page shows the chart's picture. */
+   page's colors and for its width, and again when the reader changes one of them. Where
+   this script does not run, the page shows the chart's picture. */
 
 (() => {
   const themes = BOOK_THEMES;
@@ -30,6 +30,26 @@
     inputs.append(...[...inputs.querySelectorAll(".vega-bind")].sort(order));
   }
 
+  /* Charts are laid out for a phone. Elsewhere their cells or panels take the room that
+     there is: cells up to a size, and panels grow less in height than in width. */
+  const CELL = 46;
+  const HIGHER = 1.8;
+  const isStep = (name) => name.endsWith("step");
+
+  function fill(view, place) {
+    const isSize = (name) => isStep(name) || /(width|height)$/i.test(name);
+    const { signals } = view.getState({ data: () => false, signals: isSize });
+    const beside = place.querySelector("svg").getBoundingClientRect().width - signals.width;
+    const growth = (place.clientWidth - beside) / signals.width;
+    const hasCells = Object.keys(signals).some(isStep);
+    for (const [name, size] of Object.entries(signals)) {
+      if (hasCells !== isStep(name) || !size) continue;
+      const most = hasCells ? CELL / size : /height$/i.test(name) ? HIGHER : growth;
+      view.signal(name, size * Math.min(growth, most));
+    }
+    return view.runAsync();
+  }
+
   async function draw(chart) {
     const spec = JSON.parse(chart.querySelector("script").textContent);
     delete spec.$schema; // the versions are matched where the book is built
@@ -47,6 +67,7 @@
       tooltip: { theme: page.dataset.theme === "dark" ? "dark" : "light" },
     });
     sortInputs(inputs, spec);
+    await fill(chart.drawn.view, place);
     if (state) await chart.drawn.view.setState(state).runAsync();
     place.querySelector("svg").setAttribute("aria-hidden", "true"); // its box has a label
     chart.classList.add("vega-drawn");
@@ -73,6 +94,11 @@
         redraw();
         const looks = new MutationObserver(redraw);
         looks.observe(page, { attributeFilter: ["data-theme"] });
+        let width = window.innerWidth; // on a phone, the height changes on every scroll
+        window.addEventListener("resize", () => {
+          if (width !== window.innerWidth) redraw();
+          width = window.innerWidth;
+        });
       };
       document.head.append(vega);
     },
