@@ -33,8 +33,10 @@ from book._ext.page_rules import (
     code_colors,
     complaints,
     diagrams,
+    labels,
     mathematics,
     pictures,
+    sideways,
     stretches,
     visit,
     width,
@@ -363,6 +365,10 @@ DIAGRAM = (
     "<rect style='fill: var(--diagram-page)'></rect></svg>"
 )
 FIRST_FORMULA = "document.querySelector('.katex-html')"
+LABEL = (
+    "<svg class=diagram><rect width=300 height=150 fill=white />"
+    "<text y=20 fill={} style='font-size: {}px'>small</text></svg>"
+)
 BROKEN = [  # rule, what is done to the page, what the rule says
     (accessibility, append("<button></button>"), "button-name"),
     (accessibility, append("<p style='color: #ccc'>pale</p>"), "color-contrast"),
@@ -386,6 +392,9 @@ BROKEN = [  # rule, what is done to the page, what the rule says
     (pictures, append("<svg class=plot></svg>"), "picture without words"),
     (diagrams, append(f"<p style='background: #eee'>{DIAGRAM}</p>"), "238) behind"),
     (diagrams, append(DIAGRAM.replace("9px", "2000px")), "wider than its column"),
+    (labels, append(LABEL.format("#999", 14)), "contrast 2.7"),
+    (labels, append(LABEL.format("#000", 10)), '10.0 pixels for "small"'),
+    (sideways, append(f"<p style='overflow: auto'>{'wide' * 99}</p>"), "P  scrolls"),
     (width, append("<p style='width: 2000px'>wide</p>"), "pixels wide"),
     (
         stretches,
@@ -399,6 +408,7 @@ BROKEN = [  # rule, what is done to the page, what the rule says
 @pytest.mark.parametrize(("rule", "harm", "word"), BROKEN)
 def test_each_rule_can_fail(rule, harm, word, page, trouble):
     assert {*RULES, code_colors, stretches} == {rule for rule, _, _ in BROKEN}
+    page.set_viewport_size({"width": 390, "height": 844})
     visit(page, address("book/notation"))
     assert complaints(page, [rule]) == []
     page.evaluate(harm)

@@ -119,6 +119,76 @@
     return wrong.map((text) => `${text}: ${svg.ariaLabel ?? ""}`);
   }),
 
+  /* The words of charts, plots and drawings stand out from what is behind them, which
+     axe doesn't see, and on a phone none is smaller than 11 pixels. */
+  labels: () => {
+    const parse = (color) => {
+      const [red, green, blue, alpha = 1] = color.match(/[\d.]+/g).map(Number);
+      return { rgb: [red, green, blue], alpha };
+    };
+    const over = (top, alpha, below) =>
+      below.map((value, i) => alpha * top[i] + (1 - alpha) * value);
+    const light = (rgb) => rgb
+      .map((value) => value / 255)
+      .map((value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
+      .reduce((sum, value, i) => sum + [0.2126, 0.7152, 0.0722][i] * value, 0);
+    const contrast = (one, other) => {
+      const [more, less] = [light(one), light(other)].sort((a, b) => b - a);
+      return (more + 0.05) / (less + 0.05);
+    };
+    const ink = (part) => {
+      const { fill, fillOpacity } = getComputedStyle(part);
+      if (!fill.startsWith("rgb")) return { rgb: [0, 0, 0], alpha: 0 };
+      let { rgb, alpha } = parse(fill);
+      for (let each = part; each.ownerSVGElement; each = each.parentElement)
+        alpha *= getComputedStyle(each).opacity;
+      return { rgb, alpha: alpha * fillOpacity };
+    };
+    const paper = parse(getComputedStyle(document.body).backgroundColor).rgb;
+    const look = (svg) => {
+      const wrong = new Set();
+      const behind = []; // what has been drawn so far: its place and its color
+      for (const part of svg.querySelectorAll("rect, circle, polygon, path, image, text")) {
+        if (!part.checkVisibility()) continue;
+        const place = part.getBoundingClientRect();
+        if (!part.matches("text")) {
+          behind.push([place, part.matches("image") ? null : ink(part)]);
+          continue;
+        }
+        const words = part.textContent.trim();
+        const { rgb, alpha } = ink(part);
+        if (!words || !alpha) continue;
+        const [x, y] = [place.x + place.width / 2, place.y + place.height / 2];
+        const below = behind.filter(([box]) =>
+          box.left < x && x < box.right && box.top < y && y < box.bottom);
+        if (below.every(([, color]) => color)) { // cells are checked with the palette
+          const back = below.reduce(
+            (color, [, top]) => over(top.rgb, top.alpha, color), paper);
+          const ratio = contrast(over(rgb, alpha, back), back);
+          if (ratio < 4.5) wrong.add(`contrast ${ratio.toFixed(2)} of "${words}"`);
+        }
+        const { a, b, c, d } = part.getScreenCTM();
+        const scale = Math.sqrt(Math.abs(a * d - b * c));
+        for (const each of [part, ...part.querySelectorAll("tspan")]) {
+          const size = parseFloat(getComputedStyle(each).fontSize) * scale;
+          if (window.innerWidth <= 560 && size < 10.95)
+            wrong.add(`${size.toFixed(1)} pixels for "${each.textContent.trim()}"`);
+        }
+      }
+      const name = svg.ariaLabel ?? svg.closest("[aria-label]")?.ariaLabel ?? "";
+      return [...wrong].map((text) => `${text}: ${name.slice(0, 60)}`);
+    };
+    return [...document.querySelectorAll("article svg:is(.diagram, .plot), .vega-view svg")]
+      .filter((svg) => svg.checkVisibility()).flatMap(look);
+  },
+
+  /* On a phone nothing scrolls sideways but code. */
+  sideways: () => window.innerWidth > 560 ? [] :
+    [...document.querySelectorAll("article *:not(pre, pre *, .machine *)")]
+      .filter((part) => /auto|scroll/.test(getComputedStyle(part).overflowX))
+      .filter((part) => part.checkVisibility() && part.scrollWidth > part.clientWidth + 1)
+      .map((part) => `${part.tagName} ${part.className} scrolls: ${part.textContent.trim().slice(0, 50)}`),
+
   /* The page itself never scrolls sideways. */
   width: () => {
     const limit = document.documentElement.clientWidth;

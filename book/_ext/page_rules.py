@@ -69,11 +69,12 @@ def in_the_page(name: str) -> Rule:
     return rule
 
 
-mathematics, charts, pictures, diagrams, width, stretches = map(
-    in_the_page,
-    ("mathematics", "charts", "pictures", "diagrams", "width", "stretches"),
-)
-RULES = [accessibility, code, mathematics, charts, pictures, diagrams, width]
+NAMES = "mathematics charts pictures diagrams labels sideways width".split()
+mathematics, charts, pictures, diagrams, labels, sideways, width = own = [
+    in_the_page(name) for name in NAMES
+]
+stretches = in_the_page("stretches")  # of chapters
+RULES = [accessibility, code, *own]
 
 
 def complaints(page: Page, rules: Sequence[Rule] = RULES) -> list[str]:
