@@ -115,5 +115,5 @@ def all_queries(words: Words, chosen: str, weights: Tensor) -> Canvas:
     turn = upper + side + 18
     canvas.arrow((410, turn - 14), (410, turn), (142, turn), (142, turn + 26))
     canvas.text(154, turn + 14, "÷ √2, then softmax along each row", anchor="start")
-    canvas.text(272, lower + side + 22, f"framed: the row of {chosen}", "highlight")
+    canvas.text(272, lower + side + 22, f"framed: the row of {chosen}", bold=True)
     return canvas

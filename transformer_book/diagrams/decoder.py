@@ -27,7 +27,7 @@ def shifted(reads: Words, predicts: Words, marked: Collection[int] = ()) -> Canv
     canvas.text(left, 12, "what the decoder predicts (tgt_out)", anchor="start")
     canvas.text(left, 204, "what it reads (tgt_in)", anchor="start")
     canvas.box(left, 82, total, 48, "", "target")
-    canvas.text(left + 8, 117, "decoder", "target", anchor="start", size=13)
+    canvas.text(left + 8, 117, "decoder", anchor="start", size=13)
     x, before = left, 0.0
     for i, pair in enumerate(pairs):
         width = letter * lengths[i] + 12
