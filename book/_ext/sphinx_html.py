@@ -96,7 +96,7 @@ def gloss_links(app: Sphinx, document: nodes.document, page: str) -> None:
 
 
 def list_tables(app: Sphinx, document: nodes.document, page: str) -> None:
-    """Mark the tables that become lists on a phone, with the headings for their cells."""
+    """Mark what becomes a list on a phone, and give its cells their headings."""
     for table in document.findall(nodes.table):
         head, *rows = (
             [cell.astext() for cell in row] for row in table.findall(nodes.row)

@@ -67,10 +67,10 @@
       tooltip: { theme: page.dataset.theme === "dark" ? "dark" : "light" },
     });
     sortInputs(inputs, spec);
-    await fill(chart.drawn.view, place);
     if (state) await chart.drawn.view.setState(state).runAsync();
     place.querySelector("svg").setAttribute("aria-hidden", "true"); // its box has a label
-    chart.classList.add("vega-drawn");
+    chart.classList.add("vega-drawn"); // the inputs take their place ...
+    await fill(chart.drawn.view, place); // ... and the drawing the rest
   }
 
   async function drawAll() {
