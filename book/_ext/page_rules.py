@@ -69,7 +69,7 @@ def in_the_page(name: str) -> Rule:
     return rule
 
 
-NAMES = "mathematics charts pictures diagrams labels sideways width".split()
+NAMES = ["mathematics", "charts", "pictures", "diagrams", "labels", "sideways", "width"]
 mathematics, charts, pictures, diagrams, labels, sideways, width = own = [
     in_the_page(name) for name in NAMES
 ]
