@@ -23,7 +23,7 @@ from book._ext.toc import chapter_of
 from transformer_book.charts.machine import MIME as MACHINE
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
 
-MAX_BYTES = 500_000
+MAX_BYTES = 700_000
 CELL_METADATA = {"tags", "mystnb", "cellView", "jupyter", "source_digest"}
 CELL_METADATA |= {"covers", "defines", "pencil"}  # what the book makes of a cell
 TAGS = {"remove-cell", "remove-input", "hide-input", "hide-cell", "nbval-ignore-output"}

@@ -19,7 +19,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from book._ext import cards
-from book._ext.notebook_parts import OPTIONAL
+from book._ext.sphinx_html import OPTIONAL, is_optional
 from book._ext.toc import ROOT, pages
 
 ENTRIES = "search/entries.js"  # below _static
@@ -120,7 +120,11 @@ def kind_of(page: str, section: nodes.section, title: str) -> str:
         return "term"
     if ASIDES.match(title) or page in (*ONLY_HEADINGS, "book/questions", "book/pencil"):
         return "aside"
-    return "optional" if title.endswith(OPTIONAL.replace("*", "")) else "section"
+    while isinstance(section, nodes.section):  # or a part of an optional one
+        if is_optional(section):
+            return "optional"
+        section = section.parent
+    return "section"
 
 
 def entries(
@@ -137,7 +141,7 @@ def entries(
     for section in doctree.findall(nodes.section):
         title = one_line(prose(section[0]))
         kind = kind_of(page, section, title)
-        title = title.removesuffix(OPTIONAL.replace("*", ""))
+        title = title.removesuffix(OPTIONAL)
         text = one_line(" ".join(map(prose, section.children[1:])))
         text = "" if page in ONLY_HEADINGS or ELSEWHERE.match(title) else text
         yield Entry(number, section["ids"][0], kind, title, names(section), text)
