@@ -27,6 +27,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 from book._ext import repository
 from book._ext.notebook_parts import OPTIONAL as OPTIONAL_IN_MARKDOWN
+from book._ext.sphinx_figures import figure_number
 from book._ext.toc import chapter_of
 
 # first sign of a grader's answer: class of the output that holds it
@@ -155,6 +156,14 @@ class Translator(HTML5Translator):
         """End the table, and its box."""
         super().depart_table(node)
         self.body.append("</div>")
+
+    def add_fignumber(self, node: nodes.Element) -> None:
+        """Begin the caption of a figure with its number."""
+        if not isinstance(node, nodes.figure):
+            return
+        page = self.builder.current_docname
+        number = figure_number(self.builder.env, page, node["ids"][0])
+        self.body.append(f'<span class="caption-number">{number}. </span>')
 
     def add_permalink_ref(self, node: nodes.Element, title: str) -> None:
         """Write the link of a heading to itself, and one to ask about its section."""

@@ -2,8 +2,8 @@
 
 A notebook stores each of them in a type of its own, and as a picture for other
 frontends. Here a chart becomes live, drawn by a copy of Vega that comes with the pages,
-with its text as caption and its numbers as a table; it keeps the picture for readers
-without scripts and for print. The machine becomes a place for book/machine to fill;
+with its numbers as a table; it keeps the picture for readers without scripts and for
+print. The machine becomes a place for book/machine to fill;
 behind it stand its own drawings, made while the pages are built. Drawings and plots
 stand in the HTML itself, where they take the page's colors. The model's weights are
 written beside the pages, as scripts that are loaded when a reader types a sentence.
@@ -57,9 +57,8 @@ class Renderer:
         renderer: NbElementRenderer, data: MimeData, inline: bool
     ) -> list[nodes.Element] | None:
         """Return the output's nodes, or None for any other kind of output."""
-        place = f"{data.cell_index}-{data.output_index}"
         if data.mime_type in CHARTS:
-            before, after = chart(data.content, f"chart-{place}")
+            before, after = chart(data.content)
             return [raw(before), picture(renderer, data), raw(after)]
         if data.mime_type == MACHINE:
             return [raw(machine(renderer.renderer.sphinx_env, data.content))]
@@ -116,15 +115,14 @@ def as_script(data: str) -> str:
 # --- charts ---------------------------------------------------------------------------
 
 
-def chart(spec: dict[str, Any], key: str) -> tuple[str, str]:
-    """The inputs and the place of a chart; its caption, numbers and specification."""
-    caption = escape(spec.get("description", ""))
+def chart(spec: dict[str, Any]) -> tuple[str, str]:
+    """The inputs and the place of a chart; its numbers and its specification."""
+    shown = escape(spec.get("description", ""))
     return (
-        f'<div class="vega-chart" role="figure" aria-labelledby="{key}">\n'
-        '<div class="vega-inputs"></div>\n'
-        f'<div class="vega-view" role="img" aria-label="{caption}"></div>\n'
+        '<div class="vega-chart">\n<div class="vega-inputs"></div>\n'
+        f'<div class="vega-view" role="img" aria-label="{shown}"></div>\n'
         '<div class="vega-picture">',
-        f'</div>\n<p class="vega-caption" id="{key}">{caption}</p>\n'
+        "</div>\n"
         f"{data_table(spec)}\n{as_script(json.dumps(spec, ensure_ascii=False))}",
     )
 
