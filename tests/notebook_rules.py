@@ -8,7 +8,9 @@ page fetches is seen in the browser.
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +19,11 @@ import nbformat
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
+from book._ext.figures import MIME as PLOT
 from book._ext.notebook_parts import code_cells, tags
 from book._ext.notebooks import stored_text
 from book._ext.toc import chapter_of
+from transformer_book import gloss
 from transformer_book.charts.machine import MIME as MACHINE
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
 
@@ -27,6 +31,12 @@ MAX_BYTES = 700_000
 CELL_METADATA = {"tags", "mystnb", "cellView", "jupyter", "source_digest"}
 CELL_METADATA |= {"covers", "defines", "pencil"}  # what the book makes of a cell
 TAGS = {"remove-cell", "remove-input", "hide-input", "hide-cell", "nbval-ignore-output"}
+NAME = re.compile(r"figure(-[a-z0-9]+)+")
+SENTENCES = re.compile(r"[A-Z*`](?s:.+)[.:?]")
+GLOSS = Path(gloss.__file__).with_suffix(".toml")
+ENGLISH_TOO = {"am", "ball", "baseball", "die", "hat", "home", "in", "park"}
+ENGLISH_TOO |= {"smart", "sofa", "start", "tennis"}
+GERMAN = tomllib.loads(GLOSS.read_text(encoding="utf-8"))["words"].keys() - ENGLISH_TOO
 VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
 UNFIT = {  # by type of cell: what is found, and what is wrong with it
     "markdown": {
@@ -100,6 +110,48 @@ def figure_alt(output: NotebookNode) -> str | None:
     return "" if any(mime.startswith("image/") for mime in data) else None
 
 
+def captions(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """Every figure has a name, a caption, and a gloss of the German in it."""
+    for index, cell in code_cells(notebook):
+        mystnb = cell.metadata.get("mystnb", {})
+        figure = mystnb.get("figure", {})
+        found = [output for output in cell.outputs if figure_alt(output) is not None]
+        if not found:
+            if figure:
+                yield f"cell {index}: a caption, but no figure"
+            continue
+        if not NAME.fullmatch(figure.get("name", "")):
+            yield f"cell {index}: no name such as figure-nine-changes (mystnb.figure)"
+        caption = figure.get("caption", "").strip()
+        if not SENTENCES.fullmatch(caption):
+            yield f"cell {index}: the caption is no sentence (mystnb.figure.caption)"
+        if caption in (mystnb.get("image", {}).get("alt"), figure_alt(found[0])):
+            yield f"cell {index}: the caption repeats the alt text"
+        for name in figure.keys() - {"name", "caption", "german"}:
+            yield f"cell {index}: nothing reads mystnb.figure.{name}"
+        if sum("data" in output for output in cell.outputs) > 1:
+            yield f"cell {index}: a second output would get the caption, too"
+        unread = german_in(found[0]) - german_in(figure.get("german", ""))
+        if unread:
+            yield f"cell {index}: German in the figure: {', '.join(sorted(unread))}"
+
+
+def german_in(shown: NotebookNode | str) -> set[str]:
+    """The German words of a text, or those drawn in a figure.
+
+    The machine explains its sentence by itself.
+    """
+    if not isinstance(shown, str):
+        kinds = [k for k in shown.data if k in (DIAGRAM, PLOT) or VEGA.fullmatch(k)]
+        shown = " ".join(
+            " ".join(re.findall(r">([^<>]+)</", shown.data[kind]))
+            if isinstance(shown.data[kind], str)
+            else json.dumps(shown.data[kind].get("datasets", {}), ensure_ascii=False)
+            for kind in kinds
+        )
+    return {word.lower() for word in re.findall(r"[^\W\d_]+", shown)} & GERMAN
+
+
 def figures(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """Every figure is described for those who cannot see it, and shown in Colab too."""
     for index, cell in code_cells(notebook):
@@ -123,7 +175,7 @@ def figures(notebook: NotebookNode, path: Path) -> Iterator[str]:
                 yield f"cell {index}: the code of a drawing needs the tag 'hide-input'"
 
 
-RULES = [stored, executed, metadata, unfit, figures]
+RULES = [stored, executed, metadata, unfit, figures, captions]
 
 
 def complaints(path: Path) -> list[str]:

@@ -83,6 +83,28 @@ def other_words(notebook):
     drawn(notebook).metadata["mystnb"] = {"image": {"alt": "Another picture"}}
 
 
+def caption(**changes):
+    """Change what the first drawing says of itself in its metadata."""
+
+    def plant(notebook):
+        drawn(notebook).metadata["mystnb"]["figure"].update(changes)
+
+    return plant
+
+
+def repeated_caption(notebook):
+    figure = drawn(notebook).metadata["mystnb"]["figure"]
+    figure["caption"] = notebook_rules.figure_alt(drawn(notebook).outputs[0])
+
+
+def without_caption(notebook):
+    del drawn(notebook).metadata["mystnb"]
+
+
+def table_beside(notebook):
+    drawn(notebook).outputs.append(new_output("display_data", {"text/html": "<p>"}))
+
+
 def open_exercise_first(notebook):
     places = [n for n, cell in enumerate(notebook.cells) if "### Ex" in cell.source]
     notebook.cells.insert(places[0], notebook.cells.pop(places[-1]))
@@ -119,6 +141,14 @@ PLANTED = [  # rule, mistake
     ("figures", without_picture),
     ("figures", visible_drawing),
     ("figures", other_words),
+    ("captions", without_caption),
+    ("captions", caption(name="Masks")),
+    ("captions", caption(caption="a grid")),
+    ("captions", caption(german="")),
+    ("captions", caption(titel="Masks")),
+    ("captions", repeated_caption),
+    ("captions", table_beside),
+    ("captions", put(CHECKS, mystnb={"figure": {"caption": "No figure."}})),
     ("title", edit("# 4.", "# 5.")),
     ("title", edit("?*\n", ".*\n")),
     ("title", edit("minutes, everything", "or")),

@@ -70,10 +70,12 @@ def numbers(text):
 
 
 def text_of(cell):
-    """What a cell says in words: a text, or the description of a figure."""
+    """What a cell says in words: a text, or what describes its figure."""
     if cell.cell_type == "markdown":
         return STATES_NOTHING.sub(" ", cell.source)
-    return cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+    mystnb = cell.metadata.get("mystnb", {})
+    alt, caption = mystnb.get("image", {}).get("alt"), mystnb.get("figure", {})
+    return f"{alt or ''} {STATES_NOTHING.sub(' ', caption.get('caption', ''))}"
 
 
 def shown(cell):
@@ -169,6 +171,9 @@ def test_a_number_that_no_cell_stands_for_is_named(text, code, output, missing):
     assert others == sorted(numbers(text_of(notebook.cells[0])))
 
 
-def test_the_description_of_a_figure_is_read():
-    cell = new_code_cell("show()", metadata={"mystnb": {"image": {"alt": "2.4 above"}}})
+@pytest.mark.parametrize(
+    "words", [{"image": {"alt": "2.4 above"}}, {"figure": {"caption": "2.4 above"}}]
+)
+def test_what_describes_a_figure_is_read(words):
+    cell = new_code_cell("show()", metadata={"mystnb": words})
     assert [*unexplained(new_notebook(cells=[cell]))] == [(0, "2.4")]
