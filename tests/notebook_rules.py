@@ -12,6 +12,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import chapter_rules
@@ -37,6 +38,9 @@ GLOSS = Path(gloss.__file__).with_suffix(".toml")
 ENGLISH_TOO = {"am", "ball", "baseball", "die", "hat", "home", "in", "park"}
 ENGLISH_TOO |= {"smart", "sofa", "start", "tennis"}
 GERMAN = tomllib.loads(GLOSS.read_text(encoding="utf-8"))["words"].keys() - ENGLISH_TOO
+ANOTHER_HAND = re.compile(  # a hyphen for a minus, no comma in thousands, 1e4, 10²
+    r"(?<!\w)-\d|(?<![\d.,])\d{4,}(?![\d.])|\d[eE][+-]?\d|mathdefault|10[⁰-⁹²³¹⁻]"
+)
 VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
 UNFIT = {  # by type of cell: what is found, and what is wrong with it
     "markdown": {
@@ -142,14 +146,32 @@ def german_in(shown: NotebookNode | str) -> set[str]:
     The machine explains its sentence by itself.
     """
     if not isinstance(shown, str):
-        kinds = [k for k in shown.data if k in (DIAGRAM, PLOT) or VEGA.fullmatch(k)]
-        shown = " ".join(
-            " ".join(re.findall(r">([^<>]+)</", shown.data[kind]))
-            if isinstance(shown.data[kind], str)
-            else json.dumps(shown.data[kind].get("datasets", {}), ensure_ascii=False)
-            for kind in kinds
-        )
+        charts = [spec for kind, spec in shown.data.items() if VEGA.fullmatch(kind)]
+        rows = json.dumps([spec.get("data") for spec in charts], ensure_ascii=False)
+        shown = " ".join([rows, *drawn_words([shown])])
     return {word.lower() for word in re.findall(r"[^\W\d_]+", shown)} & GERMAN
+
+
+def numbers(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """Every figure writes numbers in one way: "−0.66", "12,500", "0.1"."""
+    for index, cell in code_cells(notebook):
+        words = [*drawn_words(cell.outputs), *descriptions(cell)]
+        if wrong := [text for text in words if ANOTHER_HAND.search(text)]:
+            yield f"cell {index}: {wrong[0]!r} is written −0.66, 12,500 or 0.1"
+
+
+def drawn_words(outputs: list[NotebookNode]) -> Iterator[str]:
+    """The texts of plots and drawings."""
+    for output in outputs:
+        for kind in {PLOT, DIAGRAM} & output.get("data", {}).keys():
+            yield from map(unescape, re.findall(r">([^<>]+)</", output.data[kind]))
+
+
+def descriptions(cell: NotebookNode) -> Iterator[str]:
+    """What describes the figure of a cell: alt text and caption."""
+    mystnb = cell.metadata.get("mystnb", {})
+    yield mystnb.get("image", {}).get("alt", "")
+    yield mystnb.get("figure", {}).get("caption", "")
 
 
 def figures(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -175,7 +197,7 @@ def figures(notebook: NotebookNode, path: Path) -> Iterator[str]:
                 yield f"cell {index}: the code of a drawing needs the tag 'hide-input'"
 
 
-RULES = [stored, executed, metadata, unfit, figures, captions]
+RULES = [stored, executed, metadata, unfit, figures, captions, numbers]
 
 
 def complaints(path: Path) -> list[str]:

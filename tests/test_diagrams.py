@@ -32,6 +32,12 @@ def test_a_drawing_is_well_formed_and_carries_its_alt_text() -> None:
     assert {"a & b <c>", "below", "+", "1.5", "0", "x", "r", "im"} <= set(words)
 
 
+def test_a_number_has_a_real_minus_sign() -> None:
+    canvas = Canvas(90, 20)
+    canvas.text(0, 9, "-0.66 pre-norm 2-1")
+    assert "−0.66 pre-norm 2-1<" in canvas.svg("words")
+
+
 def test_every_color_is_a_variable_with_the_light_one_behind_it() -> None:
     svg = drawn().svg("x")
     found = dict(re.findall(r"var\(--diagram-(\w+),(#\w{6})\)", svg))

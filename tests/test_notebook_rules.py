@@ -105,6 +105,16 @@ def table_beside(notebook):
     drawn(notebook).outputs.append(new_output("display_data", {"text/html": "<p>"}))
 
 
+def redrawn(word):
+    """Write another word into the first drawing."""
+
+    def plant(notebook):
+        data = drawn(notebook).outputs[0].data
+        data[DIAGRAM] = data[DIAGRAM].replace(">encoder<", f">{word}<")
+
+    return plant
+
+
 def open_exercise_first(notebook):
     places = [n for n, cell in enumerate(notebook.cells) if "### Ex" in cell.source]
     notebook.cells.insert(places[0], notebook.cells.pop(places[-1]))
@@ -149,6 +159,11 @@ PLANTED = [  # rule, mistake
     ("captions", repeated_caption),
     ("captions", table_beside),
     ("captions", put(CHECKS, mystnb={"figure": {"caption": "No figure."}})),
+    ("numbers", caption(caption="It falls to -2.")),
+    ("numbers", redrawn("-0.66")),
+    ("numbers", redrawn("12500")),
+    ("numbers", redrawn("1e4")),
+    ("numbers", redrawn("10⁴")),
     ("title", edit("# 4.", "# 5.")),
     ("title", edit("?*\n", ".*\n")),
     ("title", edit("minutes, everything", "or")),

@@ -108,6 +108,65 @@ def test_lines_differ_in_dashes_and_not_in_color_alone() -> None:
     assert [text.get_text() for text in axes.get_legend().get_texts()] == list("abcdef")
 
 
+@pytest.mark.parametrize("ends", [[0, 1, 1.1, 1.2, 9], [5, 5.2, 5.4], [3, 9]])
+def test_up_to_five_lines_are_named_where_they_end(ends: list[float]) -> None:
+    curves = {f"a line to {end}": np.linspace(4, end, 20) for end in ends}
+    figure = plots.plot_lines(range(20), curves, "x", "y")
+    axes = figure.axes[0]
+    figure.draw_without_rendering()
+    assert axes.get_legend() is None
+    for text, line in zip(axes.texts, axes.lines, strict=True):
+        assert (text.xy[1], text.get_color()) == (
+            line.get_ydata()[-1],
+            line.get_color(),
+        )
+    by_height = sorted(axes.texts, key=lambda text: text.xy[1])
+    boxes = [Text.get_window_extent(text) for text in by_height]  # without the line
+    assert all(one.y1 <= other.y0 + 1 for one, other in pairwise(boxes))
+
+
+def test_lines_that_end_in_the_same_place_get_a_legend() -> None:
+    curves = {"up": [0.0, 1.0], "down": [2.0, 1.0]}
+    axes = plots.plot_lines([0, 1], curves, "x", "y").axes[0]
+    assert axes.get_legend() and not axes.texts
+
+
+def test_a_band_lies_around_its_curve() -> None:
+    bands = {"b": ([0.0, 1.0], [4.0, 5.0])}
+    curves = {"a": [1.0, 2.0], "b": [2.0, 3.0]}
+    axes = plots.plot_lines([0, 1], curves, "x", "y", bands=bands).axes[0]
+    [area] = axes.collections
+    assert {*area.get_paths()[0].vertices[:, 1]} == {0, 1, 4, 5}
+    color = matplotlib.colors.to_rgb(axes.lines[1].get_color())
+    assert tuple(area.get_facecolor()[0][:3]) == color
+
+
+NUMBERS = [  # x, y, what else, ticks along x, a tick up y
+    ([4, 16, 64, 256], [0, 0, 0, 9000], {"log_x": True}, "4 16 64 256", "8,000"),
+    ([1, 2, 3], [-0.5, 0, 0.5], {}, "1 2 3", "−0.2"),
+    ([0, 12_500, *range(12)], [0.0] * 14, {}, "0 10,000", "0.02"),
+    (range(50), np.geomspace(0.03, 6, 50), {"log_y": True}, "0 10", "0.3"),
+]
+
+
+@pytest.mark.parametrize(("x", "y", "more", "x_ticks", "y_tick"), NUMBERS)
+def test_ticks_are_at_the_data_and_numbers_in_one_hand(
+    x, y, more, x_ticks, y_tick
+) -> None:
+    figure = plots.plot_lines(x, {"a": y}, "x", "y", **more)
+    figure.draw_without_rendering()
+    found = tick_names(figure.axes[0].xaxis)
+    if len({*x}) <= 12:
+        assert found == x_ticks.split()
+    assert {*x_ticks.split()} <= {*found}
+    assert y_tick in tick_names(figure.axes[0].yaxis)
+
+
+def test_bars_say_their_numbers_in_the_same_hand() -> None:
+    axes = plots.plot_bars("abc", [12_500, -0.5, 1.0], "x", "y").axes[0]
+    assert [text.get_text() for text in axes.texts] == ["12,500", "−0.5", "1"]
+
+
 def test_groups_of_bars_stand_side_by_side() -> None:
     values = {"scaled": [1, 2], "unscaled": [3, 4]}
     axes = plots.plot_bars(["4", "16"], values, "size", "variance").axes[0]
@@ -123,6 +182,7 @@ def test_histograms_share_bins_and_each_sums_to_one() -> None:
     edges, shares = zip(*(line.get_data() for line in axes.lines), strict=True)
     np.testing.assert_array_equal(*edges)
     assert [share[1::2].sum() for share in shares] == pytest.approx([1, 1])
+    assert [text.get_text() for text in axes.texts] == ["short", "long"]
 
 
 def words(axes) -> list[str]:

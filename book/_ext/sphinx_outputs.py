@@ -38,6 +38,7 @@ from transformer_book.charts.machine import MIME as MACHINE
 from transformer_book.charts.machine import draw, meanings, read_choices
 from transformer_book.charts.theme import theme_config
 from transformer_book.diagrams.canvas import MIME as DIAGRAM
+from transformer_book.diagrams.canvas import signed
 from transformer_lib.pretrained.translator import find
 
 CHARTS = tuple(f"application/vnd.vegalite.v{version}+json" for version in (5, 6))
@@ -67,6 +68,7 @@ class Renderer:
         if data.mime_type == DIAGRAM:
             return [raw(drawing(data.string))]
         alt = data.cell_metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+        place = f"{data.cell_index}-{data.output_index}"
         svg = in_page(data.string, alt, f"plot-{place}")
         if narrow := stored_beside(renderer, data).get(NARROW):
             svg += in_page(narrow, alt, f"narrow-plot-{place}")
@@ -153,7 +155,7 @@ def cell(value: Any) -> str:
     """A value in a table."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "\N{EN DASH}"}[value]
-    return escape(str(value))
+    return escape(signed(str(value)))
 
 
 def write_files(app: Sphinx) -> None:

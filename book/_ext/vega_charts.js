@@ -74,7 +74,8 @@
   }
 
   async function drawAll() {
-    for (const chart of document.querySelectorAll(".vega-chart")) await draw(chart);
+    for (const chart of document.querySelectorAll(".vega-chart"))
+      if (chart.checkVisibility()) await draw(chart);
   }
 
   let drawing = Promise.resolve();
@@ -94,6 +95,9 @@
         redraw();
         const looks = new MutationObserver(redraw);
         looks.observe(page, { attributeFilter: ["data-theme"] });
+        document.addEventListener("toggle", ({ target }) => { // what was folded away
+          if (target.querySelector?.(".vega-chart:not(.vega-drawn)")) redraw();
+        }, true);
         let width = window.innerWidth; // on a phone, the height changes on every scroll
         window.addEventListener("resize", () => {
           if (width !== window.innerWidth) redraw();

@@ -159,7 +159,7 @@ class Canvas:
         place = f'x="{_n(x)}" y="{_n(foot)}" text-anchor="{anchor}"'
         if turn:
             place += f' transform="rotate({_n(turn)} {_n(x)} {_n(y)})"'
-        self._add(f'<text {place} style="{style}">{escape(text)}</text>', lit)
+        self._add(f'<text {place} style="{style}">{escape(signed(text))}</text>', lit)
 
     def titles(self, y: float, names: Mapping[float, str], **style: Any) -> None:
         """Write names side by side, each with its middle at its x; bold by default."""
@@ -332,7 +332,12 @@ def _points(*points: Point) -> str:
 def written(number: float, decimals: int | None = None) -> str:
     """Write a number with a real minus sign; by default, as short as it can be."""
     text = _n(number) if decimals is None else f"{number:.{decimals}f}"
-    return text.replace("-", "−")
+    return signed(text)
+
+
+def signed(text: str) -> str:
+    """Give the numbers in a text a real minus sign."""
+    return re.sub(r"(?<!\w)-(?=\d)", "−", text)
 
 
 def _n(number: float) -> str:
