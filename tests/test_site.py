@@ -321,6 +321,12 @@ def test_a_chart_follows_its_inputs_there_and_back_in_the_dark_too(page):
     block.select_option("decoder self-attention")
     assert signs() == first
     assert chart.locator(".vega-view").get_attribute("aria-label")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    wide = "chart => chart.querySelector('.vega-view svg').clientWidth > 400"
+    page.wait_for_function(wide, arg=chart.element_handle())
+    page.set_viewport_size({"width": 390, "height": 900})
+    fits = "chart => chart.querySelector('.vega-view svg').clientWidth <= 350"
+    page.wait_for_function(fits, arg=chart.element_handle())
     chart.locator("summary").click()
     assert chart.locator("td").count() > 20
     page.emulate_media(media="print")
