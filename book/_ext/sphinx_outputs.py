@@ -63,6 +63,8 @@ class Renderer:
             return [raw(before), picture(renderer, data), raw(after)]
         if data.mime_type == MACHINE:
             return [raw(machine(renderer.renderer.sphinx_env, data.content))]
+        if data.mime_type == NARROW:
+            return []  # it is put beside the wide one
         if data.mime_type not in (DIAGRAM, PLOT):
             return None
         if data.mime_type == DIAGRAM:
