@@ -64,7 +64,7 @@
     searchOptions: {
       tokenize: (forms) => forms.split(" "),
       processTerm: (word) => word,
-      boost: { title: 4, names: 3, text: 1, page: 0.5 },
+      boost: { title: 4, names: 3, text: 1, page: 1.5 },
       prefix: (word) => word.length > 2,
       fuzzy: (word) => (word.length > 4 && word.length < 25 ? 0.2 : false),
       weights: { prefix: 0.4, fuzzy: 0.3 },
