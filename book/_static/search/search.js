@@ -123,7 +123,7 @@
   // The sentence with most of the words, cut around them where it is long.
   const excerpt = (text, near) => {
     const count = (part) => new Set(split(part).map(form).filter((word) => near.has(word))).size;
-    const sentences = text.match(/.+?(?:[.?!:](?=\s)|$)/g) ?? [""];
+    const sentences = text.match(/.+?(?:[.?!](?=\s)|$)/g) ?? [""];
     const counts = sentences.map(count);
     const best = counts.indexOf(Math.max(...counts));
     const sentence = sentences[best].trim();
