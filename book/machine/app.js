@@ -6,7 +6,7 @@ import { address_of, asked_in, checked, read_address } from "./address.js";
 import { language } from "./language.js";
 import { name_of } from "./levels.js";
 import { load_model } from "./model.js";
-import { asks_of, axis_of, before, changes_of, cut_of, edited, labels_of, OWN, is_current, reduce, row_of,
+import { asks_of, axis_of, before, changes_of, cut_of, edited, labels_of, OWN, is_current, needs_model, reduce, row_of,
   searches, START, stored_numbers, surest, toggled, where_to } from "./state.js";
 
 /** @import { Action, Ask, Asked, Choice, Draw, Edits, Reading, State, View } from "./types.d.ts" */
@@ -87,6 +87,10 @@ async function find_losses(state, ask) {
   }
 }
 
+// What a reader does: after it, a question that had failed is asked again. Answers don't count,
+// since a failure is one itself.
+const ASKS_AGAIN = new Set(/** @type {Action["type"][]} */ (["ask", "take", "go", "step", "lead", "ready"]));
+
 export class App {
   engine = /** @type {Ask|null} */ (null); // asks the model, once it is loaded
   loading = /** @type {Promise<void>|null} */ (null);
@@ -97,7 +101,8 @@ export class App {
   is_drawing = false;
   turn = 0; // of those who ask for a translation
   // What the page was lacking last: what that depended on, and when it will be there
-  lacking = /** @type {{ [what: string]: { needs: unknown[], done: Promise<void> } }} */ ({});
+  lacking = /** @type {{ [what: string]: { needs: unknown[], done: Promise<void>,
+   *  has_failed: boolean } }} */ ({});
 
   /** @param {State} state
    *  @param {{ addresses: string[], sisters?: string[], shares?: boolean }} options addresses: of
@@ -129,6 +134,11 @@ export class App {
     } finally {
       this.is_drawing = false;
     }
+    if (ASKS_AGAIN.has(action.type)) {
+      for (const [what, { has_failed }] of Object.entries(this.lacking)) {
+        if (has_failed) delete this.lacking[what];
+      }
+    }
     this.look_up();
   }
 
@@ -144,8 +154,7 @@ export class App {
     queueMicrotask(() => this.remember()); // that it is wanted, on the next page too
     this.loading ||= this.start().catch((error) => {
       this.loading = null;
-      this.dispatch({ type: "load", share: null });
-      this.status(`${failed(error)} Try again.`);
+      this.dispatch({ type: "lost", text: failed(error) });
     });
     return this.loading;
   }
@@ -215,12 +224,17 @@ export class App {
    *  @param {(state: State, ask: Ask) => Promise<Action>} find */
   lack(what, needs_of, find) {
     const { state, engine } = this, needs = needs_of(state);
-    const is_same = (/** @type {unknown[]} */ others) => needs.every((x, i) => x === others[i]);
-    if (!engine || is_same(this.lacking[what]?.needs || [])) return;
+    const are_needed = (/** @type {unknown[]} */ others) => needs.every((x, i) => x === others[i]);
+    if (!engine || are_needed(this.lacking[what]?.needs || [])) return;
     const done = find(state, engine).then((action) => {
-      if (is_same(needs_of(this.state))) this.dispatch(action);
-    }).catch((error) => this.status(failed(error)));
-    this.lacking[what] = { needs, done };
+      if (are_needed(needs_of(this.state))) this.dispatch(action);
+    }).catch((error) => {
+      asked.has_failed = true;
+      if (this.lacking[what] === asked) this.dispatch({ type: "failed", text: failed(error) });
+    });
+    /** @type {App["lacking"][string]} */
+    const asked = { needs, done, has_failed: false };
+    this.lacking[what] = asked;
   }
 
   // ---- What the reader does
@@ -245,8 +259,7 @@ export class App {
       german = written;
     }
     const edits = this.state.asked.choice ? { edits: {} } : {}; // a choice ends with its sentence
-    const asked = this.ask({ text: german, english: german === text ? "" : text, ...edits }, true);
-    await Promise.all([this.load(), asked]);
+    await this.ask({ text: german, english: german === text ? "" : text, ...edits }, true);
   }
 
   /** What the sister model makes of an English text; "" where it can't @param {string} text */
@@ -267,12 +280,17 @@ export class App {
     }
   }
 
-  /** Ask for something else, and translate again where there is a model
+  /** Ask for something else, and translate again; the model comes by itself
    *  @param {Partial<Asked>} changes */
   ask(changes, typed = false) {
     this.dispatch({ type: "ask", changes, typed });
     this.remember();
-    return this.update();
+    return this.engine ? this.update() : this.load();
+  }
+
+  /** What is open now may need the model */
+  enter() {
+    if (needs_model(this.state)) this.load();
   }
 
   /** @param {Edits} edits */
@@ -298,7 +316,6 @@ export class App {
     this.dispatch({ type: "go", path: "" });
     const { forced, method, temperature, top_p, seed } = START;
     await this.ask({ text, edits, choice: name, forced, method, temperature, top_p, seed });
-    await this.load();
     const { state } = this, { view, untouched } = state;
     if (state.asked.choice !== name || !is_current(state) || !view.live) return;
     const other = view.tgt.findIndex((id, i) => id !== untouched.tgt[i]);
@@ -314,8 +331,7 @@ export class App {
     this.push(this.state.panel ? this.path : "");
     this.dispatch({ type: "take" });
     this.remember();
-    this.update();
-    return this.load();
+    return this.engine ? this.update() : this.load();
   }
 
   /** Another step or word: nothing is computed. @param {{ step?: number, word?: number }} changes */
@@ -374,7 +390,7 @@ export class App {
       }
     } catch (error) {
       const why = error instanceof Error ? error.message : error;
-      trouble = `The address holds a state that can’t be read: ${why}.`;
+      trouble = `The address holds a state that can’t be read: ${why}. Here is the page’s own sentence.`;
     }
     this.dispatch({ type: "go", path, asked });
     if (path.length > 1 && this.path !== path) {
@@ -391,6 +407,7 @@ export class App {
     if (!this.restore(history.state === "own" ? hash.split("?")[0] : hash)) return;
     this.share();
     if (asks_of(this.state.asked) !== old) this.ask({});
+    else this.enter();
   }
 
   remember() {

@@ -3,9 +3,10 @@
 // heads of a layer, which can be cut.
 
 import { h, percent, piece, shown } from "./draw.js";
-import { button, load_button, when_changed } from "./kit.js";
+import { button, when_changed } from "./kit.js";
 import { is_cut, level_of, name_of, path_of } from "./levels.js";
 import { quoted, what_it_shows } from "./sentences.js";
+import { COUNTED, signs_of } from "./signs.js";
 import { beside, cut_of, is_asked, is_current, labels_of, row_of, searches } from "./state.js";
 
 /** @import { App } from "./app.js" */
@@ -29,7 +30,7 @@ export function beneath(app) {
     const level = level_of(state.place);
     if (state.found === undefined) return; // it comes
     if (searches(state)) element.replaceChildren();
-    else element.replaceChildren(says(state, level), level < 2 ? "" : heads(state));
+    else element.replaceChildren(says(state, level), level < 2 ? "" : heads(state), note(state, level));
   });
 
   /** @param {State} state @param {number} level */
@@ -40,21 +41,26 @@ export function beneath(app) {
     return h("p", { class: "machine-says" }, is_unknown ? "" : hint || what_it_shows(state));
   }
 
+  /** How it is counted, and what its signs are @param {State} state @param {number} level */
+  function note({ view }, level) {
+    const words = [COUNTED[level], ...(level < 3 ? signs_of(view) : [])].filter(Boolean);
+    return h("p", { class: "machine-note" }, words.join(" "));
+  }
+
   /** @param {State} state */
   function heads(state) {
     const { place, view } = state, name = name_of(place), cut = cut_of(state, name);
     const links = view.maps[name].map((_, head) => h("a", {
       href: `#machine${path_of({ ...place, head })}`,
       "aria-current": head === place.head && "true", class: cut.includes(head) && "removed",
-      "aria-label": cut.includes(head) && `${head}, cut`,
-    }, head));
+      "aria-label": cut.includes(head) && `${head + 1}, cut`,
+    }, head + 1));
     const words = cut.includes(place.head) ? "Put this head back" : "Cut this head";
     const is_told = cut.length > 0 && is_current(state) && !is_asked(state);
     return h("div", { class: "machine-row machine-heads", role: "group",
-      "aria-label": "The heads of this layer" }, links, state.is_ready
-      ? [button(words, () => app.cut_head(name, place.head)),
-        h("small", {}, is_told && [`Now: “${view.text}” `, beside(state)])]
-      : h("small", {}, "To cut a head: ", load_button(app)));
+      "aria-label": "The heads of this layer" }, links,
+      button(words, () => app.cut_head(name, place.head)),
+      h("small", {}, is_told && [`Now: “${view.text}” `, beside(state)]));
   }
 
   // ---- Predict first

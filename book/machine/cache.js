@@ -13,7 +13,7 @@ const NOTHING = { n_bytes: 0, source_bytes: 0, multiplications: 0, without: 0 };
 const NAMES = /** @type {(keyof Counts)[]} */ (Object.keys(NOTHING));
 /** @param {Steps[number]} step */
 const parents_of = ({ beams }) => beams.map(({ parent }) => parent);
-const head = (/** @type {string[]} */ tokens) => ["position", ...tokens.map((_, i) => i)]; // columns are positions
+const head = (/** @type {string[]} */ tokens) => ["position", ...tokens.map((_, i) => i + 1)]; // columns are positions
 
 /** All that was kept and multiplied up to a step @param {Steps} steps @param {number} i */
 export function counts_after(steps, i) {
@@ -49,7 +49,7 @@ export function cache() {
     draw_own(steps, at, is_last);
     draw_counters(steps, at);
     const copies = parents_of(step).map((parent, beam) =>
-      parent !== beam && `${parent} to ${beam}`).filter(Boolean);
+      parent !== beam && `${parent + 1} to ${beam + 1}`).filter(Boolean);
     const made = at ? `Step ${n} adds one column to each beam; the source’s block stays.`
       : "Step 1 fills the source’s block, once for all beams, and each beam’s first column.";
     if (is_last) return `${made} Then the search ends.`;
@@ -63,9 +63,9 @@ export function cache() {
     const parents = parents_of(steps[at]), rows = parents.map((_, beam) =>
       ["<bos>", ...(at ? steps[at - 1].beams[beam].labels : [])].map(shown));
     const after = is_last ? [] : parents.map((parent, beam) =>
-      [`beam ${beam}${parent === beam ? "" : `, from ${parent}`}`, ...rows[parent]]);
+      [`beam ${beam + 1}${parent === beam ? "" : `, from ${parent + 1}`}`, ...rows[parent]]);
     fill(own, { caption: "Self-attention: the target", head: head(rows[0]),
-      rows: [...rows.map((row, beam) => [`beam ${beam}`, ...row]),
+      rows: [...rows.map((row, beam) => [`beam ${beam + 1}`, ...row]),
         ...(is_last ? [] : [[e("b", {}, `For step ${at + 2}`)]]), ...after] },
     [...rows.map(() => "grown"), "",
       ...parents.map((parent, beam) => parent !== beam && "copied")]);

@@ -1,8 +1,8 @@
 // @ts-check
 // What is changed, what came of it, and what the reader brings along from another page.
 
-import { h } from "./draw.js";
-import { button, load_button, together, when_changed } from "./kit.js";
+import { h, short } from "./draw.js";
+import { button, together, when_changed } from "./kit.js";
 import { beside, changes_of, choice_of, is_asked, is_current, waits } from "./state.js";
 
 /** @import { App } from "./app.js" */
@@ -30,21 +30,23 @@ export function changes(app, leave) {
 
   /** @param {State} state */
   function draw_waiting(state) {
-    const { asked: { text }, view, loading, is_ready } = state;
-    const other = text === view.source ? "" : `the sentence “${text}”`;
+    const { asked: { text }, view } = state;
+    const other = text === view.source ? "" : `the sentence “${short(text, 80)}”`;
     const what = [other, changes_of(state)].filter(Boolean).join("; ");
-    news.replaceChildren(`Waiting for the model (${what}). `, h("span", {},
-      "Until then, you see a stored sentence. "), loading === null && !is_ready ? load_button(app) : "");
+    news.replaceChildren(`Waiting for the model (${what}). `,
+      h("span", {}, "Until then, you see a stored sentence."));
   }
 
   const draw_changes = when_changed((state) => [state.asked, state.view, state.untouched,
-    state.is_ready, state.loading === null, is_asked(state)], (state) => {
-    const words = changes_of(state), is_waiting = waits(state);
-    changed.hidden = !words && !is_waiting;
-    undo.hidden = is_waiting || !state.is_ready;
+    state.is_lost, state.panel, state.is_busy, is_asked(state)], (state) => {
+    const words = changes_of(state), is_waiting = waits(state), is_operated = state.panel === "operate";
+    changed.hidden = (is_waiting && state.is_lost) || !(words || is_waiting || is_operated);
+    undo.hidden = is_waiting || !words;
     if (is_waiting) return draw_waiting(state);
+    if (!words) return news.replaceChildren(`Nothing is changed: “${state.view.text}”`);
     if (choice_of(state)) return news.replaceChildren(`Changed: ${words}. `); // it tells the rest
-    const now = is_current(state) ? `Now: “${state.view.text}” ${beside(state)} ` : "Now: …";
+    const now = is_current(state) ? `Now: “${state.view.text}” ${beside(state)} `
+      : state.is_busy ? "Now: …" : "";
     news.textContent = `Changed: ${words}. ${is_asked(state) ? "" : now}`;
   });
   return { offer, changed, draw: together(draw_offer, draw_changes) };

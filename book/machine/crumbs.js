@@ -12,7 +12,7 @@ import { row_of, VIEWS } from "./state.js";
 function names_of(state) {
   const { place, view } = state, { stack, layer, kind, head } = place;
   const keys = keys_of(place, view, row_of(state)), at = Math.min(place.key, keys.length - 1);
-  return ["the machine", `${stack}, layer ${layer}`, `${ATTENTIONS[kind]}, head ${head}`,
+  return ["the machine", `${stack}, layer ${layer + 1}`, `${ATTENTIONS[kind]}, head ${head + 1}`,
     `its weight for “${shown(keys[at] || "")}”`].slice(0, level_of(place) + 1);
 }
 

@@ -2,7 +2,7 @@
 // The sentence: where it is typed, how much of the model has come, and what is worth a warning.
 
 import { h, mean_of } from "./draw.js";
-import { together, when_changed } from "./kit.js";
+import { button, together, when_changed } from "./kit.js";
 import { changes_of } from "./state.js";
 import { foresee, is_far, worry } from "./worry.js";
 
@@ -60,14 +60,15 @@ export function form(app) {
       warning.hidden = !warning.textContent;
       origin.replaceChildren(...origin_of(state));
     });
-  const draw_rest = when_changed((state) => [state.draft, state.loading, state.status, state.sister],
-    ({ draft, loading, size, status: text, sister }) => {
+  const draw_rest = when_changed((state) => [state.draft, state.loading, state.status, state.is_lost,
+    state.sister], ({ draft, loading, size, status: text, sister, is_lost }) => {
       if (field.value !== draft) field.value = draft;
       bar.hidden = loading === null;
       bar.value = loading || 0;
       go.textContent = loading !== null ? `${Math.round(100 * loading)}% of ${size}`
         : sister ? "Into German…" : "Translate";
-      if (status.textContent !== text) status.textContent = text;
+      if (status.textContent === text && !is_lost) return; // and isn't told again
+      status.replaceChildren(text, is_lost && text ? button("Try again", () => app.load()) : "");
     });
   return { elements: [h("div", { class: "machine-origin" }, origin, world), say, bar, status, warning], draw: together(draw_warning, draw_rest) };
 }

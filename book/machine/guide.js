@@ -24,6 +24,7 @@ export function guide(app, { alive, stage, beneath, forward }) {
     kept("machine-guide", String(to + 1)); // a link to a chapter leaves it
     app.push(path);
     app.dispatch({ type: "lead", to, path });
+    app.enter();
   }
 
   const draw = when_changed((state) => [state.guide, state.place, state.panel, state.found],

@@ -4,7 +4,6 @@
 import { h, table_of } from "./draw.js";
 import { row_of } from "./state.js";
 
-/** @import { App } from "./app.js" */
 /** @import { Attributes, Draw, Found, Inside, State, Table } from "./types.d.ts" */
 
 /** Draw only where one of these has changed, of all that a part of the page shows
@@ -67,10 +66,6 @@ export const labeled = (words, ...inside) => h("label", { class: "machine-switch
 
 export const is_still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** @param {App} app */
-export const load_button = (app) =>
-  button(`Load the model (${app.state.size})`, () => app.load());
-
 /** New contents for a table that stays; each row can have a class.
  *  @param {HTMLTableElement} table @param {Table} found @param {(string|false|undefined)[]} classes */
 export function fill(table, found, classes) {
@@ -90,8 +85,7 @@ export function view_of_search(name, draw, ...inside) {
     if (state.panel !== name) return;
     none.hidden = Boolean(state.search);
     body.hidden = !none.hidden;
-    none.textContent = state.is_ready ? "Searching…"
-      : "The search comes with the model: load it with a sentence.";
+    none.textContent = state.is_ready ? "Searching…" : "The search comes with the model.";
     says.textContent = state.search ? draw(state, state.search, row_of(state)) : "";
   });
   return { element, draw: redraw };

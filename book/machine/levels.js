@@ -218,11 +218,11 @@ function layer_door({ tall, at, end, layers }, stack, l) {
   const [from, to] = layers[stack][l], middle = (from + to) / 2;
   const [top, bottom, gap] = tall ? [4, 398, 1] : [14, end + 36, 3];
   const [x, y] = at(from + gap, top), [right, low] = at(to - gap, bottom);
-  return door(path_of({ ...WHOLE, stack, layer: l }), `Into ${stack} layer ${l}`,
+  return door(path_of({ ...WHOLE, stack, layer: l }), `Open ${stack} layer ${l + 1}`,
     box(x, y, right - x, low - y, "page", 1,
       { class: "door-ground", rx: 6, stroke: tall ? COLOR.hair : null }),
-    tall ? text(392, middle + 5, String(l), { size: 15, fill: "soft", anchor: "end" })
-      : text(middle, end + 26, `layer ${l}`, { size: 13, fill: "soft", anchor: "middle" }));
+    tall ? text(392, middle + 5, String(l + 1), { size: 15, fill: "soft", anchor: "end" })
+      : text(middle, end + 26, `layer ${l + 1}`, { size: 13, fill: "soft", anchor: "middle" }));
 }
 
 /** @param {Plan} plan @param {number} u @param {number} v @param {string} words
@@ -287,7 +287,7 @@ function source_lane(view, plan, i) {
     meaning(plan, i),
     !(i % plan.every.source) && label(plan, encoder[0] - 10, v, shown(view.src_labels[i]),
       "source", { weight: 500, ...(view.edits?.hide?.includes(i)
-        && { "text-decoration": "line-through", opacity: 0.5, stroke: "none" }) }));
+        && { "text-decoration": "line-through", stroke: "none" }) }));
 }
 
 /** From a word of the target to another
@@ -339,7 +339,7 @@ function asks(view, plan, i) {
   if (tall) return strands;
   const places = layers.decoder.slice(0, plan.pitch.target < 26 ? -1 : undefined);
   const answers = places.map(([, to], l) => text(to, v - 9,
-    [e("title", {}, `what layer ${l} would answer`), shown(view.layers[l + 1][i][0].label)],
+    [e("title", {}, `what layer ${l + 1} would answer`), shown(view.layers[l + 1][i][0].label)],
     { size: 12.5, fill: "target", anchor: "middle", class: "said" }));
   return [strands, answers];
 }
@@ -410,7 +410,7 @@ export function layer(view, { row, tall, before }, place) {
   const [first, last] = lengths.map((length) => 2 + length / 22); // widths of the stream
   const word = query_of(place, view, row);
   return picture(tall ? 400 : stop + 150, tall ? stop + 94 : 380,
-    `${stack} layer ${l}, for “${word}”`,
+    `${stack} layer ${l + 1}, for “${word}”`,
     line([at(start - (tall ? 22 : 40), 0), at(start + 4, 0)], color, first, 0.7),
     line([at(start, 0), at(stop, 0)], color, (first + last) / 2, 0.5),
     attentions, feed, ends(tall, start, stop, word, color, lengths,
@@ -440,10 +440,10 @@ function heads(view, place, row, left, top) {
     const says = share > 0 ? ` ${name} ${percent(share)}` : mark;
     const most_at = `it looks most at “${shown(keys[best])}”, ${percent(share)}`;
     return door(path_of({ ...place, head }),
-      `Into head ${head} of ${kind}: ${share > 0 ? most_at : mark}`,
+      `Open head ${head + 1} of ${kind}: ${share > 0 ? most_at : mark}`,
       box(x, y, width, height, "page", 1, { class: "door-ground", rx: 5, stroke: COLOR.hair }),
       looks, dot(...end, color, 3.2),
-      text(middle[0], y + height + 14, [e("tspan", { "font-weight": 600 }, String(head)), says],
+      text(middle[0], y + height + 14, [e("tspan", { "font-weight": 600 }, String(head + 1)), says],
         { size: 11.5, fill: "soft", anchor: "middle" }));
   });
 }
@@ -550,7 +550,7 @@ export function head(view, { row, tall, before, found, found_before }, place) {
   /** @type {(x: number, y: number, words: string, anchor: string) => Inside} */
   const caption = (x, y, words, anchor) => text(x, y, words, { size: 13, fill: "soft", anchor });
   return picture(tall ? 400 : 1080, tall ? end + 50 : bottom + 46,
-    `Head ${place.head}: what “${query}” looks at`,
+    `Head ${place.head + 1}: what “${query}” looks at`,
     text(X.word, 42, d ? `q of ${query}` : query, { anchor: "end", fill, ...title }),
     strip(X.key, 28, q, { width, height: high, most: most_k }),
     d > 0 && [caption(X.key + d * cell / 2, 74, `keys, ${d} numbers each`, "middle"),
@@ -678,13 +678,13 @@ export function table(view, place, found, row) {
   }
   return { caption: `The products of this weight; they add up to ${decimal(one.sum, 3)}`,
     head: ["feature", "q", "k", "product"],
-    rows: one.products.map((x, f) => [f, ...[q[f], one.k[f], x].map((y) => decimal(y, 3))]) };
+    rows: one.products.map((x, f) => [f + 1, ...[q[f], one.k[f], x].map((y) => decimal(y, 3))]) };
 }
 
 /** @param {View} view */
 function table_of_steps(view) {
   return { caption: "The five likeliest tokens at each step, and where decoder layer " +
-      `${middle_layer(view)} looked, all heads together`,
+      `${middle_layer(view) + 1} looked, all heads together`,
   head: ["step", "written", "likeliest", "looked at"],
   rows: view.tgt_labels.map((label, i) => [i + 1, shown(label),
     view.next[i].slice(0, 5).map(named).join(", "),
@@ -696,7 +696,7 @@ function table_of_heads(view, place, row) {
   const rows = KINDS[place.stack].flatMap((kind) => {
     const here = { ...place, kind }, [, keys] = axes(here, view);
     return view.maps[name_of(here)].map((weights, i) =>
-      [ATTENTIONS[kind], i, is_cut(view, { ...here, head: i }) ? "cut"
+      [ATTENTIONS[kind], i + 1, is_cut(view, { ...here, head: i }) ? "cut"
         : listed(most(weights, row, keys.length), keys)]);
   });
   const ends = ["before", "after"].map((when, i) => {

@@ -46,7 +46,7 @@ export function show(root, app) {
 
   // ---- Drawing
 
-  /** @type {{ [panel: string]: { element: HTMLElement, draw: Draw } }} */
+  /** @type {{ [panel: string]: { element: HTMLElement, above?: HTMLElement, draw: Draw } }} */
   const panels = {}; // made when they are asked for
   /** @type {{ [panel: string]: (app: App, say: (words: string) => void) => typeof panels[string] }} */
   const PANELS = { search, cache, operate };
@@ -57,9 +57,11 @@ export function show(root, app) {
     if (panel && !panels[panel]) {
       panels[panel] = PANELS[panel](app, talk.say);
       look.numbers.before(panels[panel].element);
+      stage.before(panels[panel].above || "");
     }
-    for (const [name, { element, draw }] of Object.entries(panels)) {
+    for (const [name, { element, above, draw }] of Object.entries(panels)) {
       element.hidden = name !== panel;
+      if (above) above.hidden = element.hidden;
       draw(state, before, action);
     }
   }

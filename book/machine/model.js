@@ -26,7 +26,7 @@ async function load_parts(addresses, on_part) {
     if (parts.length !== i) throw new Error("a part of the model is damaged");
     await new Promise((onload, fail) => {
       const onerror = () => fail(new Error(
-        `a part of the model couldn’t be loaded from ${src}: perhaps the connection is gone`));
+        `part ${i + 1} of ${addresses.length} of the model didn’t come: perhaps the connection is gone`));
       document.head.append(h("script", { src, onload, onerror }));
     });
     on_part((i + 1) / addresses.length);
@@ -40,15 +40,19 @@ function start_worker() {
   const text = `"use strict";const E=(${transformer_engine})();` +
     `(${translator_worker})((${translator_tasks})(E).tasks);`;
   const worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+  const waiting = /** @type {Set<(why: Error) => void>} */ (new Set()); // for an answer
+  worker.onerror = (event) => { // of the worker itself: nobody gets an answer
+    event.preventDefault();
+    for (const reject of waiting) reject(new Error("this browser can’t run the model"));
+    waiting.clear();
+  };
   return (task, question) => new Promise((resolve, reject) => {
     const { port1: answers, port2: asks } = new MessageChannel();
+    waiting.add(reject);
     answers.onmessage = ({ data: { answer, error } }) => {
       answers.close();
+      waiting.delete(reject);
       return error === undefined ? resolve(answer) : reject(new Error(error));
-    };
-    worker.onerror = (event) => {
-      event.preventDefault();
-      reject(new Error("this browser can’t run the model"));
     };
     worker.postMessage({ task, question }, [asks]);
   });

@@ -1,10 +1,12 @@
 // @ts-check
-// The view "Operate": reach into the model: switch off, hide, cut, sample; and what a given
-// translation costs the model as it was trained, and as it is now.
+// The view "Operate": reach into the model. Above the picture, what it has is switched off, hidden
+// or removed; below it, words are drawn, and a given translation is scored, as the model was
+// trained and as it is now.
 
 import { decimal, e, h, mean_of, shown, table_of } from "./draw.js";
-import { button, labeled, load_button, refill, scroller, together, when_changed } from "./kit.js";
-import { is_cut, OWN, SWITCHES, toggled } from "./state.js";
+import { button, labeled, refill, scroller, together, when_changed } from "./kit.js";
+import { ATTENTIONS } from "./levels.js";
+import { cut_of, is_cut, OWN, SWITCHES, toggled } from "./state.js";
 
 /** @import { App } from "./app.js" */
 /** @import { Inside, Losses, State } from "./types.d.ts" */
@@ -25,8 +27,7 @@ function losses_of({ losses, is_ready, view: { nats }, untouched }) {
 
 /** @param {App} app */
 export function operate(app) {
-  const load = h("p", { class: "machine-note" }, "Changes need the model. ", load_button(app));
-  const controls = controls_of(app), results = h("div", { class: "machine-results" });
+  const parts = parts_of(app), words = words_of(app), results = h("div", { class: "machine-results" });
 
   const draw_results = when_changed((state) => [state.losses, state.is_ready, state.view],
     (state) => {
@@ -51,18 +52,31 @@ export function operate(app) {
   }
 
   /** @param {State} state */
-  function draw_busy({ is_ready, is_measuring }) {
-    load.hidden = is_ready;
+  function draw_busy({ is_measuring }) {
     if (is_measuring) results.setAttribute("aria-busy", "true");
     else results.removeAttribute("aria-busy");
   }
 
-  return { element: h("div", { class: "machine-operate" }, load, controls.element, results),
-    draw: together(controls.draw, draw_results, draw_busy) };
+  return { above: parts.element,
+    element: h("div", { class: "machine-operate" }, words.element, results),
+    draw: together(parts.draw, words.draw, draw_results, draw_busy) };
 }
 
-/** What changes the model @param {App} app */
-function controls_of(app) {
+/** @param {string} title @param {Inside[]} inside */
+const group = (title, ...inside) => h("div", {}, h("h3", {}, title), inside);
+/** @param {Inside[]} inside */
+const row = (...inside) => h("div", { class: "machine-row" }, inside);
+/** @param {string} label */
+const chips = (label) => h("div", { class: "machine-chips", role: "group", "aria-label": label });
+
+/** Counted as everywhere in the page @param {string} name of an attention */
+function attention_in_words(name) {
+  const [stack, , layer, kind] = name.split(".");
+  return `${stack}, layer ${Number(layer) + 1}: ${ATTENTIONS[kind]}`;
+}
+
+/** What can be taken from the model @param {App} app */
+function parts_of(app) {
   const { attentions, config: { n_heads } } = app.state;
   const cross = attentions.filter((name) => name.endsWith("cross_attn"));
 
@@ -71,33 +85,16 @@ function controls_of(app) {
       onchange: () => { app.edit({ [name]: box.checked ? undefined : false }); } });
     return box;
   });
-  const chips = (/** @type {string} */ label) =>
-    h("div", { class: "machine-chips", role: "group", "aria-label": label });
-  const tokens = chips("Hide source tokens"), cuts = chips("Cut cross-attention");
-  const temperature = slider("temperature", 0.1, 2), top_p = slider("top_p", 0.05, 1);
-  const draw_words = button("Sample a translation", () => app.ask({ method: "sample",
-    temperature: temperature.input.valueAsNumber, top_p: top_p.input.valueAsNumber,
-    seed: app.state.asked.seed + 1 }));
-  const greedy = button("Back to greedy", () => {
-    draw_words.focus(); // this button goes
-    app.ask({ method: "greedy" });
-  });
-  const field = h("input", { type: "text", id: "machine-reference", lang: "en", maxlength: 400,
-    spellcheck: "false", placeholder: `Empty: ${OWN}`,
-    onchange: () => { app.ask({ reference: field.value.trim() }); } });
-  const group = (/** @type {string} */ title, /** @type {Inside[]} */ ...inside) =>
-    h("div", {}, h("h3", {}, title), inside);
-  const row = (/** @type {Inside[]} */ ...inside) => h("div", { class: "machine-row" }, inside);
-  const element = h("fieldset", { class: "machine-controls-of-model" },
+  const tokens = chips("Hide source tokens"), cuts = chips("Cut cross-attention"), heads = chips("Remove a head");
+  const which = h("select", { "aria-label": "Heads of which attention", onchange: () => fill_heads(app.state) },
+    attentions.map((name) => h("option", { value: name }, attention_in_words(name))));
+  which.value = cross[cross.length >> 1];
+  const element = h("fieldset", { class: "machine-operate machine-controls-of-model" },
     h("legend", { class: "machine-spoken" }, "Change the model"),
     group("Switch on or off", row(switches.map((box) => labeled(box, SWITCHES[box.name])))),
-    group("Hide source tokens: no head can look at them", tokens),
-    group("Cut cross-attention: the decoder’s view of the source", cuts),
-    group("Draw words instead of taking the likeliest", row(
-      labeled("Temperature", temperature.input, temperature.number),
-      labeled("Top-p", top_p.input, top_p.number), draw_words, greedy)),
-    h("h3", {}, h("label", { for: "machine-reference" }, "A translation to score")),
-    field, button("Score it", () => field.blur())); // which is a change, where it is one
+    group("Hide words: no head can look at them", tokens),
+    group("Remove heads", row(which, heads)),
+    group("Cut the decoder’s view of the source", cuts));
 
   /** @param {State} state */
   function fill_tokens({ view, asked: { text, edits } }) {
@@ -110,9 +107,17 @@ function controls_of(app) {
   }
 
   /** @param {State} state */
+  function fill_heads(state) {
+    const cut = cut_of(state, which.value);
+    refill(heads, [...Array(n_heads).keys()].map((head) => [String(head + 1),
+      () => app.cut_head(which.value, head),
+      { "aria-pressed": String(cut.includes(head)), "aria-label": `head ${head + 1}` }]));
+  }
+
+  /** @param {State} state */
   function fill_cuts(state) {
     const layers = cross.map((name, layer) =>
-      /** @type {[string, string[]]} */ ([`layer ${layer}`, [name]]));
+      /** @type {[string, string[]]} */ ([`layer ${layer + 1}`, [name]]));
     refill(cuts, [...layers, /** @type {[string, string[]]} */ (["all layers", cross])]
       .map(([label, names]) => {
         const pressed = names.every((name) => is_cut(state, name));
@@ -122,14 +127,40 @@ function controls_of(app) {
       }));
   }
 
-  const draw = when_changed(({ asked, is_ready, view }) => [asked, is_ready, view], (state) => {
-    const { is_ready, asked: { edits, method, reference, ...sampling } } = state;
-    element.disabled = !is_ready;
+  const draw = when_changed(({ asked, view }) => [asked, view], (state) => {
+    const { edits } = state.asked;
     for (const box of switches) {
       box.checked = edits[/** @type {"causal"} */ (box.name)] !== false;
     }
     fill_tokens(state);
+    fill_heads(state);
     fill_cuts(state);
+  });
+  return { element, draw };
+}
+
+/** How words are drawn, and which are scored @param {App} app */
+function words_of(app) {
+  const temperature = slider("temperature", 0.1, 2), top_p = slider("top_p", 0.05, 1);
+  const draw_words = button("Sample a translation", () => app.ask({ method: "sample",
+    temperature: temperature.input.valueAsNumber, top_p: top_p.input.valueAsNumber,
+    seed: app.state.asked.seed + 1 }));
+  const greedy = button("Back to greedy", () => {
+    draw_words.focus(); // this button goes
+    app.ask({ method: "greedy" });
+  });
+  const field = h("input", { type: "text", id: "machine-reference", lang: "en", maxlength: 400,
+    spellcheck: "false", placeholder: `Empty: ${OWN}`,
+    onchange: () => { app.ask({ reference: field.value.trim() }); } });
+  const element = h("div", {},
+    group("Draw words instead of taking the likeliest", row(
+      labeled("Temperature", temperature.input, temperature.number),
+      labeled("Top-p", top_p.input, top_p.number), draw_words, greedy)),
+    h("h3", {}, h("label", { for: "machine-reference" }, "A translation to score")),
+    field, button("Score it", () => field.blur())); // which is a change, where it is one
+
+  const draw = when_changed(({ asked, view }) => [asked, view], (state) => {
+    const { method, reference, ...sampling } = state.asked;
     for (const each of [temperature, top_p]) {
       if (method === "sample") each.input.value = String(sampling[each.name]);
       each.show();

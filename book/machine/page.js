@@ -5,7 +5,7 @@ import { App, kept } from "./app.js";
 import { find, is_still } from "./kit.js";
 import { show } from "./machine.js";
 import { PACE } from "./player.js";
-import { first_state, is_current } from "./state.js";
+import { first_state, is_current, needs_model } from "./state.js";
 
 // In parts, between which others have their turn, but at once where a place is asked for: it would move.
 const turn = () => !location.hash && !came_back(1, 2)
@@ -43,7 +43,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   root.classList.add("machine-alive");
   if (linked && came_back(0)) root.scrollIntoView({ block: "nearest" });
   // A link asks for what it holds; and a model that was here a page ago is here again.
-  if (loaded || (linked && !is_current(app.state))) await app.load();
+  if (loaded || (linked && (!is_current(app.state) || needs_model(app.state)))) await app.load();
   else if (play && !linked && !is_still() && !kept("machine-played")) {
     kept("machine-played", "yes"); // once in this tab
     app.play(PACE.step, "surest");

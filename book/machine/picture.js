@@ -2,7 +2,7 @@
 // The picture of where we are, the same numbers as a table, and what a pointer does in it.
 
 import { e, h, markup, table_of } from "./draw.js";
-import { find, load_button, scroller, when_changed } from "./kit.js";
+import { find, scroller, when_changed } from "./kit.js";
 import { draw, level_of, row_class, table } from "./levels.js";
 import { before, is_asked, row_of, searches } from "./state.js";
 
@@ -33,7 +33,7 @@ export function picture(app) {
     const level = level_of(place), row = row_of(state);
     if (level === 3 && !found) {
       stage.replaceChildren(h("p", { class: "machine-note" },
-        "The numbers of this weight come with the model. ", load_button(app)));
+        "The numbers of this weight come with the model."));
       drawn = {};
       return;
     }
@@ -55,10 +55,10 @@ export function picture(app) {
   const rows = () => /** @type {NodeListOf<SVGGElement>} */ (stage.querySelectorAll(".row"));
 
   /** A likely token that can be forced @param {State} state @param {SVGGElement} choice */
-  function make_choice({ is_ready, view }, choice) {
+  function make_choice({ view }, choice) {
     const row = Number(/** @type {SVGGElement} */ (choice.closest(".row")).dataset.row);
     const id = Number(choice.dataset.id);
-    if (!is_ready || id === view.tgt[row]) return;
+    if (id === view.tgt[row]) return;
     const force = () => app.ask({ forced: [...view.tgt.slice(0, row), id], step: row });
     choice.role = "button";
     choice.tabIndex = 0;

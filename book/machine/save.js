@@ -18,7 +18,7 @@ export async function save(drawn, told, kind) {
   sheet.children[0].after(...drawn.cloneNode(true).childNodes);
   const unseen = ".to-come, .past .asks, .past .sparse, .now .written";
   for (const each of sheet.querySelectorAll(unseen)) each.remove();
-  for (const each of sheet.querySelectorAll(".past > *")) each.setAttribute("opacity", "0.4");
+  for (const each of sheet.querySelectorAll(".past > :not(text)")) each.setAttribute("opacity", "0.4");
   const color_of = (/** @type {string} */ variable) => { // as it is now, light or dark
     drawn.style.color = variable;
     return getComputedStyle(drawn).color;

@@ -94,8 +94,7 @@ export function search(app, say) {
   }
 
   function draw_button() {
-    const { is_ready, size } = app.state, loads = is_ready ? "" : ` (loads the model, ${size})`;
-    again.textContent = is_searching ? "Searching…" : `Search again${loads}`;
+    again.textContent = is_searching ? "Searching…" : "Search again";
   }
 
   async function search_again() {
@@ -103,7 +102,7 @@ export function search(app, say) {
     const done = app.ask({ n_beams: Number(n_beams.value), length_penalty: alpha.valueAsNumber });
     is_searching = true;
     draw_button();
-    await (app.state.is_ready ? done : app.load()); // which says what went wrong
+    await done;
     is_searching = false;
     draw_button();
     if (app.state.search !== before) say(first());

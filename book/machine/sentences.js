@@ -24,5 +24,6 @@ export function what_it_shows(state) {
     : "couldn’t look at the German";
   const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
   const now = tall && changes_of(state) && !panel ? ` The text is now “${view.text}”` : "";
-  return `Writing ${quoted(written)}: layer ${middle_layer(view)} of the decoder ${found}.${now}`;
+  const layer = `the decoder’s middle layer (${middle_layer(view) + 1} of ${view.norms.decoder.length - 1})`;
+  return `Writing ${quoted(written)}: ${layer} ${found}.${now}`;
 }

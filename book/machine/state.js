@@ -35,7 +35,7 @@ export function first_state(config, { trace, edited }, page) {
     pieces: {}, sister: "", is_typed: false,
     offer: null, ...place_at(at, config), view, untouched: edited ? trace : view, found: null, found_before: null,
     search: view.search || null, losses: null, is_measuring: false, is_busy: false,
-    is_ready: false, loading: null, status: "", film: null, is_stopped: false,
+    is_ready: false, is_lost: false, loading: null, status: "", film: null, is_stopped: false,
     is_predicting: false, guess: null, guide: -1, tall: false, is_own: false,
   };
   return { ...state, ...numbers_known(state) };
@@ -72,17 +72,18 @@ function changes(state, action) {
     case "step": return { asked: { ...asked, ...action.changes }, film: null, is_stopped: false };
     case "tick": return tick(state);
     case "play": return { panel: "", place: state.place.stack ? WHOLE : state.place,
-      is_predicting: false, is_stopped: false, asked: { ...asked, step: action.from },
+      guess: null, is_stopped: false, asked: { ...asked, step: action.from },
       film: { pace: action.pace, then: action.then } };
     case "stop": return { film: null, is_stopped: Boolean(action.by_hand) };
     case "finish": return { film: null, is_stopped: false,
       asked: { ...asked, step: surest(state.view) } };
     case "predict": return { is_predicting: !state.is_predicting, film: null, is_stopped: false,
       guess: null, asked: state.is_predicting ? asked : { ...asked, step: 0 } };
-    case "guess": return { guess: action.token };
+    case "guess": return { guess: action.token, film: state.film && { ...state.film } }; // it goes on
     case "lead": return lead(state, action.to, action.path);
     case "size": return { tall: action.tall };
-    case "load": return { loading: action.share };
+    case "load": return { loading: action.share, ...(action.share === 0 && { status: "", is_lost: false }) };
+    case "lost": return { loading: null, is_lost: true, status: action.text };
     case "ready": return { loading: null, is_ready: true, is_busy: true }; // it translates
     case "status": return { status: action.text };
     case "failed": return { status: action.text, is_busy: false, is_measuring: false };
@@ -116,8 +117,9 @@ function asking({ asked, offer, is_ready, panel }, more) {
 }
 
 /** @param {State} state @returns {Partial<State>} */
-function tick({ asked, film, view }) {
-  if (!film) return {};
+function tick(state) {
+  const { asked, film, view, guess } = state;
+  if (!film || (is_asked(state) && !guess)) return {}; // it waits for the reader's guess
   const step = asked.step + 1, is_over = step >= view.tgt.length - 1;
   return { asked: { ...asked, step: is_over && film.then === "surest" ? surest(view) : step },
     film: is_over ? null : { ...film } }; // another one: its clock goes on
@@ -139,6 +141,10 @@ function seen({ view: old, search, is_predicting, is_own }, view, untouched) {
     search: is_alike ? search : null, // till there is a new one
     is_predicting: is_predicting && !is_new, is_own: is_own || is_new };
 }
+
+/** Whether what is open can't be shown, or be changed, without the model @param {State} state */
+export const needs_model = ({ is_ready, panel, search, place, found }) => !is_ready
+  && (panel === "operate" || (searches({ panel }) && !search) || (!panel && level_of(place) === 3 && !found));
 
 /** The model has to answer before something else than the stored sentence can be shown. @param {State} state */
 export const waits = (state) => !state.view.live && !is_current(state);
@@ -236,7 +242,7 @@ export function edited(state) {
   const cut = state.attentions.filter((name) => is_cut(state, name));
   const single = Object.values(without).flat().length - cut.length * n_heads;
   const layers = cut.length === n_decoder_layers ? "all layers"
-    : cut.map((name) => `layer ${name.split(".")[2]}`).join(" and ");
+    : cut.map((name) => `layer ${Number(name.split(".")[2]) + 1}`).join(" and ");
   return [
     single > 0 && `${single} ${single === 1 ? "head" : "heads"} cut`,
     cut.length > 0 && `cross-attention cut in ${layers}`,

@@ -162,6 +162,7 @@ export interface State {
   search: Found | null; // of the view
   losses: Losses | string | null; // or what went wrong
   is_measuring: boolean; is_busy: boolean; is_ready: boolean; // ready: the model is there
+  is_lost: boolean; // it didn't come
   loading: number | null; // the share of the model that has come, while it does
   status: string;
   film: { pace: number; then: "stop" | "surest" } | null; // steps that follow by themselves
@@ -188,7 +189,8 @@ export type Action =
   | { type: "lead"; to: number; path: string }
   | { type: "size"; tall: boolean }
   | { type: "draw" } // all of it, for the first time
-  | { type: "load"; share: number | null } // null: it failed
+  | { type: "load"; share: number | null } // null: no more comes
+  | { type: "lost"; text: string } // the model didn't come
   | { type: "ready" }
   | { type: "status"; text: string }
   | { type: "failed"; text: string } // the model gave no answer
