@@ -38,9 +38,8 @@ export function show(root, app) {
   const alive = h("div", { class: "machine-live" });
   const lead = guide(app, { alive, stage, beneath: under.element, forward: steps.forward });
   const tools = h("div", { class: "machine-row" }, predict, lead.toggle, keep.element);
-  alive.append(...sentence.elements, ...taps.elements,
-    h("div", { class: "machine-head" }, steps.words, steps.row, where.views),
-    changed.offer, changed.changed, where.way, stage, under.element, tools, look.numbers,
+  const head = h("div", { class: "machine-head" }, steps.words, steps.row, where.views);
+  alive.append(...sentence.elements, ...taps.elements, head, changed.offer, changed.changed, where.way, stage, under.element, tools, look.numbers,
     lead.caption, talk.live);
   root.append(alive);
 
@@ -87,8 +86,15 @@ export function show(root, app) {
     const hand_on = keep_focus(action);
     for (const draw of draws) draw(state, before, action);
     hand_on(state);
+    if (action.type === "go" && state.panel === "operate" && before.panel !== "operate") see_both();
     talk.draw(state, before, action); // of what is drawn
   });
+
+  function see_both() { // the hand, and what moves
+    const { bottom } = stage.getBoundingClientRect(), bar = matchMedia("(min-width: 1280px)").matches ? 0 : 44;
+    const by = head.getBoundingClientRect().top - bar;
+    if (bottom > innerHeight && by > 0 && !app.state.tall) scrollBy({ top: by, behavior: "instant" });
+  }
 
   function start_predicting() { // or end
     app.dispatch({ type: "predict" });

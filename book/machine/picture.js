@@ -2,6 +2,7 @@
 // The picture of where we are, the same numbers as a table, and what a pointer does in it.
 
 import { e, h, markup, table_of } from "./draw.js";
+import { hand } from "./hand.js";
 import { find, scroller, when_changed } from "./kit.js";
 import { draw, level_of, row_class, table } from "./levels.js";
 import { before, is_asked, row_of, searches } from "./state.js";
@@ -13,7 +14,7 @@ import { before, is_asked, row_of, searches } from "./state.js";
 export function picture(app) {
   const stage = h("div", { class: "machine-stage", tabindex: 0, role: "region",
     "aria-label": "The picture" });
-  const sheet = h("div");
+  const sheet = h("div"), pointer = hand(app, stage);
   const numbers = h("details", { class: "machine-numbers", ontoggle: () => { draw_table(app.state); } },
     e("summary", {}, "As a table"), sheet);
   let drawn = /** @type {Partial<State> & { level?: number }} */ ({}); // what the picture shows
@@ -46,6 +47,7 @@ export function picture(app) {
       find(stage, "svg").classList.toggle("tall", tall);
       stage.dataset.zoom = ["out", "", "in"][1 + Math.sign(level - (drawn.level ?? level))];
       drawn = { view, tall, untouched, level };
+      pointer.draw(view.src_labels);
     }
     for (const choice of stage.querySelectorAll(".choice")) {
       make_choice(state, /** @type {SVGGElement} */ (choice));
@@ -78,16 +80,6 @@ export function picture(app) {
   stage.addEventListener("pointerdown", ({ clientX, clientY }) => {
     const { left, top } = stage.getBoundingClientRect();
     stage.style.setProperty("--from", `${clientX - left}px ${clientY - top}px`);
-  });
-
-  stage.addEventListener("click", ({ target, clientX, clientY }) => {
-    const at = /** @type {Element} */ (target), lane = at.closest(".lane");
-    if (app.state.film) app.dispatch({ type: "stop" }); // going elsewhere ends it
-    if (lane?.parentElement) app.show({ word: [...lane.parentElement.children].indexOf(lane) });
-    if (!at.closest(".lane, .row") || at.closest(".choice")) return; // else over a way into a layer
-    const there = document.elementsFromPoint(clientX, clientY);
-    const door = there.find((each) => each.matches(".door-ground"))?.closest("a");
-    if (door) location.hash = door.getAttribute("href") || "";
   });
 
   return { stage, numbers, /** @type {Draw} */ draw: redraw };
