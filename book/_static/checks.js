@@ -21,7 +21,9 @@
   for (const place of document.querySelectorAll(".check-again :is(summary, li > p)"))
     place.append(document.createElement("output"));
   const show = () => {
-    output.textContent = `Right at first try: A ${count("A")}, B ${count("B")}.`;
+    output.textContent = Object.keys(answers).length
+      ? `Right at first try: A ${count("A")}, B ${count("B")}.`
+      : "Your first tries are counted here.";
     for (const again of document.querySelectorAll(".check-again")) {
       const chapter = again.closest("section").querySelector(".check").id.slice(6, 8);
       const tried = Object.keys(answers).some((id) => id.startsWith(chapter));

@@ -4,9 +4,22 @@
 import { e, h } from "./draw.js";
 import { button, when_changed } from "./kit.js";
 import { save } from "./save.js";
-import { changes_of } from "./state.js";
+import { changes_of, is_current } from "./state.js";
 
 /** @import { App } from "./app.js" */
+/** @import { State } from "./types.d.ts" */
+
+/** What is shown, for whoever gets the link: what is changed, and what came out
+ *  @param {State} state */
+export function caption_of(state) {
+  const { view, untouched, asked } = state, changes = is_current(state) && changes_of(state);
+  const meant = asked.english && asked.text === view.source ? ` (in English: “${asked.english}”)` : "";
+  const what = `A Transformer translates “${view.source}”${meant} as “${view.text}”`;
+  if (!changes) return `${what}.`;
+  if (untouched.source !== view.source) return `${what}, changed: ${changes}.`;
+  return untouched.text === view.text ? `${what}, the same as without this change: ${changes}.`
+    : `${what}. Without this change, it wrote “${untouched.text}”: ${changes}.`;
+}
 
 /** @param {App} app @param {HTMLElement} root @param {HTMLElement} stage
  *  @param {(words: string) => void} say */
@@ -24,24 +37,30 @@ export function share(app, root, stage, say) {
     say(note.textContent);
   }
 
-  async function copy_link() {
+  /** @param {string} words @param {string} name @param {string} copied */
+  async function copy(words, name, copied) {
     try {
-      await navigator.clipboard.writeText(app.address);
-      note.textContent = "Copied: the link holds what you typed, the changes, and this place.";
+      await navigator.clipboard.writeText(words);
+      note.textContent = copied;
     } catch { // no clipboard in a page opened from a file
-      const link = h("input", { readonly: true, value: app.address,
-        "aria-label": "Address of this view", onfocus: () => { link.select(); } });
-      note.replaceChildren("Copy this address: ", link);
+      const field = h("input", { readonly: true, value: words, "aria-label": name,
+        onfocus: () => { field.select(); } });
+      note.replaceChildren(`${name}, to copy: `, field);
     }
     say(note.textContent || "");
   }
+
+  const copy_link = () => copy(app.address, "Address of this view",
+    "Copied: the link holds what you typed, the changes, and this place.");
+  const copy_caption = () => copy(`${caption_of(app.state)} ${app.address}`, "Caption with its link",
+    `Copied, with the link: ${caption_of(app.state)}`);
 
   const fill_screen = () => (document.fullscreenElement ? document.exitFullscreen()
     : root.requestFullscreen());
   const element = h("details", { class: "machine-more" }, e("summary", {}, "Keep, share"),
     h("div", { class: "machine-row" },
       button("Save as SVG", () => save_as("svg")), button("Save as PNG", () => save_as("png")),
-      button("Copy link", copy_link),
+      button("Copy link", copy_link), button("Copy caption and link", copy_caption),
       document.fullscreenEnabled && button("Full screen on/off", fill_screen), note));
   root.addEventListener("fullscreenchange", () => element.scrollIntoView({ block: "nearest" }));
   // A link that was copied is an old one after any move.
