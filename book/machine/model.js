@@ -39,20 +39,33 @@ async function load_parts(addresses, on_part) {
 function start_worker() {
   const text = `"use strict";const E=(${transformer_engine})();` +
     `(${translator_worker})((${translator_tasks})(E).tasks);`;
-  const worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+  return asks_of_worker(new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" }))));
+}
+
+/** Each question has its answer, or the error that was made with it; what goes wrong with the
+ *  worker itself fails all that wait
+ *  @param {Worker} worker @returns {Ask} */
+export function asks_of_worker(worker) {
   const waiting = /** @type {Set<(why: Error) => void>} */ (new Set()); // for an answer
-  worker.onerror = (event) => { // of the worker itself: nobody gets an answer
+  worker.onerror = (event) => {
     event.preventDefault();
-    for (const reject of waiting) reject(new Error("this browser can’t run the model"));
-    waiting.clear();
+    for (const fail of [...waiting]) fail(new Error("this browser can’t run the model"));
   };
   return (task, question) => new Promise((resolve, reject) => {
     const { port1: answers, port2: asks } = new MessageChannel();
-    waiting.add(reject);
-    answers.onmessage = ({ data: { answer, error } }) => {
+    const done = () => {
       answers.close();
-      waiting.delete(reject);
-      return error === undefined ? resolve(answer) : reject(new Error(error));
+      waiting.delete(fail);
+    };
+    const fail = (/** @type {Error} */ why) => {
+      done();
+      reject(why);
+    };
+    waiting.add(fail);
+    answers.onmessage = ({ data: { answer, error } }) => {
+      if (error !== undefined) return fail(new Error(error));
+      done();
+      resolve(answer);
     };
     worker.postMessage({ task, question }, [asks]);
   });

@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { App } from "../app.js";
-import { asks_of, is_current } from "../state.js";
+import { asks_of_worker } from "../model.js";
+import { caption_of } from "../share.js";
+import { asks_of, is_current, needs_model } from "../state.js";
 import { small_engine, small_state } from "./model.js";
 
 /** @import { Ask, State } from "../types.d.ts" */
@@ -79,6 +81,74 @@ test("numbers of a head that was left are not shown with another one", async () 
   for (const head of [0, 1]) app.dispatch({ type: "go", path: `/decoder/0/cross_attn/${head}` });
   await until(app, ({ found }) => found);
   assert.deepEqual(heads, [1]);
+});
+
+test("a question that failed is asked again when the reader acts, and not by itself", async () => {
+  const { app } = ready_app(), engine = app.engine;
+  await app.ask({ text: "9 6" });
+  let n_asked = 0;
+  app.engine = async () => {
+    n_asked++;
+    throw new Error("out of memory");
+  };
+  app.dispatch({ type: "go", path: "/search" });
+  await until(app, ({ status }) => status.includes("out of memory"));
+  app.status(""); // as any answer that comes
+  assert.equal(n_asked, 1);
+  app.engine = engine;
+  app.dispatch({ type: "go", path: "/cache" });
+  await until(app, ({ search }) => search);
+});
+
+test("a model that didn’t come is told of once, and what was asked for is done when it comes", async () => {
+  const app = new App(small_state(), { addresses: [] }), engine = small_engine();
+  app.start = async () => { throw new Error("it is gone"); };
+  await app.edit({ causal: false });
+  assert.equal(app.state.status, "That didn’t work: it is gone.");
+  assert.ok(app.state.is_lost && app.state.loading === null);
+  app.start = async () => {
+    app.dispatch({ type: "load", share: 0 });
+    assert.equal(app.state.status, ""); // it isn’t true any more
+    app.engine = engine;
+    app.dispatch({ type: "ready" });
+    await app.update();
+  };
+  await app.load();
+  assert.deepEqual(app.state.view.edits, { causal: false });
+  assert.equal(app.state.is_lost, false);
+});
+
+for (const [path, needs] of /** @type {[string, boolean][]} */ ([
+  ["", false], ["/decoder/1", false], ["/operate", true], ["/search", true], ["/cache", true],
+  ["/decoder/1/cross_attn/1/0", false], ["/decoder/1/cross_attn/0/0", true], // one head is stored
+])) {
+  test(`${path || "the whole"} ${needs ? "needs" : "doesn’t need"} the model`, () => {
+    const app = new App(small_state(), { addresses: [] });
+    app.dispatch({ type: "go", path });
+    assert.equal(needs_model(app.state), needs);
+    assert.equal(needs_model({ ...app.state, is_ready: true }), false);
+  });
+}
+
+test("a worker that fails fails all that wait, an error in an answer only its question", async () => {
+  const ports = /** @type {MessagePort[]} */ ([]);
+  const worker = /** @type {Worker} */ (/** @type {unknown} */ (
+    { postMessage: (/** @type {unknown} */ _, /** @type {MessagePort[]} */ [port]) => ports.push(port) }));
+  const ask = asks_of_worker(worker), told = ["a", "b", "c", "d"].map((text) => ask("tokens", { text }).then(
+    () => `${text} answered`, ({ message }) => `${text}: ${message}`));
+  ports[0].postMessage({ answer: 1 });
+  ports[1].postMessage({ error: "no" });
+  assert.deepEqual(await Promise.all(told.slice(0, 2)), ["a answered", "b: no"]);
+  worker.onerror?.(/** @type {ErrorEvent} */ (new Event("error")));
+  const broken = "this browser can’t run the model";
+  assert.deepEqual(await Promise.all(told.slice(2)), [`c: ${broken}`, `d: ${broken}`]);
+});
+
+test("a caption says what was changed and what came out", async () => {
+  const { app } = ready_app();
+  assert.match(caption_of(app.state), /^A Transformer translates “5 7 4” as “.*”\.$/);
+  await app.edit({ src_positions: false });
+  assert.match(caption_of(app.state), /without this change.*source positions off\.$/i);
 });
 
 test("the loss is the untouched model’s and the changed one’s, of the same translation", async () => {
