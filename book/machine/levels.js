@@ -310,9 +310,8 @@ function trunk(view, plan, i) {
       think(plan, from + FFN * (to - from), v, "target"), dot(...at(to, v), "target", 3)];
   });
   const [, end] = layers.decoder[layers.decoder.length - 1];
-  return e("g", { class: "trunk" }, flow, dot(...at(decoder[0], v), "target", 3),
-    !tall && text(end + 10, v + 5, shown(view.tgt_labels[i]),
-      { size: 13, class: "written" }));
+  return [e("g", { class: "trunk" }, flow, dot(...at(decoder[0], v), "target", 3)),
+    !tall && text(end + 10, v + 5, shown(view.tgt_labels[i]), { size: 13, class: "written" })];
 }
 
 /** Without a causal mask: how earlier words look ahead, in the pass that writes this one

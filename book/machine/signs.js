@@ -7,7 +7,7 @@
 const SIGNS = [
   [/^<eos>$/, () => "<eos> is the token that ends a sentence."],
   [/^\p{L}/u, (label) => `A rare word is cut into pieces: “…${label}” goes on with the piece before it.`],
-  [/^<[0-9A-F]{2}>$/, (label) => `${label} is one byte of a letter that is no token by itself.`],
+  [/^(<[0-9A-F]{2}>)+$/, (label) => `${label.slice(-4)} is a byte, of a letter that has no token of its own.`],
   [/^▁$/, () => "␣ is a space that is a token by itself."],
 ];
 
@@ -24,7 +24,7 @@ export function signs_of({ src_labels, tgt_labels }) {
 /** How it is counted, where layers, heads and features are first met: of each level
  *  @type {string[]} */
 export const COUNTED = [
-  "Layers, heads and positions are counted from 1; in code, layer 1 is layers[0]. The sentence above " +
-    "cites one layer to be short, and layers can look at different words: open another one to compare.",
-  "Heads are counted from 1; in code, head 1 has the index 0.",
+  "Counted from 1: layer 1 is layers[0] in code. One layer is cited for all, the middle one; others " +
+    "can look elsewhere: open one to compare.",
+  "Counted from 1: head 1 has the index 0 in code.",
 ];

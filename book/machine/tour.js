@@ -53,6 +53,6 @@ export const TOUR = [
       "is nothing below this, so go back up.",
     chapter: "Chapter 2 does it by hand.", href: "02_scaled_dot_product_attention.html" },
   { path: "/operate", control: ".machine-operate",
-    words: "Now break it: choose another word above, hide one, cut a layer, and see what moves.",
+    words: "Now break it: hide a word, remove a head, cut a layer, and see what moves below.",
     chapter: "Chapter 14 asks what that proves.", href: "14_reading_attention.html" },
 ];

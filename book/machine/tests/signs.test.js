@@ -9,7 +9,8 @@ for (const [labels, told] of /** @type {[string, RegExp[]][]} */ ([
   ["▁Ein ▁Hund .", []],
   ["▁Ein ▁Hund <eos>", [/^<eos> is/]],
   ["▁Hu nd", [/“…nd” goes on/]],
-  ["▁ <E4> <eos>", [/^<eos> is/, /^<E4> is one byte/, /^␣ is a space/]],
+  ["▁ <E4> <eos>", [/^<eos> is/, /^<E4> is a byte/, /^␣ is a space/]],
+  ["<20><C3>", [/^<C3> is a byte/]],
 ])) {
   test(`signs of ${labels}`, () => {
     const found = signs_of({ src_labels: labels.split(" "), tgt_labels: ["▁A"] });
