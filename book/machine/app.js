@@ -89,7 +89,8 @@ async function find_losses(state, ask) {
 
 // What a reader does: after it, a question that had failed is asked again. Answers don't count,
 // since a failure is one itself.
-const ASKS_AGAIN = new Set(/** @type {Action["type"][]} */ (["ask", "take", "go", "step", "lead", "ready"]));
+/** @type {Action["type"][]} */
+const ASKS_AGAIN = ["ask", "take", "go", "step", "lead", "ready"];
 
 export class App {
   engine = /** @type {Ask|null} */ (null); // asks the model, once it is loaded
@@ -134,7 +135,7 @@ export class App {
     } finally {
       this.is_drawing = false;
     }
-    if (ASKS_AGAIN.has(action.type)) {
+    if (ASKS_AGAIN.includes(action.type)) {
       for (const [what, { has_failed }] of Object.entries(this.lacking)) {
         if (has_failed) delete this.lacking[what];
       }

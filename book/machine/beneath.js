@@ -43,8 +43,8 @@ export function beneath(app) {
 
   /** How it is counted, and what its signs are @param {State} state @param {number} level */
   function note({ view }, level) {
-    const words = [COUNTED[level], ...(level < 3 ? signs_of(view) : [])].filter(Boolean);
-    return h("p", { class: "machine-note" }, words.join(" "));
+    const signs = level < 3 ? signs_of(view) : [];
+    return h("p", { class: "machine-note" }, [level ? "" : COUNTED, ...signs].join(" ").trim());
   }
 
   /** @param {State} state */

@@ -69,10 +69,10 @@ const row = (...inside) => h("div", { class: "machine-row" }, inside);
 /** @param {string} label */
 const chips = (label) => h("div", { class: "machine-chips", role: "group", "aria-label": label });
 
-/** Counted as everywhere in the page @param {string} name of an attention */
+/** @param {string} name of an attention */
 function attention_in_words(name) {
   const [stack, , layer, kind] = name.split(".");
-  return `${stack}, layer ${Number(layer) + 1}: ${ATTENTIONS[kind]}`;
+  return `${stack}, layer ${+layer + 1}: ${ATTENTIONS[kind]}`;
 }
 
 /** What can be taken from the model @param {App} app */

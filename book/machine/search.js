@@ -16,14 +16,14 @@ export const ranked = ({ hypotheses }, alpha) => hypotheses.map((each) => ({ ...
 
 /** @param {App} app @param {(words: string) => void} say */
 export function search(app, say) {
-  let drawn = /** @type {Found|null} */ (null), name = "", is_searching = false;
+  let drawn = /** @type {Found|null} */ (null), name = "";
   const drawing = h("div"), key = h("p", { class: "machine-note" });
   const candidates = h("table"), hypotheses = h("table", { class: "machine-figures" });
   const tree = scroller("Search tree", drawing), alpha_number = h("span");
   const alpha = h("input", { type: "range", min: -1, max: 2, step: 0.05,
     oninput: () => { draw_hypotheses(); }, onchange: () => { say(first()); } });
   const n_beams = h("select", {}, Array.from({ length: 8 }, (_, i) => e("option", {}, i + 1)));
-  const again = button("", search_again);
+  const again = button("Search again", search_again);
 
   return view_of_search("search", draw, tree, key,
     scroller("Candidates", candidates),
@@ -44,7 +44,6 @@ export function search(app, say) {
       n_beams.value = String(found.n_beams);
     }
     drawn = found;
-    draw_button();
     drawing.innerHTML = markup(draw_tree(columns, at, view, is_changed ? "Translation" : "Greedy"));
     const svg = find(drawing, "svg");
     svg.setAttribute("role", "img");
@@ -93,18 +92,12 @@ export function search(app, say) {
     found.map(({ ids }) => is_target(ids) && "chosen"));
   }
 
-  function draw_button() {
-    again.textContent = is_searching ? "Searching…" : "Search again";
-  }
-
   async function search_again() {
     const before = app.state.search;
     const done = app.ask({ n_beams: Number(n_beams.value), length_penalty: alpha.valueAsNumber });
-    is_searching = true;
-    draw_button();
+    again.textContent = "Searching…";
     await done;
-    is_searching = false;
-    draw_button();
+    again.textContent = "Search again";
     if (app.state.search !== before) say(first());
   }
 }

@@ -16,7 +16,6 @@ export function caption_of(state) {
   const meant = asked.english && asked.text === view.source ? ` (in English: “${asked.english}”)` : "";
   const what = `A Transformer translates “${view.source}”${meant} as “${view.text}”`;
   if (!changes) return `${what}.`;
-  if (untouched.source !== view.source) return `${what}, changed: ${changes}.`;
   return untouched.text === view.text ? `${what}, the same as without this change: ${changes}.`
     : `${what}. Without this change, it wrote “${untouched.text}”: ${changes}.`;
 }

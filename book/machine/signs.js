@@ -21,10 +21,6 @@ export function signs_of({ src_labels, tgt_labels }) {
   });
 }
 
-/** How it is counted, where layers, heads and features are first met: of each level
- *  @type {string[]} */
-export const COUNTED = [
-  "Counted from 1: layer 1 is layers[0] in code. One layer is cited for all, the middle one; others " +
-    "can look elsewhere: open one to compare.",
-  "Counted from 1: head 1 has the index 0 in code.",
-];
+/** How it is counted, and whose look is cited: under the whole, where layers are first met */
+export const COUNTED = "Layers, heads and positions are counted from 1: layer 1 is layers[0] in code. " +
+  "One layer is cited for all, the middle one; others can look elsewhere: open one to compare.";
