@@ -22,7 +22,7 @@ from drawn_charts import (
 from PIL import Image
 
 from transformer_book import charts
-from transformer_book.charts.machine import MIME
+from transformer_book.charts.machine import MIME, describe
 from transformer_book.charts.theme import theme_config
 from transformer_lib import load
 from transformer_lib.plots.palette import DARK, LIGHT
@@ -185,3 +185,17 @@ BAD_INPUT = [
 def test_what_would_be_drawn_wrongly_is_refused(name, given, message: str):
     with pytest.raises(ValueError, match=message):
         getattr(charts, name)(*given).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("at", "where"),
+    [
+        ("", "the whole"),
+        ("/operate", "operate"),
+        ("/decoder/2", "decoder, layer 3"),
+        ("/encoder/0/self_attn/7", "encoder, layer 1, self-attention, head 8"),
+    ],
+)
+def test_the_machine_is_described_with_counts_from_one(at, where) -> None:
+    told = describe({"source": "Ein Hund.", "text": "A dog."}, at)
+    assert told == f"The machine ({where}) translates “Ein Hund.” into “A dog.”"

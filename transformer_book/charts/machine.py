@@ -75,9 +75,13 @@ def meanings(sentences: Iterable[str]) -> dict[str, Any]:
 
 
 def describe(trace: Trace, at: str) -> str:
-    """Say in a sentence what is shown."""
-    path = at.strip("/") or "the whole"
-    what = path.replace("/", ", ").replace("_attn", "-attention")
+    """Say in a sentence what is shown; layers, heads and words are counted from 1."""
+    numbers = iter(("layer", "head", "word"))
+    parts = [
+        f"{next(numbers)} {int(part) + 1}" if part.isdecimal() else part
+        for part in at.strip("/").split("/")
+    ]
+    what = ", ".join(parts).replace("_attn", "-attention") or "the whole"
     said, written = trace["source"], trace["text"]
     return f"The machine ({what}) translates “{said}” into “{written}”"
 
