@@ -33,14 +33,18 @@ export function changes(app, leave) {
     const { asked: { text }, view } = state;
     const other = text === view.source ? "" : `the sentence “${short(text, 80)}”`;
     const what = [other, changes_of(state)].filter(Boolean).join("; ");
-    news.replaceChildren(`Waiting for the model (${what}). `,
-      h("span", {}, "Until then, you see a stored sentence."));
+    if (state.is_lost) {
+      news.replaceChildren(`${state.status} Not done: ${what}. `, button("Try again", () => app.load()));
+    } else {
+      news.replaceChildren(`Waiting for the model (${what}). `,
+        h("span", {}, "Until then, you see a stored sentence."));
+    }
   }
 
   const draw_changes = when_changed((state) => [state.asked, state.view, state.untouched,
     state.is_lost, state.panel, state.is_busy, is_asked(state)], (state) => {
     const words = changes_of(state), is_waiting = waits(state), is_operated = state.panel === "operate";
-    changed.hidden = (is_waiting && state.is_lost) || !(words || is_waiting || is_operated);
+    changed.hidden = !(words || is_waiting || is_operated);
     undo.hidden = is_waiting || !words;
     if (is_waiting) return draw_waiting(state);
     if (!words) return news.replaceChildren(`Nothing is changed: “${state.view.text}”`);

@@ -3,7 +3,7 @@
 
 import { h, mean_of } from "./draw.js";
 import { button, together, when_changed } from "./kit.js";
-import { changes_of } from "./state.js";
+import { changes_of, waits } from "./state.js";
 import { foresee, is_far, worry } from "./worry.js";
 
 /** @import { App } from "./app.js" */
@@ -61,14 +61,16 @@ export function form(app) {
       origin.replaceChildren(...origin_of(state));
     });
   const draw_rest = when_changed((state) => [state.draft, state.loading, state.status, state.is_lost,
-    state.sister], ({ draft, loading, size, status: text, sister, is_lost }) => {
+    state.sister, waits(state)], (state) => {
+      const { draft, loading, size, sister, is_lost } = state;
+      const text = is_lost && waits(state) ? "" : state.status; // it is told with what isn't done
       if (field.value !== draft) field.value = draft;
       bar.hidden = loading === null;
       bar.value = loading || 0;
       go.textContent = loading !== null ? `${Math.round(100 * loading)}% of ${size}`
         : sister ? "Into German…" : "Translate";
       if (status.textContent === text && !is_lost) return; // and isn't told again
-      status.replaceChildren(text, is_lost && text ? button("Try again", () => app.load()) : "");
+      status.replaceChildren(text, ...(is_lost && text ? [" ", button("Try again", () => app.load())] : []));
     });
   return { elements: [h("div", { class: "machine-origin" }, origin, world), say, bar, status, warning], draw: together(draw_warning, draw_rest) };
 }

@@ -12,12 +12,11 @@ import { changes_of, is_current } from "./state.js";
 /** What is shown, for whoever gets the link: what is changed, and what came out
  *  @param {State} state */
 export function caption_of(state) {
-  const { view, untouched, asked } = state, changes = is_current(state) && changes_of(state);
-  const meant = asked.english && asked.text === view.source ? ` (in English: “${asked.english}”)` : "";
-  const what = `A Transformer translates “${view.source}”${meant} as “${view.text}”`;
-  if (!changes) return `${what}.`;
-  return untouched.text === view.text ? `${what}, the same as without this change: ${changes}.`
-    : `${what}. Without this change, it wrote “${untouched.text}”: ${changes}.`;
+  const { view, untouched } = state, changes = is_current(state) && changes_of(state);
+  if (!changes) return `A Transformer translates “${view.source}” into “${view.text}”`;
+  const came = untouched.text === view.text ? `still becomes “${view.text}”`
+    : `becomes “${view.text}” and not “${untouched.text}”`;
+  return `I changed a Transformer (${changes}): “${view.source}” ${came}`;
 }
 
 /** @param {App} app @param {HTMLElement} root @param {HTMLElement} stage

@@ -5,7 +5,7 @@
 
 /** Each with what tells that it is there @type {[RegExp, (label: string) => string][]} */
 const SIGNS = [
-  [/^<eos>$/, () => "<eos> is the token that ends a sentence."],
+  [/^<eos>$/, () => "<eos> ends a sentence."],
   [/^\p{L}/u, (label) => `A rare word is cut into pieces: “…${label}” goes on with the piece before it.`],
   [/^(<[0-9A-F]{2}>)+$/, (label) => `${label.slice(-4)} is a byte, of a letter that has no token of its own.`],
   [/^▁$/, () => "␣ is a space that is a token by itself."],

@@ -73,7 +73,9 @@ export function speech(app, root) {
     switch (action.type) {
       case "load":
         if (action.share === 0) say("The model is being loaded.");
-        if (action.share === null) say("The model is not loaded.");
+        break;
+      case "lost":
+        say(words_of(".machine-changes:not([hidden]) > span"));
         break;
       case "ready":
         say("The model is loaded.");

@@ -7,9 +7,9 @@ import { signs_of } from "../signs.js";
 
 for (const [labels, told] of /** @type {[string, RegExp[]][]} */ ([
   ["▁Ein ▁Hund .", []],
-  ["▁Ein ▁Hund <eos>", [/^<eos> is/]],
+  ["▁Ein ▁Hund <eos>", [/^<eos> ends/]],
   ["▁Hu nd", [/“…nd” goes on/]],
-  ["▁ <E4> <eos>", [/^<eos> is/, /^<E4> is a byte/, /^␣ is a space/]],
+  ["▁ <E4> <eos>", [/^<eos> ends/, /^<E4> is a byte/, /^␣ is a space/]],
   ["<20><C3>", [/^<C3> is a byte/]],
 ])) {
   test(`signs of ${labels}`, () => {
