@@ -103,6 +103,7 @@ def test_a_notebook_shows_the_items_with_folded_answers():
 
 def test_the_first_choice_counts_and_stays(page):
     page.goto((SITE / "book/check_yourself.html").resolve().as_uri())
+    assert "first tries" in page.locator(".check-result output").inner_text()
     page.locator("#check-03b > summary").press("Enter")
     page.locator("#check-03b1 .wrong > summary").first.press("Enter")
     page.locator("#check-03b1 .right > summary").press("Enter")

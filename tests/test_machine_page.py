@@ -465,6 +465,37 @@ def test_strands_and_source_words_are_doors(translator) -> None:
     wait(translator, "machine.path === '/encoder/0' && machine.state.asked.word === 1")
 
 
+CONTRAST = """() => {
+  const parts = (color) => color.match(/[\\d.]+/g).map(Number);
+  const light = (rgb) => rgb.map((x) => (x /= 255) <= 0.04045 ? x / 12.92
+    : ((x + 0.055) / 1.055) ** 2.4).reduce((sum, x, i) =>
+    sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+  const root = document.querySelector(".machine");
+  const page = parts(getComputedStyle(root).backgroundColor).slice(0, 3);
+  return [...document.querySelectorAll(".machine-stage .row:not(.to-come) > text")]
+    .filter((each) => each.checkVisibility()).map((each) => {
+      const { fill, fillOpacity } = getComputedStyle(each);
+      let share = Number(fillOpacity);
+      for (let at = each; at !== root; at = at.parentElement) {
+        share *= getComputedStyle(at).opacity;
+      }
+      const seen = parts(fill).slice(0, 3)
+        .map((x, i) => share * x + (1 - share) * page[i]);
+      const [low, high] = [light(seen), light(page)].sort((a, b) => a - b);
+      return (high + 0.05) / (low + 0.05);
+    });
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_words_of_past_steps_can_be_read(page, address, theme) -> None:
+    page.emulate_media(color_scheme=theme)
+    page.goto(address)
+    show_step(page, 6)
+    ratios = page.evaluate(CONTRAST)
+    assert len(ratios) > 10 and min(ratios) >= 4.5
+
+
 def test_play_waits_for_a_guess_and_goes_on(translator) -> None:
     button(translator, "Predict first").click()
     button(translator, "Play").click()
