@@ -500,6 +500,7 @@ function vectors_of(stored) {
  *  @param {View} view @param {Place} place @param {Vectors|null} found @param {number} row */
 export function numbers(view, place, found, row) {
   const keys = keys_of(place, view, row), heads = view.maps[name_of(place)];
+  const n_keys = axes(place, view)[1].length; // of a row of weights, later words too
   const d = found ? view.sizes.d_model / heads.length : 0;
   const none = new Float32Array();
   const [queries, all_keys, values] = found ? [found.q, found.k, found.v].map(vectors_of)
@@ -512,7 +513,7 @@ export function numbers(view, place, found, row) {
     const is_hidden = !is_own(place) && view.edits?.hide?.includes(key);
     const score = is_hidden ? -Infinity : sum / Math.sqrt(d);
     return { key, label, k, v: part(values, key), products, sum, score,
-      weight: heads[place.head][row * keys.length + key] };
+      weight: heads[place.head][row * n_keys + key] };
   });
   const output = q.map((_, f) => sum_of(lines.map(({ weight, v }) => weight * v[f])));
   const one = lines[Math.max(0, Math.min(place.key, lines.length - 1))]; // if the place is one weight

@@ -110,6 +110,18 @@ test("what a page gets is text, whatever a token is", () => {
 
 // ---- Numbers
 
+for (const name of Object.keys(view.maps)) {
+  test(`in a head of ${name}, the weights of every word add up to 1`, () => {
+    const [, stack, layer, kind] = name.match(/^(\w+)\.layers\.(\d+)\.(\w+)$/) || [];
+    const place = place_of(`/${stack}/${layer}/${kind}/0`, CONFIG);
+    const rows = stack === "encoder" ? view.src_labels : view.tgt_labels;
+    for (const row of rows.keys()) {
+      const sum = numbers(view, place, null, row).lines.reduce((all, { weight }) => all + weight, 0);
+      assert.ok(Math.abs(sum - 1) < 1e-4, `${row}: ${sum}`);
+    }
+  });
+}
+
 test("the weights of a head are the softmax of its scores, and its sum is of its values", () => {
   const place = place_of(HEAD, CONFIG), found = view.heads?.["decoder.layers.1.cross_attn"] || null;
   const { lines, output, q } = numbers(view, place, found, 1);
