@@ -22,9 +22,13 @@ export function foresee(text, pieces) {
     return "This looks like neither German nor English, and the models know nothing else: " +
       "what they write will be made up. Type one of the two.";
   }
+  if (is_talk(text)) {
+    return `${german}Photo captions hardly ever say “I” or “you”, greet or ask, and the model has ` +
+      "read nothing else: expect nonsense. What somebody does in a photo works.";
+  }
   if (is_far(text, pieces)) {
-    return `${german}This is far from photo captions, and they know nothing else: ` +
-      "what they write will mostly be made up. What somebody does in a photo works.";
+    return `${german}Some of these words are rare in photo captions, or missing: what is written ` +
+      "for them may be made up.";
   }
   if (found === "mixed") return "German and English mixed: the model reads all of it as German. " +
     "One language at a time works.";

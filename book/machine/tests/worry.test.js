@@ -7,9 +7,9 @@ import { worry } from "../worry.js";
 for (const [text, pieces, sure, told] of /** @type {[string, number, number, RegExp][]} */ ([
   ["Ein Hund spielt.", 1.2, 0.9, /^$/],
   ["A dog runs.", 1.2, 0.9, /^English: a sister model/],
-  ["I love you.", 1.2, 0.9, /^English: .* far from photo captions/],
-  ["Ich liebe dich.", 1.2, 0.9, /^This is far from photo captions/],
-  ["Xyzzy qwrtz", 3.25, 0.9, /^This is far from photo captions/],
+  ["I love you.", 1.2, 0.9, /^English: .* expect nonsense/],
+  ["Ich liebe dich.", 1.2, 0.9, /^Photo captions hardly ever say “I”/],
+  ["Xyzzy qwrtz", 3.25, 0.9, /^Some of these words are rare/],
   ["Der dog spielt and runs im Park.", 1.2, 0.9, /^German and English mixed/],
   ["Un chien joue dans la neige.", 1.2, 0.9, /^This looks like neither/],
   ["Ein Hund. Ein Ball.", 1.2, 0.9, /^Several sentences/],
