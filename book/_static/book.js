@@ -86,6 +86,14 @@ document.addEventListener("DOMContentLoaded", () => {
   if (document.querySelector(".all-found") && location.search) load();
 });
 
+/* The slash leads to the search, from everywhere but a place to type in. */
+document.addEventListener("keydown", (event) => {
+  const types = event.target.closest?.("input, textarea, select, [contenteditable]");
+  if (event.key !== "/" || types || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  document.querySelector(".search input").focus();
+});
+
 /* Code can be copied, once the page has been drawn. */
 document.addEventListener("DOMContentLoaded", () => setTimeout(() => {
   for (const code of document.querySelectorAll("article [class*=highlight-]:not(.output)")) {
