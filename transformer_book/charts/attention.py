@@ -28,7 +28,7 @@ def attention_explorer(maps: ArrayLike, q_tokens: Words, k_tokens: Words) -> Cha
     low, high = weights.min().item(), weights.max().item()
     if low < -1e-6 or high > 1 + 1e-6:
         raise ValueError(f"weights must lie in 0..1, but go from {low:g} to {high:g}")
-    heads = {f"{head}": each for head, each in enumerate(weights)}
+    heads = {f"{head}": each for head, each in enumerate(weights, start=1)}
     tokens = {"query": q_tokens, "key": k_tokens}
     return _heat_map("head", heads, tokens, "weight", "attention weight")
 

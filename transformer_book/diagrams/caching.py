@@ -4,7 +4,7 @@ from transformer_book.diagrams.canvas import Canvas
 from transformer_book.diagrams.decoder import keys_and_values
 
 READS = ["<bos>", "A", "dog", "is", "playing", "in", "the", "snow", "."]
-# How the step that reads "the" weighs what was read, in the pencil model's head 1.
+# How the step that reads "the" weighs what was read, in the pencil model's head 2.
 PENCIL = {"<bos>": 0.06, "a": 0.01, "dog": 0.51, "plays": 0.41, "in": 0.01, "the": 0.0}
 
 

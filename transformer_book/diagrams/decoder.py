@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from transformer_book.diagrams.canvas import Canvas, Point, Words
 
-# How the step that predicts "dog" weighs the source, in the pencil model's head 0.
+# How the step that predicts "dog" weighs the source, in the pencil model's head 1.
 DOG = {"im": 0.01, "schnee": 0.00, "spielt": 0.04, "ein": 0.09, "hund": 0.87}
 
 
@@ -157,7 +157,7 @@ def one_memory() -> Canvas:
     canvas = Canvas(520, 282)
     for x, side, role in ((8, "encoder", "source"), (344, "decoder", "target")):
         canvas.text(x + 84, 264, f"{role} tokens", role, bold=True)
-        for layer, y in enumerate((226, 164, 102)):
+        for layer, y in enumerate((226, 164, 102), start=1):
             canvas.arrow((x + 84, y + 22), (x + 84, y), role=role)
             canvas.box(x, y - 40, 168, 40, f"{side} layer {layer}", role)
     canvas.arrow((428, 62), (428, 8), role="target")

@@ -45,11 +45,11 @@ def broadcast() -> Canvas:
         canvas.arrow((142, top + 83), (312, top + 83))
         canvas.text(227, top + 68, "the same row for")
         canvas.text(227, top + 100, "all queries, all heads")
-        for x, y in ((346, top + 14), (332, top + 28)):  # head 0 in front
+        for x, y in ((346, top + 14), (332, top + 28)):  # head 1 in front
             canvas.box(x, y, 110, 110, "", "page", fill=1)
             _mask(canvas, x, y, [row] * 5, "source")
-        canvas.text(456, top + 4, "head 1", size=13, anchor="end")
-        canvas.text(324, top + 39, "head 0", size=13, anchor="end")
+        canvas.text(456, top + 4, "head 2", size=13, anchor="end")
+        canvas.text(324, top + 39, "head 1", size=13, anchor="end")
     return canvas
 
 

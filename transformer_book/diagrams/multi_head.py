@@ -31,7 +31,7 @@ def multi_head_layer(n_heads: int = 2, shape: str = "") -> Canvas:
             canvas.arrow(*ends, role=role, width=1.3, head=n_heads < 4)
     for i, head in enumerate(heads):
         width = min(160, room - 16)
-        canvas.box(head - width / 2, 159, width, 46, "attention", sub=f"head {i}",
+        canvas.box(head - width / 2, 159, width, 46, "attention", sub=f"head {i + 1}",
                    size=15.5)  # fmt: skip
         canvas.arrow((head, 159), (228 + cell * (i + 0.5), 132), role="value")
     canvas.grid(228, 110, parts, "value", **style)
@@ -51,7 +51,7 @@ def head_split() -> Canvas:
     right = [[FIRST, FIRST, SECOND, SECOND]] * 5
     shapes = {138: "q  (5, 4)", 407: "split  (2, 5, 2)"}
     canvas.titles(14, shapes, role="query", size=16)
-    heads = {104: "head 0", 172: "head 1", 352: "head 0", 464: "head 1"}
+    heads = {104: "head 1", 172: "head 2", 352: "head 1", 464: "head 2"}
     canvas.titles(38, heads, bold=False)
     canvas.arrow((214, 105), (252, 105), role="query")
     style = {"role": "query", "cell": (34, 22), "size": 14}
@@ -69,7 +69,7 @@ def head_split() -> Canvas:
     ):  # fmt: skip
         canvas.text(20, y - 17, title, anchor="start")
         canvas.grid(20, y, strip, "query", cell=(24, 24), shades=[shades])
-    for names, y, width in ((WORDS, 256, 96), (("head 0", "head 1"), 366, 240)):
+    for names, y, width in ((WORDS, 256, 96), (("head 1", "head 2"), 366, 240)):
         for index, name in enumerate(names):
             left = 20 + width * index
             canvas.arrow((left + 3, y), (left + width - 3, y), head=False, role="query")

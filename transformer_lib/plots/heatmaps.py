@@ -65,7 +65,7 @@ def plot_attention_heads(
         weights: (n_heads, q_len, k_len), each in 0..1.
         q_tokens: q_len names for the rows.
         k_tokens: k_len names for the columns.
-        titles: n_heads titles; None counts "head 0", "head 1", ...
+        titles: n_heads titles; None counts "head 1", "head 2", ...
 
     Raises:
         ValueError: wrong rank, other counts of tokens or titles, or a weight
@@ -73,7 +73,7 @@ def plot_attention_heads(
     """
     array = as_array(weights, 3, "weights")
     if titles is None:
-        titles = [f"head {index}" for index in range(len(array))]
+        titles = [f"head {index + 1}" for index in range(len(array))]
     return _draw_weights(array, q_tokens, k_tokens, titles, cell=0.3)
 
 
