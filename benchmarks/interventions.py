@@ -44,9 +44,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "target positions off": {"tgt_positions": False},
     "causal mask off": {"causal": False},
     "one cross-attention head removed": {"without": {CROSS[1]: [0]}},
-    "cross-attention cut in layer 0": {"without": {CROSS[0]: EVERY}},
-    "cross-attention cut in layer 1": {"without": {CROSS[1]: EVERY}},
-    "cross-attention cut in layer 2": {"without": {CROSS[2]: EVERY}},
+    "cross-attention cut in layer 1": {"without": {CROSS[0]: EVERY}},
+    "cross-attention cut in layer 2": {"without": {CROSS[1]: EVERY}},
+    "cross-attention cut in layer 3": {"without": {CROSS[2]: EVERY}},
     "cross-attention cut in all layers": {"without": dict.fromkeys(CROSS, EVERY)},
 }
 
