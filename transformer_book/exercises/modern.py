@@ -180,7 +180,7 @@ check_pooled.mistake(
     ),
 )
 check_pooled.mistake(
-    "neighboring heads share a kv head: heads 0, 1, ... belong to group 0.",
+    "neighboring heads share a kv head: heads 1, 2, ... belong to the first group.",
     lambda weight, n_heads, n_kv_heads: (
         weight.unflatten(0, (-1, n_kv_heads, len(weight) // n_heads))
         .mean(0)
