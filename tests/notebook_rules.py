@@ -41,6 +41,7 @@ GERMAN = tomllib.loads(GLOSS.read_text(encoding="utf-8"))["words"].keys() - ENGL
 ANOTHER_HAND = re.compile(  # a hyphen for a minus, no comma in thousands, 1e4, 10²
     r"(?<!\w)-\d|(?<![\d.,])\d{4,}(?![\d.])|\d[eE][+-]?\d|mathdefault|10[⁰-⁹²³¹⁻]"
 )
+FROM_0 = re.compile(r"(?i)\b((layer|head)s? 0(?!\d|\.\d\d)|(cross|self) 0($|\.\d\b))")
 VEGA = re.compile(r"application/vnd\.vega(lite)?\.v\d+\+json")
 UNFIT = {  # by type of cell: what is found, and what is wrong with it
     "markdown": {
@@ -160,6 +161,18 @@ def numbers(notebook: NotebookNode, path: Path) -> Iterator[str]:
             yield f"cell {index}: {wrong[0]!r} is written −0.66, 12,500 or 0.1"
 
 
+def counting(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """Layers and heads are counted from 1 wherever a person reads."""
+    for index, cell in enumerate(notebook.cells):
+        texts = [re.sub(r"`[^`]*`", "", cell.source)]
+        if cell.cell_type == "code":  # its own indices start at 0
+            texts = [*descriptions(cell), *drawn_words(cell.outputs)]
+            for output in cell.outputs:
+                texts += [output.get("text", ""), figure_alt(output) or ""]
+        for match in filter(None, map(FROM_0.search, texts)):
+            yield f"cell {index}: counted from 0: {match.group()}"
+
+
 def drawn_words(outputs: list[NotebookNode]) -> Iterator[str]:
     """The texts of plots and drawings."""
     for output in outputs:
@@ -197,7 +210,7 @@ def figures(notebook: NotebookNode, path: Path) -> Iterator[str]:
                 yield f"cell {index}: the code of a drawing needs the tag 'hide-input'"
 
 
-RULES = [stored, executed, metadata, unfit, figures, captions, numbers]
+RULES = [stored, executed, metadata, unfit, figures, captions, numbers, counting]
 
 
 def complaints(path: Path) -> list[str]:

@@ -125,6 +125,7 @@ CHECKS, SOLUTION, TASK = "# @title Checks", "# @title Solution 4.1", "### Exerci
 PROMPT, STUB, WHY = "**Before you run the next cell.**", "...  # your turn", "Why?</su"
 STDERR = [new_output("stream", name="stderr", text="UserWarning")]
 RAISED = [new_output("error", ename="ValueError", evalue="no", traceback=[])]
+PRINTED = [new_output("stream", text="layer 0: 0 1 1")]
 PNG = {"image/png": "iVBORw0KGgo="}
 VEGA = "application/vnd.vegalite.v5+json"
 
@@ -164,6 +165,12 @@ PLANTED = [  # rule, mistake
     ("numbers", redrawn("12500")),
     ("numbers", redrawn("1e4")),
     ("numbers", redrawn("10⁴")),
+    ("counting", add("See head 0.")),
+    ("counting", edit("scores in head 1", "scores in head 0")),
+    ("counting", add("We remove *cross 0.2*.")),
+    ("counting", put(CHECKS, outputs=PRINTED)),
+    ("counting", caption(caption="In layer 0, all look at *im*.")),
+    ("counting", redrawn("head 0")),
     ("title", edit("# 4.", "# 5.")),
     ("title", edit("?*\n", ".*\n")),
     ("title", edit("minutes, everything", "or")),
