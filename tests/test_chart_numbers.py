@@ -33,7 +33,7 @@ SIMILARITY = charts.similarity_explorer(STATES, SOURCE)
 # fmt: off
 CHOICES = [
     (ATTENTION, {}, "weight", MAPS[0]),
-    (ATTENTION, {"head": "3"}, "weight", MAPS[3]),
+    (ATTENTION, {"head": "4"}, "weight", MAPS[3]),
     (DIVISOR, {"q": 4, "power": -4}, "weight", (16 * QUERY[4] @ KEY.T).softmax(-1)),
     (DIVISOR, {"power": 9}, "weight", (QUERY[2] @ KEY.T / 512).softmax(-1)),
     (SIMILARITY, {}, "cosine", cosines(STATES["a"])),
@@ -57,7 +57,7 @@ def test_the_text_says_what_is_drawn() -> None:
 def test_repeated_tokens_stay_apart_and_a_row_is_chosen_without_a_mouse() -> None:
     assert drawn(ATTENTION).count(">die</text>") == 2
     binds = {p["name"]: p.get("bind") for p in ATTENTION.to_dict()["params"]}
-    assert binds["row"]["labels"] == ["all", "0: <bos>", "1: cat"]
+    assert binds["row"]["labels"] == ["all", "1: <bos>", "2: cat"]
 
 
 @pytest.mark.parametrize(

@@ -76,10 +76,10 @@ def test_signed_numbers_have_a_symmetric_scale() -> None:
 def test_each_head_has_its_own_map_on_the_shared_scale() -> None:
     given = weights(4)
     figure = plots.plot_attention_heads(given, QUERIES, KEYS)
-    for head, axes in enumerate(figure.axes[:4]):
-        np.testing.assert_allclose(axes.images[0].get_array(), given[head])
+    for index, axes in enumerate(figure.axes[:4]):
+        np.testing.assert_allclose(axes.images[0].get_array(), given[index])
         assert axes.images[0].get_clim() == (0, 1)
-        assert axes.get_title() == f"head {head}"
+        assert axes.get_title() == f"head {index + 1}"
     assert len(figure.axes) == 5  # one color bar for all
     rows = [axes.get_ylabel() for axes in figure.axes[:4]]
     assert rows == ["query", "", "", "query"]  # a row of maps names its rows once

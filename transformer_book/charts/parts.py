@@ -208,5 +208,5 @@ def slider(
 def token_list(name: str, tokens: Words, *first: str) -> altair.BindRadioSelect:
     """A list of numbered tokens; before them, perhaps, a choice of none."""
     options = [*[None] * len(first), *range(len(tokens))]
-    labels = [*first, *(f"{i}: {token}" for i, token in enumerate(tokens))]
+    labels = [*first, *(f"{i}: {token}" for i, token in enumerate(tokens, start=1))]
     return altair.binding_select(options=options, labels=labels, name=name)
