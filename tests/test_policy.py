@@ -112,7 +112,9 @@ def test_mathematics_charts_and_pictures_are_drawn(site, page: Page):
 def test_search_answers(site, page: Page):
     page.goto(f"{site}/{CHAPTER}")
     field = page.locator("form.search input")
-    field.evaluate("(field) => { field.value = 'scaled attention'; field.form.submit() }")
+    field.evaluate(
+        "(field) => { field.value = 'scaled attention'; field.form.submit() }"
+    )
     page.wait_for_url("**/search.html?q=scaled+attention")
     found = page.locator(".all-found [role=option]")
     expect(found.locator("mark").first).to_be_attached()
