@@ -340,7 +340,7 @@ def test_a_head_is_cut_and_put_back(loaded) -> None:
     wait_for_change(loaded, button(loaded, "Cut this head").click)
     assert loaded.evaluate("machine.state.view.log_probs") != before
     expect(button(loaded, "Put this head back")).to_be_focused()
-    expect(loaded.locator(".machine-changes")).to_contain_text("1 head cut.")
+    expect(loaded.locator(".machine-changes")).to_contain_text("cross-attention cut.")
     wait_for_change(loaded, button(loaded, "Undo all").click)
     assert loaded.evaluate("machine.state.view.log_probs") == before
     says = loaded.locator(".machine-beneath .machine-says")
@@ -626,10 +626,10 @@ def test_back_goes_to_the_place_before_and_undoes_nothing(page, address) -> None
     page.locator("a[href='#machine/decoder/1/cross_attn/2']").click()
     button(page, "Cut this head").click()
     changes = page.locator(".machine-changes")
-    expect(changes).to_contain_text("1 head cut.")
+    expect(changes).to_contain_text("cross-attention cut.")
     page.go_back()
     wait(page, "machine.path === '/decoder/1' && !machine.state.is_busy")
-    expect(changes).to_contain_text("1 head cut.")
+    expect(changes).to_contain_text("cross-attention cut.")
     assert page.evaluate("machine.state.asked.step") == 3
 
 
@@ -674,7 +674,7 @@ def test_a_chapter_offers_the_sentence_and_keeps_its_own(chapter) -> None:
 def test_an_offer_is_taken_with_both_changes_and_told_once(chapter) -> None:
     chapter.evaluate(LISTEN)
     button(chapter, f"“{SENTENCE}”").click()
-    told = hear(chapter, "Changed: 1 head cut, hidden: “Kinder”. Translation:")
+    told = hear(chapter, "hidden: “Kinder”. Translation:")
     assert len(told) == 1  # of the new sentence, and of nothing else
     edits = {"without": {CROSS: [1]}, "hide": [1]}  # the chapter's and the reader's
     assert chapter.evaluate("machine.state.view.edits") == edits
@@ -835,7 +835,9 @@ def test_a_part_of_the_model_that_is_missing_is_named(translator, trouble) -> No
     button(translator, "Cut this head").click()  # it is tried again, and told once
     wait(translator, "!machine.loading")
     told = translator.locator(".machine-changes")
-    expect(told).to_contain_text("the connection is gone. Not done: 1 head cut.")
+    expect(told).to_contain_text(
+        "the connection is gone. Not done: head 1 of decoder layer 2, cross-attention"
+    )
     expect(status).to_have_text("")
     translator.evaluate("machine.addresses = MACHINE_PARTS")
     button(translator, "Try again").click()

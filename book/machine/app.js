@@ -4,6 +4,7 @@
 
 import { address_of, asked_in, checked, read_address } from "./address.js";
 import { language } from "./language.js";
+import { looked_words } from "./gloss.js";
 import { name_of } from "./levels.js";
 import { load_model } from "./model.js";
 import { asks_of, axis_of, before, changes_of, cut_of, edited, labels_of, OWN, is_current, needs_model, reduce, row_of,
@@ -270,7 +271,10 @@ export class App {
       const ask = await this.sister, read = await ask("tokens", { text });
       check_length(read, this.state.config.max_len);
       this.dispatch({ type: "read", text, pieces: read.pieces });
-      return (await ask("write", { src: read.src, edits: {} })).text;
+      const { ids, text: german } = await ask("write", { src: read.src, edits: {} });
+      const look = await ask("look", { src: read.src, tgt: ids, edits: {} });
+      this.dispatch({ type: "means", text: german, words: looked_words(look) });
+      return german;
     } catch (error) {
       if (!(error instanceof TooLong)) this.sister = null; // it can be loaded again
       this.status(error instanceof TooLong ? error.message

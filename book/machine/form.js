@@ -23,13 +23,14 @@ export function worries_of(state) {
 }
 
 /** What stands above the field: what the German means, or whose it is @param {State} state */
-function origin_of({ asked, meanings, view: { source } }) {
+function origin_of({ asked, draft, is_predicting, meanings, view: { source } }) {
   if (asked.english && asked.text === source) {
     return ["You wrote: ", h("b", {}, `“${asked.english}”`),
-      " The German is by the sister model. Now watch it being read."];
+      " The German is by the sister model, and the small words are what it looked at. " +
+        "Now watch it being read."];
   }
-  const known = meanings[source];
-  return known ? ["In English: ", h("b", {}, `“${known.whole}”`)] : [];
+  const known = draft.trim() && !is_predicting && meanings[source];
+  return known && known.whole ? ["By hand, in English: ", h("b", {}, `“${known.whole}”`)] : [];
 }
 
 /** @param {App} app */
@@ -55,7 +56,8 @@ export function form(app) {
   }
 
   const draw_warning = when_changed(
-    ({ view, draft, pieces, asked }) => [view, draft, pieces, asked], (state) => {
+    ({ view, draft, pieces, asked, is_predicting }) => [view, draft, pieces, asked, is_predicting],
+    (state) => {
       warning.textContent = worries_of(state);
       warning.hidden = !warning.textContent;
       origin.replaceChildren(...origin_of(state));

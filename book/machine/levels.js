@@ -16,6 +16,12 @@ import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, pictu
 export const WHOLE = { stack: "", layer: 0, kind: "", head: -1, key: -1 };
 /** @type {{ [kind: string]: string }} */
 export const ATTENTIONS = { self_attn: "self-attention", cross_attn: "cross-attention" };
+
+/** @param {string} name of an attention */
+export function attention_in_words(name) {
+  const [stack, , layer, kind] = name.split(".");
+  return `${stack} layer ${Number(layer) + 1}, ${ATTENTIONS[/** @type {"self_attn"} */ (kind)]}`;
+}
 const STACKS = /** @type {const} */ (["encoder", "decoder"]);
 /** @type {{ [stack: string]: Kind[] }} */
 const KINDS = { encoder: ["self_attn"], decoder: ["self_attn", "cross_attn"] };

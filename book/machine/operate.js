@@ -5,7 +5,7 @@
 
 import { decimal, e, h, mean_of, shown, table_of } from "./draw.js";
 import { button, labeled, refill, scroller, together, when_changed } from "./kit.js";
-import { ATTENTIONS } from "./levels.js";
+import { attention_in_words } from "./levels.js";
 import { cut_of, is_cut, OWN, SWITCHES, toggled } from "./state.js";
 
 /** @import { App } from "./app.js" */
@@ -68,12 +68,6 @@ const group = (title, ...inside) => h("div", {}, h("h3", {}, title), inside);
 const row = (...inside) => h("div", { class: "machine-row" }, inside);
 /** @param {string} label */
 const chips = (label) => h("div", { class: "machine-chips", role: "group", "aria-label": label });
-
-/** @param {string} name of an attention */
-function attention_in_words(name) {
-  const [stack, , layer, kind] = name.split(".");
-  return `${stack}, layer ${+layer + 1}: ${ATTENTIONS[kind]}`;
-}
 
 /** What can be taken from the model @param {App} app */
 function parts_of(app) {

@@ -10,17 +10,19 @@ import { changes_of, row_of, surest } from "./state.js";
 /** @param {{ label: string, p: number }} token */
 export const quoted = ({ label, p }) => `“${piece(label)}” (${percent(p)})`;
 
+const LITTLE = 0.05; // a second look is told from there on
+
 /** What a step looked at most, if it could @param {View} view @param {number} step */
 export const looks_of = (view, step) => looked_at(view, step, 2)
-  .map(([p, key]) => p > 0 && quoted({ label: view.src_labels[key], p }));
+  .map(([p, key], i) => p > (i && LITTLE) && quoted({ label: view.src_labels[key], p }));
 
 /** What the step shows, in a sentence. @param {State} state */
 export function what_it_shows(state) {
   const { view, film, tall, panel } = state, row = row_of(state);
   const [first, second] = looks_of(view, row);
   if (film && !row) return "First the German side reads: each word looks at the others.";
-  const how = row === surest(view) ? ", its surest look for a word," : "";
-  const found = first ? `looked most at ${first}${how} and ${second}`
+  const how = row === surest(view) ? ", and no other step is as sure where to look" : "";
+  const found = first ? `looked most at ${[first, second].filter(Boolean).join(" and ")}${how}`
     : "couldn’t look at the German";
   const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
   const now = tall && changes_of(state) && !panel ? ` The text is now “${view.text}”` : "";

@@ -3,7 +3,7 @@
 // reads the page, asks the model or waits; app.js does.
 
 import { shown } from "./draw.js";
-import { level_of, looked_at, name_of, path_of, place_of, WHOLE } from "./levels.js";
+import { attention_in_words, level_of, looked_at, name_of, path_of, place_of, WHOLE } from "./levels.js";
 
 /** @import { Action, Asked, Choice, Meanings, Place, State, Vectors, View } from "./types.d.ts" */
 
@@ -88,6 +88,8 @@ function changes(state, action) {
     case "status": return { status: action.text };
     case "failed": return { status: action.text, is_busy: false, is_measuring: false };
     case "read": return { pieces: { ...state.pieces, [action.text]: action.pieces } };
+    case "means": return { meanings: { ...state.meanings,
+      [action.text]: state.meanings[action.text] || { whole: "", words: action.words } } };
     case "sister": return { sister: action.text, ...(action.text && { draft: action.text }) };
     case "return": return { status: action.text, is_busy: false, is_measuring: false, asked: { ...asked,
       text: state.view.source, edits: state.view.edits, forced: [], choice: "", english: "" } };
@@ -238,13 +240,14 @@ export function edited(state) {
   const name_of_token = (/** @type {number} */ i) => (view.source === asked.text
     ? `“${shown(view.src_labels[i])}”` : `token ${i + 1}`);
   const off = Object.entries(is_on).filter(([, is]) => is === false).map(([name]) => name);
-  const { n_heads, n_decoder_layers } = state.config;
+  const { n_decoder_layers } = state.config;
   const cut = state.attentions.filter((name) => is_cut(state, name));
-  const single = Object.values(without).flat().length - cut.length * n_heads;
+  const heads = Object.entries(without).filter(([name]) => !cut.includes(name)).flatMap(
+    ([name, cut_here]) => cut_here.map((head) => `head ${head + 1} of ${attention_in_words(name)}`));
   const layers = cut.length === n_decoder_layers ? "all layers"
     : cut.map((name) => `layer ${Number(name.split(".")[2]) + 1}`).join(" and ");
   return [
-    single > 0 && `${single} ${single === 1 ? "head" : "heads"} cut`,
+    heads.length > 0 && `${heads.length > 2 ? `${heads.length} heads` : heads.join(" and ")} cut`,
     cut.length > 0 && `cross-attention cut in ${layers}`,
     hide.length > 0 && `hidden: ${hide.map(name_of_token).join(", ")}`,
     ...Object.keys(SWITCHES).filter((name) => off.includes(name)).map((name) => `${SWITCHES[name]} off`),

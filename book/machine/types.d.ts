@@ -138,7 +138,7 @@ export interface Choice {
   why: { to: string; words: string };
 }
 
-/** What the page knows of its German sentences: the whole, and word by word */
+/** What is known of German sentences: the whole, if it is the page's own, and word by word */
 export interface Meanings { [sentence: string]: { whole: string; words: [string, string][] } }
 
 /** What each token of a translation costs, untouched and now */
@@ -195,6 +195,7 @@ export type Action =
   | { type: "status"; text: string }
   | { type: "failed"; text: string } // the model gave no answer
   | { type: "read"; text: string; pieces: number }
+  | { type: "means"; text: string; words: [string, string][] } // word by word
   | { type: "sister"; text: string } // it is asked; "" when it has answered
   | { type: "return"; text: string } // to what is shown: the model can't read what was asked
   | { type: "seen"; view: View; untouched: View }

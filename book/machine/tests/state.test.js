@@ -163,8 +163,8 @@ test("a search stays until there is a new one, if it is of the same sentence and
 
 for (const [words, edits, more] of /** @type {[string, State["asked"]["edits"], object?][]} */ ([
   ["", {}], ["", { hide: [] }],
-  ["1 head cut", { without: { "encoder.layers.0.self_attn": [1] } }],
-  ["1 head cut, cross-attention cut in layer 1", { without: CUT }],
+  ["head 2 of encoder layer 1, self-attention cut", { without: { "encoder.layers.0.self_attn": [1] } }],
+  ["head 2 of encoder layer 1, self-attention cut, cross-attention cut in layer 1", { without: CUT }],
   ["cross-attention cut in all layers", { without: { "decoder.layers.0.cross_attn": [0, 1],
     "decoder.layers.1.cross_attn": [0, 1] } }],
   ["hidden: “5”, “4”, the causal mask off", { hide: [0, 2], causal: false }],
