@@ -674,7 +674,8 @@ def test_a_chapter_offers_the_sentence_and_keeps_its_own(chapter) -> None:
 def test_an_offer_is_taken_with_both_changes_and_told_once(chapter) -> None:
     chapter.evaluate(LISTEN)
     button(chapter, f"“{SENTENCE}”").click()
-    told = hear(chapter, "hidden: “Kinder”. Translation:")
+    changed = "head 2 of decoder layer 3, cross-attention cut, hidden: “Kinder”"
+    told = hear(chapter, f"Changed: {changed}. Translation:")
     assert len(told) == 1  # of the new sentence, and of nothing else
     edits = {"without": {CROSS: [1]}, "hide": [1]}  # the chapter's and the reader's
     assert chapter.evaluate("machine.state.view.edits") == edits
