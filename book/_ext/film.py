@@ -17,7 +17,7 @@ from book._ext.toc import ROOT
 
 FRONT = ROOT / "_build" / "html" / "book" / "index.html"
 FILM = ROOT / "book" / "film.webp"
-WIDTH, SHOWN = 1000, 880  # pixels: of the page, and of the film
+WIDTH, HEIGHT, SHOWN = 1280, 780, 960  # pixels: of what is filmed, and the film
 SENTENCE = "Im Schnee spielt ein Hund."
 BREAK = {"without": {"decoder.layers.2.cross_attn": [1]}}  # chapter 14: one head
 STEP, END = 700, 3000  # ms that a step is shown, and the last one
@@ -30,7 +30,7 @@ def frames(page: Page) -> list[Image.Image]:
     taken = []
     for step in range(steps):
         page.evaluate("(step) => machine.show({ step })", step)
-        png = page.screenshot(clip={"x": 0, "y": 0, "width": WIDTH, "height": 640})
+        png = page.screenshot(clip={"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT})
         picture = Image.open(BytesIO(png)).convert("RGB")
         taken.append(picture.resize((SHOWN, picture.height * SHOWN // WIDTH)))
     return taken
@@ -42,7 +42,7 @@ def film() -> list[Image.Image]:
         options = {"args": ["--no-sandbox", "--disable-gpu"]}
         browser = playwright.chromium.launch(executable_path=find_browser(), **options)
         page = browser.new_page(
-            viewport={"width": WIDTH, "height": 900},
+            viewport={"width": WIDTH, "height": HEIGHT},
             color_scheme="light",
             reduced_motion="reduce",
         )
