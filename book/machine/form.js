@@ -29,7 +29,7 @@ function origin_of({ asked, draft, is_predicting, meanings, view: { source } }) 
       " The German is by the sister model, and the small words are what it looked at. " +
         "Now watch it being read."];
   }
-  const known = draft.trim() && !is_predicting && meanings[source];
+  const known = !is_predicting && meanings[draft.trim()]; // of a stored sentence, or one that is asked for
   return known && known.whole ? ["By hand, in English: ", h("b", {}, `“${known.whole}”`)] : [];
 }
 
@@ -69,7 +69,8 @@ export function form(app) {
       if (field.value !== draft) field.value = draft;
       bar.hidden = loading === null;
       bar.value = loading || 0;
-      go.textContent = loading !== null ? `${Math.round(100 * loading)}% of ${size}`
+      const whose = sister && state.is_ready ? "sister: " : "";
+      go.textContent = loading !== null ? `${whose}${Math.round(100 * loading)}% of ${size}`
         : sister ? "Into German…" : "Translate";
       if (status.textContent === text && !is_lost) return; // and isn't told again
       status.replaceChildren(text, ...(is_lost && text ? [" ", button("Try again", () => app.load())] : []));
