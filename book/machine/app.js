@@ -299,8 +299,17 @@ export class App {
   }
 
   /** @param {Edits} edits */
-  edit(edits) {
-    return this.ask({ edits: { ...this.state.asked.edits, ...edits } });
+  async edit(edits) {
+    await this.ask({ edits: { ...this.state.asked.edits, ...edits } });
+    const other = this.first_change();
+    if (other >= 0) this.dispatch({ type: "jump", step: other });
+  }
+
+  /** The first word that the changes change, if they are done; else -1 */
+  first_change() {
+    const { view, untouched } = this.state;
+    if (!view.live || !is_current(this.state)) return -1;
+    return view.tgt.findIndex((id, i) => id !== untouched.tgt[i]);
   }
 
   /** Of the attentions that are named: cut these heads, and no others
@@ -321,9 +330,9 @@ export class App {
     this.dispatch({ type: "go", path: "" });
     const { forced, method, temperature, top_p, seed } = START;
     await this.ask({ text, edits, choice: name, forced, method, temperature, top_p, seed });
-    const { state } = this, { view, untouched } = state;
+    const { state } = this, { view } = state;
     if (state.asked.choice !== name || !is_current(state) || !view.live) return;
-    const other = view.tgt.findIndex((id, i) => id !== untouched.tgt[i]);
+    const other = this.first_change();
     this.show({ step: other < 0 ? surest(view) : other });
   }
 

@@ -84,6 +84,9 @@ export function speech(app, root) {
       case "ask":
         has_acted = is_operated;
         break;
+      case "jump": // its translation is told
+        pass_over(state);
+        break;
       case "take": // what it becomes is told, not where we were
         has_acted = is_operated;
         pass_over(state);

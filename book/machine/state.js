@@ -70,6 +70,7 @@ function changes(state, action) {
     case "draft": return { draft: action.text };
     case "go": return go(state, action.path, action.asked);
     case "step": return { asked: { ...asked, ...action.changes }, film: null, is_stopped: false };
+    case "jump": return { asked: { ...asked, step: action.step } };
     case "tick": return tick(state);
     case "play": return { panel: "", place: state.place.stack ? WHOLE : state.place,
       guess: null, is_stopped: false, asked: { ...asked, step: action.from },

@@ -180,6 +180,7 @@ export type Action =
   | { type: "draft"; text: string }
   | { type: "go"; path: string; asked?: Partial<Asked> } // with what an address asks besides
   | { type: "step"; changes: { step?: number; word?: number } } // by hand
+  | { type: "jump"; step: number } // to what a change has changed
   | { type: "tick" } // of the film
   | { type: "play"; pace: number; from: number; then: "stop" | "surest" }
   | { type: "stop"; by_hand?: boolean }

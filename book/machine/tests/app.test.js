@@ -199,3 +199,15 @@ test("an edit, a head and all of it undone: what is asked", () => {
   app.undo_all();
   assert.equal(asks_of(app.state.asked), at_first);
 });
+
+test("a change leads to the first word that it changes, and its end to none", async () => {
+  const { app } = ready_app();
+  await app.ask({ text: "9 6" });
+  await app.cut({ "decoder.layers.0.cross_attn": [0, 1], "decoder.layers.1.cross_attn": [0, 1] });
+  const { view, untouched, asked: { step } } = app.state;
+  assert.deepEqual(view.tgt.slice(0, step), untouched.tgt.slice(0, step));
+  assert.notEqual(view.tgt[step], untouched.tgt[step]);
+  app.show({ step: step + 1 });
+  await app.edit({ without: {} });
+  assert.equal(app.state.asked.step, step + 1);
+});
