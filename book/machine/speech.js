@@ -72,7 +72,10 @@ export function speech(app, root) {
     const is_operated = state.is_ready && state.panel === "operate";
     switch (action.type) {
       case "load":
-        if (action.share === 0) say("The model is being loaded.");
+        if (action.share === 0 && !state.is_ready) say("The model is being loaded.");
+        break;
+      case "sister":
+        if (action.text) say("A sister model writes the sentence in German first.");
         break;
       case "lost":
         say(words_of(".machine-changes:not([hidden]) > span"));
