@@ -20,12 +20,12 @@ export const looks_of = (view, step) => looked_at(view, step, 2)
 export function what_it_shows(state) {
   const { view, film, tall, panel } = state, row = row_of(state);
   const [first, second] = looks_of(view, row);
-  if (film && !row) return "First the German side reads: each word looks at the others.";
   const how = row === surest(view) ? ", and no other step is as sure where to look" : "";
   const found = first ? `looked most at ${[first, second].filter(Boolean).join(" and ")}${how}`
     : "couldn’t look at the German";
   const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
   const now = tall && changes_of(state) && !panel ? ` The text is now “${view.text}”` : "";
   const layer = `the decoder’s middle layer (${middle_layer(view) + 1} of ${view.norms.decoder.length - 1})`;
-  return `Writing ${quoted(written)}: ${layer} ${found}.${now}`;
+  const first_of_all = film && !row ? "The German side has read: each word has looked at the others. " : "";
+  return `${first_of_all}Writing ${quoted(written)}: ${layer} ${found}.${now}`;
 }
