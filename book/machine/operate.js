@@ -45,7 +45,7 @@ export function operate(app) {
       { class: "machine-bar", style: `--share: ${(x / most).toFixed(3)}` })];
     const table = table_of({ head: ["Token", "Untouched", "Now"].slice(0, columns.length + 1),
       rows: labels.map((label, i) => [shown(label), ...columns.map((nats) => cell(nats[i]))]) });
-    return [h("h3", {}, `Loss of ${whose} translation, in nats per token`),
+    return [h("h3", {}, `Loss of ${whose} translation, in nats per token: lower means less surprised`),
       h("p", { class: "machine-says" }, losses_in_words(losses)),
       scroller("Loss of each token", table),
       now && asked.edits.causal === false ? h("p", { class: "machine-warning" }, UNMASKED) : ""];
