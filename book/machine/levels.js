@@ -557,7 +557,7 @@ export function head(view, { row, tall, before, found, found_before }, place) {
   const caption = (x, y, words, anchor) => text(x, y, words, { size: 13, fill: "soft", anchor });
   return picture(tall ? 400 : 1080, tall ? end + 50 : bottom + 46,
     `Head ${place.head + 1}: what “${query}” looks at`,
-    text(X.word, 42, d ? `q of ${query}` : query, { anchor: "end", fill, ...title }),
+    text(X.word, 42, d ? `q of “${query}”` : query, { anchor: "end", fill, ...title }),
     strip(X.key, 28, q, { width, height: high, most: most_k }),
     d > 0 && [caption(X.key + d * cell / 2, 74, `keys, ${d} numbers each`, "middle"),
       !tall && caption(X.score, 74, `q · k / √${d}`, "end"),
@@ -636,8 +636,8 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
     `Divided by √${d}: ${decimal(one.sum / Math.sqrt(d), 4)}`,
     part ? softmax : "The word is hidden: its score becomes −∞"];
   return picture(tall ? 400 : 1080, 514, `One weight: “${query}” looks at “${name}”`,
-    bars(60, q, most, tall ? "q" : `q of ${query}`, COLORS[place.stack]),
-    bars(150, one.k, most, tall ? "k" : `k of ${name}`, tone),
+    bars(60, q, most, tall ? "q" : `q of “${query}”`, COLORS[place.stack]),
+    bars(150, one.k, most, tall ? "k" : `k of “${name}”`, tone),
     bars(250, products, largest([products]), tall ? "q × k" : "products", "ink"),
     largest_product(one, q, left, cell, high),
     line([[left, 350], [right, 350]], "hair", 1),
