@@ -278,6 +278,7 @@ export function is_current({ view, asked, home }) {
 export function beside(state) {
   const { view, untouched } = state;
   if (!changes_of(state) || !is_current(state) || untouched.source !== view.source) return "";
-  return untouched.text === view.text ? "The same words as without changes."
-    : `Without changes: “${untouched.text}”`;
+  if (untouched.text !== view.text) return `Without changes: “${untouched.text}”`;
+  return state.asked.method === "sample" ? "Drawn: the same words this time. Draw again, or at a higher temperature."
+    : "The same words as without changes.";
 }

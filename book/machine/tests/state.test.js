@@ -189,6 +189,9 @@ test("beside a changed translation stands the untouched one, if it is of the sam
   assert.equal(says(live({ edits, text: "6" }, asks), live({ text: "6" })), "The same words as without changes.");
   assert.equal(says(live({ edits, text: "6" }, asks), live({ source: "9" })), "");
   assert.equal(says(live({ edits, text: "6" }, "older"), live({ text: "7" })), "");
+  const drawn = after(small_state(), { type: "ask", changes: { method: "sample" } });
+  const same = live({ text: "6" }, JSON.stringify(["5 7 4", {}, [], "sample", 1, 1, 1]));
+  assert.match(beside(after(drawn, { type: "seen", view: same, untouched: live({ text: "6" }) })), /^Drawn: the same words/);
 });
 
 test("an item is put into a list, in order, or taken out", () => {
