@@ -279,6 +279,6 @@ export function beside(state) {
   const { view, untouched } = state;
   if (!changes_of(state) || !is_current(state) || untouched.source !== view.source) return "";
   if (untouched.text !== view.text) return `Without changes: “${untouched.text}”`;
-  return state.asked.method === "sample" ? "Drawn: the same words this time. Draw again, or at a higher temperature."
+  return state.asked.method === "sample" ? "Drawn: the same words this time."
     : "The same words as without changes.";
 }
