@@ -22,9 +22,13 @@ export function worries_of(state) {
   return live ? worry(live.read, sure) : "";
 }
 
+/** The reader's own English, where its German is shown
+ *  @param {{ asked: State["asked"], view: { source: string } }} state */
+const asked_of = ({ asked, view }) => asked.text === view.source && asked.english;
+
 /** What stands above the field: what the German means, or whose it is @param {State} state */
 function origin_of({ asked, draft, is_predicting, meanings, view: { source } }) {
-  if (asked.english && asked.text === source) {
+  if (asked_of({ asked, view: { source } })) {
     return ["You wrote: ", h("b", {}, `“${asked.english}”`),
       " The German is by the sister model, and the small words are what it looked at. " +
         "Now watch it being read."];
@@ -61,6 +65,7 @@ export function form(app) {
       warning.textContent = worries_of(state);
       warning.hidden = !warning.textContent;
       origin.replaceChildren(...origin_of(state));
+      world.hidden = Boolean(asked_of(state)); // its line is taken
     });
   const draw_rest = when_changed((state) => [state.draft, state.loading, state.status, state.is_lost,
     state.sister, waits(state)], (state) => {
