@@ -42,7 +42,7 @@ def description(document: nodes.document, page: str) -> str:
     """The question of a chapter, or the first sentences of another page."""
     if chapter_of(Path(page)) is not None:
         return next(document.findall(nodes.section))[1].astext()
-    texts = (part.astext() for part in document.findall(nodes.paragraph))
+    texts = (plain(part) for part in document.findall(nodes.paragraph))
     text = next(text for text in texts if re.search(r"[.:]( |$)", text))
     first, *others = re.split(r"(?<=[.!?])\s", " ".join(text.split()))
     for sentence in others:
@@ -50,6 +50,12 @@ def description(document: nodes.document, page: str) -> str:
             break
         first += f" {sentence}"
     return first
+
+
+def plain(paragraph: nodes.paragraph) -> str:
+    """The words of a paragraph, without tags that stand in it."""
+    words = paragraph.findall(nodes.Text)
+    return "".join(word for word in words if not isinstance(word.parent, nodes.raw))
 
 
 def complete_head(
