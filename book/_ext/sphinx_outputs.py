@@ -182,7 +182,10 @@ def write_files(app: Sphinx) -> None:
 # --- the machine ----------------------------------------------------------------------
 
 
-WITHOUT = "Without JavaScript, you see one stored sentence, and no buttons or sliders."
+WITHOUT = (
+    "Without JavaScript, you see one stored sentence, and no buttons or sliders. Where "
+    "English words are underlined, choose one to see where the model looked for it."
+)
 
 
 def machine(env: BuildEnvironment, stored: dict[str, Any]) -> str:
