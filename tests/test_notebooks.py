@@ -8,6 +8,7 @@ from nbclient.exceptions import CellExecutionError
 
 from book._ext import notebooks
 from book._ext.figures import MIME as PLOT
+from book._ext.figures import NARROW
 
 DRAWS = """\
 import matplotlib.pyplot as plt
@@ -50,7 +51,7 @@ def test_what_is_stored_holds_nothing_that_changes_from_run_to_run(tmp_path):
     assert draws["metadata"] == {"covers": ["S1-01"], "unknown": 1}
     printed, figure = draws["outputs"]  # no progress bar, and streams are merged
     assert printed["text"] == ["0\n", "1\n", "2\n"]
-    assert set(figure["data"]) == {PLOT, "image/png", "text/plain"}
+    assert set(figure["data"]) == {PLOT, NARROW, "image/png", "text/plain"}
 
 
 @pytest.mark.parametrize("title", ["Checks", "Solution 3.1", "Table"])
