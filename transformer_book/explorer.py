@@ -15,7 +15,13 @@ from torch import Tensor
 
 from transformer_book import pencil
 from transformer_book.charts.model_flow import Box, model_boxes, record_flow
-from transformer_book.diagrams.canvas import Canvas, display_bundle, still, written
+from transformer_book.diagrams.canvas import (
+    Canvas,
+    display_bundle,
+    require_alt,
+    still,
+    written,
+)
 from transformer_book.diagrams.model_map import model_map
 from transformer_lib import (
     DecoderLayer,
@@ -216,8 +222,7 @@ def show_explorer(alt: str) -> None:
     Raises:
         ValueError: alt is empty.
     """
-    if not alt.strip():
-        raise ValueError("alt must say what the picture shows, but it is empty")
+    require_alt(alt)
     html, svg = explorer(alt), _map().svg(alt)
     bundle = {MIME: html, "text/plain": alt, **still(svg)}
     if "text/html" in bundle:

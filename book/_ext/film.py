@@ -14,12 +14,12 @@ from playwright.sync_api import Page, sync_playwright
 
 from book._ext.browser import find_browser
 from book._ext.toc import ROOT
+from transformer_book.charts.machine import read_choices
 
 FRONT = ROOT / "_build" / "html" / "book" / "index.html"
 FILM = ROOT / "book" / "film.webp"
 WIDTH, HEIGHT, SHOWN = 1280, 780, 960  # pixels: of what is filmed, and the film
-SENTENCE = "Im Schnee spielt ein Hund."
-BREAK = {"without": {"decoder.layers.2.cross_attn": [1]}}  # chapter 14: one head
+CHOICE = "head"  # of choices.toml: its sentence, and what breaks it
 STEP, END = 700, 3000  # ms that a step is shown, and the last one
 STILL = "machine.state.view.live && !machine.state.is_busy"
 
@@ -37,7 +37,8 @@ def frames(page: Page) -> list[Image.Image]:
 
 
 def film() -> list[Image.Image]:
-    """The stored sentence's place is taken by one; then the model is changed."""
+    """The sentence of a choice is translated; then the model is changed."""
+    [choice] = [each for each in read_choices() if each["name"] == CHOICE]
     with sync_playwright() as playwright:
         options = {"args": ["--no-sandbox", "--disable-gpu"]}
         browser = playwright.chromium.launch(executable_path=find_browser(), **options)
@@ -49,7 +50,7 @@ def film() -> list[Image.Image]:
         page.goto(FRONT.resolve().as_uri())
         page.evaluate("machine.load()")
         taken = []
-        for changes in {"text": SENTENCE}, {"edits": BREAK}:
+        for changes in {"text": choice["text"]}, {"edits": choice["edits"]}:
             page.evaluate("(changes) => machine.ask(changes)", changes)
             page.wait_for_function(STILL)
             page.locator(".machine-live").evaluate("(part) => part.scrollIntoView()")

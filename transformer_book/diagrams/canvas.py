@@ -278,12 +278,17 @@ class Canvas:
         Raises:
             ValueError: alt is empty.
         """
-        if not alt.strip():
-            raise ValueError("alt must say what the diagram shows, but it is empty")
+        require_alt(alt)
         display_bundle(mime_bundle(self.svg(alt), alt))
 
     def _add(self, element: str, lit: bool = True) -> None:
         self.parts.append(element if lit else f'<g opacity="0.38">{element}</g>')
+
+
+def require_alt(alt: str) -> None:
+    """Refuse a picture without words for whoever can't see it."""
+    if not alt.strip():
+        raise ValueError("alt must say what the picture shows, but it is empty")
 
 
 def display_bundle(bundle: dict[str, str]) -> None:
