@@ -9,22 +9,21 @@ import { foresee, is_far, worry } from "./worry.js";
 /** @import { App } from "./app.js" */
 /** @import { State } from "./types.d.ts" */
 
+/** The reader's own English, where its German is shown
+ *  @param {{ asked: State["asked"], view: { source: string } }} state */
+const asked_of = ({ asked, view }) => asked.text === view.source && asked.english;
+
 /** What to tell about the sentence in the field, or "": while it is typed what is to be expected,
  *  and then what the model has made of it; of a stored one, nothing
  *  @param {State} state */
 export function worries_of(state) {
-  const { draft, asked, pieces, view: { live, log_probs, source } } = state;
+  const { draft, pieces, view: { live, log_probs, source } } = state;
   if (draft !== source) return draft.trim() && foresee(draft, pieces[draft]); // of what is to come
-  if (asked.english && asked.text === source && is_far(asked.english, pieces[asked.english])) {
-    return foresee(asked.english, pieces[asked.english]);
-  }
+  const english = asked_of(state);
+  if (english && is_far(english, pieces[english])) return foresee(english, pieces[english]);
   const sure = changes_of(state) ? 1 : Math.exp(mean_of(log_probs)); // else it isn't the model's doubt
   return live ? worry(live.read, sure) : "";
 }
-
-/** The reader's own English, where its German is shown
- *  @param {{ asked: State["asked"], view: { source: string } }} state */
-const asked_of = ({ asked, view }) => asked.text === view.source && asked.english;
 
 /** What stands above the field: what the German means, or whose it is @param {State} state */
 function origin_of({ asked, draft, is_predicting, meanings, view: { source } }) {

@@ -31,12 +31,9 @@
     ].filter(Boolean);
   };
 
-  // What learners call otherwise than the book.
-  const SAME = new Map([["multiple", "several"]]);
-
   // Small letters, and one form for mask, masks, masked and masking; tie, tied and tying.
   const form = (word) => {
-    const low = SAME.get(word.toLowerCase()) ?? word.toLowerCase();
+    const low = word.toLowerCase();
     if (low.length < 4 && low !== "tie") return low;
     if (/^.(?:ie|ied|ies|ying)$/.test(low)) return `${low[0]}i`;
     return low
