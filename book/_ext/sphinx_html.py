@@ -2,6 +2,8 @@
 
 - The answer of a grader is marked as open, wrong or right, and a cell whose code the
   reader owns from there as such, so that they can be seen.
+- An output in columns isn't wrapped: it gets smaller on a phone, and where it still
+  doesn't fit, it says that it scrolls.
 - The head of a chapter: its number, its question, its minutes and its notebook.
 - A link to the glossary carries what the term means, for the margin.
 - Folds have one short label, and sections a link to ask about them, where the book has
@@ -16,6 +18,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 
 from docutils import nodes
@@ -38,6 +41,7 @@ OPTIONAL = OPTIONAL_IN_MARKDOWN.replace("*", "")
 ATTRIBUTES = "html-attributes"  # of a node: what its tag has besides
 LINE = 46  # characters that a row of a table has on a phone
 NAME = 12  # characters of a first column that a second one stands well beside
+PHONE, PAGE = 48, 76  # characters of an output that are legible on a phone, and fit
 
 
 # --- before a page is written: its document tree --------------------------------------
@@ -46,12 +50,25 @@ NAME = 12  # characters of a first column that a second one stands well beside
 def mark_cells(app: Sphinx, document: nodes.document, page: str) -> None:
     """Mark what a grader says, and the cells whose code the reader owns from there."""
     for output in document.findall(nodes.literal_block):
-        if kind := FEEDBACK.get(output.astext()[:1]):
+        text = output.astext()
+        if kind := FEEDBACK.get(text[:1]):
             output["classes"].append(kind)
+        elif "output" in output["classes"] and in_columns(text):
+            width = max(map(len, text.splitlines()))
+            output["classes"] += ["in-columns"] + ["scrolls"] * (width > PHONE)
+            output[ATTRIBUTES] = {"style": f"--columns: {width}"}
     for cell in document.findall(nodes.container):
         if "defines" in cell.get("cell_metadata", ()):
             code = cell.astext().lstrip()
             cell["classes"].append("own-class" if "class " in code else "own-function")
+
+
+def in_columns(text: str) -> bool:
+    """Whether an output is a matrix, or has words below each other, and fits a page."""
+    lines = text.splitlines()
+    starts = [{m.end() for m in re.finditer(r"\S {2,}", line)} for line in lines]
+    below = any(one & other for one, other in pairwise(starts))
+    return ("[[" in text or below) and max(map(len, lines)) <= PAGE
 
 
 def open_chapter(app: Sphinx, document: nodes.document, page: str) -> None:
