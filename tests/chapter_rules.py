@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import difflib
 import re
 from collections.abc import Iterator
@@ -188,6 +190,61 @@ def folds(notebook: NotebookNode, path: Path) -> Iterator[str]:
             )
 
 
+FOLDED = {"hide-cell", "hide-input", "remove-input", "remove-cell"}
+IN_A_FOLD = re.compile(r"(?ms)^<details>.*?^</details>$")
+
+
+def recalled(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """A name that only folded cells define stands in the text above where it is used.
+
+    On the core path, where nobody has to open a fold. An imported name is known.
+    """
+    known, folded, told = {*dir(builtins)}, {}, ""
+    for part in sections(notebook):
+        if part.title == DONE:
+            return
+        for index, cell in part.cells:
+            if cell.cell_type == "markdown":
+                told += IN_A_FOLD.sub("", cell.source)
+                continue
+            if "%pip" in cell.source:
+                continue
+            names = _names(ast.parse(cell.source))
+            known |= names.imported
+            if FOLDED & {*tags(cell)}:
+                folded |= dict.fromkeys(names.defined - folded.keys(), index)
+                continue
+            known |= names.defined
+            for name in sorted(names.used & folded.keys() - known):
+                if not re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", told):
+                    yield (
+                        f"cell {index}: {name!r} is made in cell {folded[name]}, which "
+                        f"is folded: show that cell, or say above what {name!r} is"
+                    )
+
+
+class _Names(NamedTuple):
+    defined: set[str]
+    imported: set[str]
+    used: set[str]
+
+
+def _names(tree: ast.Module) -> _Names:
+    """The names that a cell defines, imports, and uses."""
+    names = _Names(set(), set(), set())
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names.defined.add(name)
+            case ast.Name(id=name, ctx=ast.Load()):
+                names.used.add(name)
+            case ast.Name(id=name) | ast.arg(arg=name):
+                names.defined.add(name)
+            case ast.alias(name=name, asname=other):
+                names.imported.add((other or name).split(".")[0])
+    return names
+
+
 # --- exercises ------------------------------------------------------------------------
 
 LEVEL = re.compile(r"^(●○○|●●○|●●●) (?:[1-9]\d* minutes|open)$", re.MULTILINE)
@@ -262,4 +319,5 @@ def terms(notebook: NotebookNode, path: Path) -> Iterator[str]:
             yield f"uses {name!r} without a link to {GLOSSARY}#{anchor}"
 
 
-RULES = [title, template, goal, prompts, bugs, checks, folds, exercises, terms]
+RULES = [title, template, goal, prompts, bugs, checks, folds, recalled]
+RULES += [exercises, terms]

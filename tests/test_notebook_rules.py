@@ -115,6 +115,12 @@ def redrawn(word):
     return plant
 
 
+def folded_name(notebook):
+    add("print(secret)", new_code_cell)(notebook)
+    add("secret = 1", new_code_cell)(notebook)
+    put("secret = 1", tags=["hide-cell"])(notebook)
+
+
 def open_exercise_first(notebook):
     places = [n for n, cell in enumerate(notebook.cells) if "### Ex" in cell.source]
     notebook.cells.insert(places[0], notebook.cells.pop(places[-1]))
@@ -195,6 +201,7 @@ PLANTED = [  # rule, mistake
     ("folds", edit("</summary>\n\n", "</summary>\n")),
     ("folds", edit("\n\n</details>", "")),
     ("folds", add("</details>")),
+    ("recalled", folded_name),
     ("exercises", edit("●○○ ", "●●● ")),
     ("exercises", edit("### Exercise 4.2", "### Exercise 4.3")),
     ("exercises", edit("Hint 1</summary>", "Hint 2</summary>")),
