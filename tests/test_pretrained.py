@@ -57,6 +57,14 @@ def test_translations_come_in_the_order_of_the_sentences(n_beams):
     assert together[0] == translator.tokenizer.decode(best.ids)
 
 
+@pytest.mark.parametrize(("batch_tokens", "n_batches"), [(1, len(TEXTS)), (999, 1)])
+def test_a_batch_has_no_more_tokens_than_it_may(batch_tokens, n_batches):
+    translator, seen = make_translator(), []
+    translator.model.encoder.register_forward_hook(lambda *_: seen.append(1))
+    translator.translate(TEXTS, batch_tokens=batch_tokens)
+    assert len(seen) == n_batches > 0
+
+
 @pytest.mark.parametrize(
     ("options", "sizes"),
     [
