@@ -86,6 +86,8 @@ ANSWERED = new_code_cell("print(1)", outputs=OUTPUT, **ANSWER)
         ([ANSWERED], "S0-02 is in no cell"),
         ([SHOWN, new_code_cell("print(1)", **ANSWER)], "should answer it shows"),
         ([SHOWN, ANSWERED | {"execution_count": None}], "should answer it shows"),
+        ([SHOWN, ANSWERED | {"source": "# @title Solution 4.1\nf()"}], "a solution"),
+        ([SHOWN, ANSWERED | {"source": "# @title Checks\nf()"}], "a check or"),
         ([SHOWN, ANSWERED, SHOWN | {"metadata": {"covers": ["S0-99"]}}], "'S0-99' is"),
         ([SHOWN | {"metadata": {"covers": ["S0-02"] * 2}}, ANSWERED], "or repeated"),
         ([new_markdown_cell("assert x", metadata=NAMED), ANSWERED], "is a mistake"),

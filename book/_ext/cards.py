@@ -24,6 +24,7 @@ from book._ext.toc import ROOT, chapter_of, notebook_pages
 SOURCES, QUESTIONS = Path("book/sources.yml"), Path("book/questions.yml")
 ITEM = re.compile(r"S\d-\d\d")
 MISTAKES = ("wrong", "ambiguous")  # verdicts: a code cell has to show these
+HIDDEN = re.compile("# @title (Checks|Solution)")
 FROM_THE_SOURCES = "From the sources"  # the section of a chapter that names items
 
 
@@ -39,6 +40,7 @@ class Cell(NamedTuple):
     heading: str  # the nearest one above the cell
     named: bool  # the page shows the ids below the cell
     executed: bool  # it was run, and prints or asserts something
+    shown: bool  # a reader sees what it prints, and opens no check or solution for it
     shows: bool  # running it again fails once what it shows is no longer so
 
 
@@ -93,6 +95,7 @@ def cells_with_ids(path: Path, cells: Sequence[Mapping[str, Any]]) -> Iterator[C
                 named=section == FROM_THE_SOURCES or chapter_of(path) is None,
                 executed=bool(cell.get("execution_count"))
                 and bool(cell["outputs"] or "assert" in source),
+                shown=bool(cell.get("outputs")) and not HIDDEN.match(source),
                 shows=kind == "code" and can_fail(source, helpers, compared),
             )
 
@@ -181,5 +184,7 @@ def problems(
             yield f"{name} is in no cell"
         elif name in asked and not all(cell.executed for cell in carrying):
             yield f"{name}: a cell that should answer it shows nothing"
+        elif name in asked and not any(cell.shown for cell in carrying):
+            yield f"{name}: a check or a solution answers it, and no cell that is seen"
         elif name in mistakes and not any(cell.shows for cell in carrying):
             yield f"{name} is a mistake, and no cell with it can fail"
