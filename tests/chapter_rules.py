@@ -51,7 +51,7 @@ class Part(NamedTuple):
 
 TITLE = re.compile(
     r"# (\d+)\. \S.*\n\n\*(?!\*)(?:.|\n(?!\n))+\?\*\n\n"
-    r"Core path \d+ minutes, everything \d+ minutes · "
+    r"Core path \d+ minutes(?: in two sittings)?, everything \d+ minutes · "
     r"\[Open this chapter in Colab\]\((\S+)\)\s*"
 )
 PARTS = [

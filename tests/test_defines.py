@@ -5,14 +5,25 @@ attention.MultiHeadAttention"`, or a list of such names. Docstrings and annotati
 left out, calls of functions `require_…`, which refuse what makes no sense, and, in
 chapters before the one about decoding step by step, the argument `cache`, keywords made
 of it, and an `if` about it.
+
+Chapter 0 writes the library's classes in small, without options. They compute the same.
 """
 
 import ast
 import json
+import math
+import re
+from itertools import takewhile
 
+import nbformat
 import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
 
+from book._ext.notebook_parts import DONE, sections, tags
 from book._ext.toc import ROOT
+from transformer_lib import Transformer, TransformerConfig
 
 CACHE_CHAPTER = 12
 CHAPTERS = {int(path.name[:2]): path for path in ROOT.glob("book/[0-9]*.ipynb")}
@@ -39,7 +50,7 @@ PARTS = {  # what a reader has written by the end of a chapter
     "remove_positions",
     18: "DecoderOnlyLayer LanguageModel",
 }
-PARTS[0] = " ".join(PARTS[chapter] for chapter in range(1, 9))
+SMALL = 0  # the chapter that writes the parts of 1 to 8 without their options
 UNPRINTED = {
     "Cache",
     "TransformerConfig",
@@ -117,7 +128,7 @@ def defining_cells(chapter):
             yield names, "".join(cell["source"])
 
 
-@pytest.mark.parametrize("chapter", sorted(CHAPTERS))
+@pytest.mark.parametrize("chapter", sorted(CHAPTERS.keys() - {SMALL}))
 def test_what_a_chapter_defines_is_the_librarys(chapter):
     held = set()
     for names, source in defining_cells(chapter):
@@ -130,8 +141,63 @@ def test_what_a_chapter_defines_is_the_librarys(chapter):
     assert held >= set(PARTS[chapter].split())
 
 
+def small_model(sizes):
+    """The Transformer that chapter 0 writes, and the names of its parts."""
+    names, parts = set(), []
+    for twins, source in defining_cells(SMALL):
+        assert all(map(library, twins))
+        names |= {twin.rpartition(".")[2] for twin in twins}
+        kinds = ast.ClassDef | ast.FunctionDef
+        parts += [node for node in ast.parse(source).body if isinstance(node, kinds)]
+    found = {"F": F, "math": math, "nn": nn, "torch": torch, "PAD": 0}
+    exec(compile(ast.Module(parts, []), "chapter 0", "exec"), found)
+    return found["Transformer"](**sizes), names
+
+
+def test_the_small_classes_of_chapter_0_compute_what_the_librarys_compute():
+    torch.manual_seed(0)
+    sizes = {"d_model": 12, "n_heads": 3, "d_ff": 7}
+    small, names = small_model({"vocab_size": 11, "n_layers": 2, **sizes})
+    for name in "src_vocab_size", "tgt_vocab_size":
+        sizes[name] = 11
+    for name in "n_encoder_layers", "n_decoder_layers":
+        sizes[name] = 2
+    whole = Transformer(TransformerConfig(norm_first=True, **sizes)).eval()
+    assert names >= {type(part).__name__ for part in small.modules()} - {
+        *("Linear", "Embedding", "ModuleList")
+    }
+    for part in small.parameters():
+        nn.init.normal_(part)
+    whole.load_state_dict(small.state_dict(), strict=True)
+
+    src = torch.tensor([[3, 4, 5, 6, 2], [7, 8, 2, 0, 0]])
+    tgt_in = torch.tensor([[1, 9, 10, 3], [1, 4, 0, 0]])
+    for model in small, whole:
+        model(src, tgt_in).pow(2).mean().backward()
+    torch.testing.assert_close(small(src, tgt_in), whole(src, tgt_in))
+    gradients = dict(whole.named_parameters())
+    for name, part in small.named_parameters():
+        close = {"rtol": 1e-3, "atol": 1e-4}
+        torch.testing.assert_close(part.grad, gradients[name].grad, **close)
+
+
+def test_the_front_page_counts_the_lines_of_chapter_0():
+    """Lines that a reader writes: visible cells of the core path."""
+    notebook = nbformat.read(CHAPTERS[SMALL], as_version=4)
+    lines = 0
+    for part in takewhile(lambda part: part.title != DONE, sections(notebook)):
+        for _, cell in part.of_type("code"):
+            if not {"hide-cell", "hide-input", "remove-cell"} & {*tags(cell)}:
+                lines += sum(map(bool, cell.source.split("\n")))
+    for page in "README.md", "book/index.ipynb":
+        text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+        [stated] = re.findall(r"in about (\d+) lines, train it", text)
+        assert abs(lines - int(stated)) <= 25, lines
+
+
 def test_every_class_and_function_of_the_model_is_printed():
-    cells = (cell for chapter in CHAPTERS for cell in defining_cells(chapter))
+    chapters = CHAPTERS.keys() - {SMALL}
+    cells = (cell for chapter in chapters for cell in defining_cells(chapter))
     printed = {name for names, _ in cells for name in names}
     for path in ROOT.glob("transformer_lib/model/[!_]*.py"):
         for own in definitions(path.read_text(encoding="utf-8")).keys() - UNPRINTED:

@@ -1,4 +1,4 @@
-"""Graders of the chapter that builds the whole Transformer in one sitting."""
+"""Graders of the chapter that builds the whole Transformer at once."""
 
 import math
 
@@ -43,7 +43,7 @@ check_align.mistake(
     right="Every number is counted, and the tied table only once.",
 )
 def check_count(vocab_size, d_model, d_ff, n_layers):
-    """The parameters of a post-norm Transformer with one tied table.
+    """The parameters of a pre-norm Transformer with one tied table.
 
     vocab_size, d_model, d_ff, n_layers on each side -> their number.
     """
@@ -52,7 +52,8 @@ def check_count(vocab_size, d_model, d_ff, n_layers):
     norm = 2 * d_model
     encoder_layer = attention + network + 2 * norm
     decoder_layer = 2 * attention + network + 3 * norm
-    return vocab_size * d_model + n_layers * (encoder_layer + decoder_layer)
+    layers = n_layers * (encoder_layer + decoder_layer)
+    return vocab_size * d_model + layers + 2 * norm  # the final norms
 
 
 check_count.mistake(
@@ -70,11 +71,16 @@ check_count.mistake(
     lambda v, d, f, n: check_count.solve(v, d, f, n) - n * (3 * 4 * d + 2 * (f + d)),
 )
 check_count.mistake(
-    "five norms on both sides, each with a gain and a bias.",
+    "five norms in an encoder and a decoder layer, each with a gain and a bias.",
     # No norm is counted, or no bias of theirs, or one norm less.
-    lambda v, d, f, n: check_count.solve(v, d, f, n) - n * 5 * 2 * d,
-    lambda v, d, f, n: check_count.solve(v, d, f, n) - n * 5 * d,
+    lambda v, d, f, n: check_count.solve(v, d, f, n) - (n * 5 + 2) * 2 * d,
+    lambda v, d, f, n: check_count.solve(v, d, f, n) - (n * 5 + 2) * d,
     lambda v, d, f, n: check_count.solve(v, d, f, n) - n * 2 * d,
+)
+check_count.mistake(
+    "each of the two stacks ends with a norm.",
+    lambda v, d, f, n: check_count.solve(v, d, f, n) - 4 * d,
+    lambda v, d, f, n: check_count.solve(v, d, f, n) - 2 * d,
 )
 
 
