@@ -53,9 +53,9 @@ def look_across() -> Canvas:
     canvas.box(4, 286, 86, 28, "a → dog", "target", size=14)
     canvas.text(46, 336, "target", "target", bold=True)
     canvas.text(309, 336, "memory", "memory", bold=True)
-    canvas.box(20, 152, 52, 30, "q", "query")
-    canvas.arrow((46, 286), (46, 184), role="query")
-    canvas.arrow((72, 167), (103, 167), role="query")
+    canvas.box(20, 186, 52, 30, "q", "query")
+    canvas.arrow((46, 286), (46, 218), role="query")
+    canvas.arrow((72, 201), (454, 201), role="query", head=False)
     keys_and_values(canvas, (106, 152), 83, DOG, "memory")
     return canvas
 
@@ -73,7 +73,8 @@ def keys_and_values(
         weights: word -> its weight, from 0 to 1.
         role: of the words.
         n_kept: words whose keys and values are kept from earlier; then the query comes
-            from the right, where the new word is.
+            from the right, where the new word is. Otherwise, its line is drawn at the
+            height of `top + 49`, where it meets the keys.
     """
     left, top = corner
     for i, (word, weight) in enumerate(weights.items()):
@@ -86,10 +87,13 @@ def keys_and_values(
             canvas.box(*place, part[0], part, size=14, fill=fill, dashed=kept)
             if not kept:
                 canvas.arrow((middle, top + 134), (middle, top + 94), role=part)
-        if i:
-            ends = [(key + 20 - step, top + 15), (key - 20, top + 15)]
-            canvas.arrow(*(ends[::-1] if n_kept else ends), role="query")
+        if n_kept and i:
+            ends = [(key - 20, top + 15), (key + 20 - step, top + 15)]
+            canvas.arrow(*ends, role="query")
         canvas.arrow((key, top + 64), (key, top + 32), role="key")
+        if not n_kept:  # the query's line meets each key; each weight, its value
+            canvas.circle(key, top + 49, 3.5, "query", fill=1)
+            canvas.arrow((key + 20, top + 15), (value - 2, top + 15), width=1.2)
         canvas.grid(key - 20, top, [[weight]], "highlight", cell=(40, 30), decimals=2,
                     shades=0.06 + 0.6 * weight, size=14)  # fmt: skip
         ends = (value, top + 64), (value, top - 48)
