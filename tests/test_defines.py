@@ -27,6 +27,8 @@ from transformer_lib import Transformer, TransformerConfig
 
 CACHE_CHAPTER = 12
 CHAPTERS = {int(path.name[:2]): path for path in ROOT.glob("book/[0-9]*.ipynb")}
+PRACTICE = 99  # after all chapters, so to speak
+CHAPTERS[PRACTICE] = ROOT / "book/practice.ipynb"
 PARTS = {  # what a reader has written by the end of a chapter
     1: "Embeddings PositionalEncoding",
     2: "scaled_dot_product_attention",
@@ -49,6 +51,7 @@ PARTS = {  # what a reader has written by the end of a chapter
     "modernize build_model replace_norms replace_feed_forward replace_attention "
     "remove_positions",
     18: "DecoderOnlyLayer LanguageModel",
+    PRACTICE: "LowRank",
 }
 SMALL = 0  # the chapter that writes the parts of 1 to 8 without their options
 UNPRINTED = {
