@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 from small_models import constant_model, make_model
 from torch.nn.functional import cross_entropy
@@ -17,6 +17,7 @@ from transformer_book.resampling import (
     bleu_counts,
     bleu_from_counts,
     bootstrap,
+    draw_scores,
     interval,
     paired_bootstrap,
 )
@@ -207,6 +208,24 @@ def test_the_draws_are_sacrebleus() -> None:
     assert scores.mean() == pytest.approx(result._mean, rel=1e-6)
     low, high = interval(scores)
     assert (high - low) / 2 == pytest.approx(result._ci, rel=0.02)
+
+
+@pytest.mark.parametrize("metric", [BLEU(), CHRF()])
+def test_draws_of_any_score_are_sacrebleus(metric) -> None:
+    result = metric.corpus_score(FIRST, [RIGHT], n_bootstrap=1000)
+    scores = draw_scores(metric, FIRST, RIGHT)
+    assert scores.mean() == pytest.approx(result._mean, rel=1e-6)
+
+
+def test_a_group_is_drawn_whole() -> None:
+    metric = CHRF()
+    alone = [[row] for row in range(20)]
+    for groups, same in ((alone, True), ([range(20)], False)):
+        scores = draw_scores(metric, FIRST, RIGHT, groups, n_draws=9)
+        single = draw_scores(metric, FIRST, RIGHT, n_draws=9)
+        assert np.allclose(scores, single) == same
+    whole = metric.corpus_score(FIRST, [RIGHT]).score
+    assert scores == pytest.approx([whole] * 9)  # the one group, every time
 
 
 def test_the_paired_differences_give_sacrebleus_p_value() -> None:

@@ -1,15 +1,17 @@
-"""BLEU as counts that add up, and how far it moves when other sentences are drawn.
+"""Scores as counts that add up, and how far they move when other sentences are drawn.
 
-The counts of a sentence are ten whole numbers; those of a corpus are their sum. So the
-score of any draw of sentences costs one addition, and a thousand draws take a second.
+BLEU's counts of a sentence are ten whole numbers; those of a corpus are their sum. So
+the score of any draw of sentences costs one addition, and a thousand draws take a
+second. `draw_scores` does the same for any score of sacrebleu.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.random import default_rng
 from numpy.typing import ArrayLike, NDArray
+from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 SEED = 12345  # sacrebleu's own: the same sentences are drawn
@@ -87,6 +89,35 @@ def paired_bootstrap(
     ours = bootstrap(first, n_draws, seed)
     theirs = bootstrap(second, n_draws, seed)  # the same draws
     return ours - theirs
+
+
+def draw_scores(
+    metric: BLEU | CHRF,
+    translations: Sequence[str],
+    references: Sequence[str],
+    groups: Iterable[Sequence[int]] | None = None,
+    n_draws: int = 1000,
+    seed: int = SEED,
+) -> NDArray:
+    """Return (n_draws,) scores of sentences, or of whole groups of them, drawn anew.
+
+    Two systems that translated the same sentences get the same draws, so that their
+    scores can be subtracted.
+
+    Args:
+        metric: one of sacrebleu's.
+        translations: of one system, as plain text.
+        references: what a person wrote, one for each.
+        groups: numbers of the sentences of each group; None draws single sentences.
+        n_draws: how often a test of as many sentences, or groups, is drawn.
+        seed: of the draws.
+    """
+    rows = metric._extract_corpus_statistics([*translations], [[*references]])
+    counts = np.array(rows)
+    if groups is not None:
+        counts = np.array([counts[list(group)].sum(axis=0) for group in groups])
+    sums = counts[draw(len(counts), n_draws, seed)].sum(axis=1)
+    return np.array([metric._compute_score_from_stats([*row]).score for row in sums])
 
 
 def interval(values: ArrayLike) -> tuple[float, float]:
