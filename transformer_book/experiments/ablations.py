@@ -203,6 +203,32 @@ def train_variant(
         yield from trainer.run(islice(steps.starting_at(1), plan.steps))
 
 
+def train_to_the_end(
+    variant: Variant, data: Data, seed: int, plan: Plan = PLAN
+) -> tuple[nn.Module, list[float]]:
+    """Train one variant, and average the last copies of its weights.
+
+    Args:
+        variant: what differs.
+        data: what `runs.prepare` made of the recipe "grammar".
+        seed: of the first weights and of the order of sentences.
+        plan: what all variants have in common.
+
+    Returns:
+        The model, and the loss of each step.
+    """
+    model = build(variant, len(data.tokenizer), seed, plan)
+    torch.manual_seed(seed)  # of dropout
+    losses, kept = [], []
+    for loss in train_variant(model, variant, plan_steps(data, seed, plan), plan):
+        losses.append(loss)
+        left = plan.steps - len(losses)
+        if left % plan.every == 0 and left < plan.average * plan.every:
+            kept.append({k: v.detach().clone() for k, v in model.state_dict().items()})
+    model.load_state_dict(average_tensors(kept))
+    return model, losses
+
+
 def run(variant: Variant, data: Data, seed: int, plan: Plan = PLAN) -> dict[str, Any]:
     """Train one variant to the end and translate held-out sentences with it.
 
@@ -220,15 +246,7 @@ def run(variant: Variant, data: Data, seed: int, plan: Plan = PLAN) -> dict[str,
         curve: loss of training, mean of every 25 steps; smoothed as trained.
         wrong: numbers, from 0, of the test sentences that are not right.
     """
-    model = build(variant, len(data.tokenizer), seed, plan)
-    torch.manual_seed(seed)  # of dropout
-    losses, kept = [], []
-    for loss in train_variant(model, variant, plan_steps(data, seed, plan), plan):
-        losses.append(loss)
-        left = plan.steps - len(losses)
-        if left % plan.every == 0 and left < plan.average * plan.every:
-            kept.append({k: v.detach().clone() for k, v in model.state_dict().items()})
-    model.load_state_dict(average_tensors(kept))
+    model, losses = train_to_the_end(variant, data, seed, plan)
     sources, references = zip(*data.corpus.test[: plan.n_test], strict=True)
     # A model of another kind has no parts that could be called with a cache.
     decoder = None if variant.kind is Transformer else RecomputingDecoder(model)
