@@ -3,8 +3,14 @@
 import pytest
 import torch
 from small_models import BOS, SRC, make_config, make_model
+from test_ablations import SMALL, make_data
 
-from transformer_book.experiments.ablations import read_results
+from transformer_book.experiments.ablations import (
+    PAPER,
+    VARIANTS,
+    read_results,
+    train_to_the_end,
+)
 from transformer_book.experiments.ensembles import (
     ALONE,
     GROUPS,
@@ -12,6 +18,7 @@ from transformer_book.experiments.ensembles import (
     STUDY,
     Ensemble,
     LogEnsemble,
+    measure,
 )
 from transformer_lib import beam_search
 from transformer_lib.generation import RecomputingDecoder, make_decoder
@@ -44,6 +51,16 @@ def test_probabilities_are_averaged_or_their_logarithms() -> None:
         decoder = kind([make_decoder(model) for model in models()])
         decoder.prefill(SRC)
         torch.testing.assert_close(decoder.step(start), expected)
+
+
+def test_models_alike_translate_alike_in_every_way() -> None:
+    data = make_data()
+    model, _ = train_to_the_end(VARIANTS[PAPER], data, 1, SMALL)
+    measured = measure(dict.fromkeys(SEEDS, model.eval()), data, SMALL)
+    assert len({str(run["wrong"]) for run in measured}) == 1  # weights, too
+    assert [run["variant"] for run in measured] == [
+        run["variant"] for run in read_results(STUDY)["runs"]
+    ]
 
 
 def test_the_record_has_each_model_and_each_group() -> None:
