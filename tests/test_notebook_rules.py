@@ -195,7 +195,7 @@ PLANTED = [  # rule, mistake
     ("prompts", edit(PROMPT, "**Before** you run it.")),
     ("prompts", add("Words.", after=PROMPT)),
     ("prompts", edit(WHY, "So?</su")),
-    ("bugs", take(BUGS, 1, 6)),
+    ("bugs", take(BUGS, 1, 12)),
     ("checks", edit("assert", "print")),
     ("checks", add("assert x == 1", new_code_cell)),
     ("folds", edit("</summary>\n\n", "</summary>\n")),
