@@ -1,6 +1,8 @@
 """Diagrams of decoding step by step: repeated work, one step, two caches."""
 
-from transformer_book.diagrams.canvas import Canvas
+from collections.abc import Sequence
+
+from transformer_book.diagrams.canvas import Canvas, Table
 from transformer_book.diagrams.decoder import keys_and_values
 
 READS = ["<bos>", "A", "dog", "is", "playing", "in", "the", "snow", "."]
@@ -73,4 +75,31 @@ def reserved_buffer() -> Canvas:
     canvas.text(393, 210, "position = length")
     canvas.text(4, 210, "capacity 8; when it's full,", anchor="start")
     canvas.text(4, 228, "the buffer is doubled", anchor="start")
+    return canvas
+
+
+def moved_rows(before: Sequence[str], parents: Table) -> Canvas:
+    """Draw which row of a cache each new row is copied from.
+
+    Args:
+        before: what each row holds.
+        parents: for each sentence, the old beam that each new beam continues.
+    """
+    n_beams = len(parents[0])
+    canvas = Canvas(520, 30 + 116 * len(parents))
+    canvas.titles(16, {146: "held before", 392: "held after reorder"})
+    for i, chosen in enumerate(parents):
+        top = 58 + 116 * i
+        canvas.text(6, top - 14, f"sentence {i}", anchor="start", bold=True)
+        for beam, parent in enumerate(chosen):
+            row, y = i * n_beams + beam, top + 42 * beam
+            canvas.text(6, y + 8, f"beam {beam}", size=13, anchor="start")
+            canvas.text(6, y + 25, f"row {row}", size=13, anchor="start")
+            box = 146, 32
+            kept = beam in chosen
+            canvas.box(74, y, *box, before[row], "target", size=14, lit=kept)
+            canvas.arrow((220, top + 42 * parent + 16), (320, y + 16), role="target")
+            copied = before[i * n_beams + int(parent)]
+            canvas.box(320, y, *box, copied, "target", size=14)
+            canvas.text(474, y + 16, f"row {row}", size=13, anchor="start")
     return canvas
