@@ -29,7 +29,7 @@ def pipeline() -> Canvas:
 
 
 def batch_tensors(tensors: dict[str, Sequence[Words]]) -> Canvas:
-    """Draw the tensors of a batch as rectangles of tokens; padding is empty.
+    """Draw the tensors of a batch as rectangles of tokens; padding is gray.
 
     Args:
         tensors: name -> rows of token labels; a name that starts with "tgt" has the
@@ -45,7 +45,7 @@ def batch_tensors(tensors: dict[str, Sequence[Words]]) -> Canvas:
         canvas.text(90, y + 12, shape, mono=True, anchor="start")
         words = [["pad" if word == PAD else word for word in row] for row in rows]
         roles = [["ink" if word == PAD else role for word in row] for row in rows]
-        shades = [[0.03 if word == PAD else 0.22 for word in row] for row in rows]
+        shades = [[0.12 if word == PAD else 0.22 for word in row] for row in rows]
         canvas.grid(10, y + 26, words, roles, cell=(width, 27), shades=shades, size=12)
         y += 44 + 27 * len(rows)
     return canvas

@@ -23,5 +23,6 @@ def training_cycle() -> Canvas:
     canvas.text(276, 128, "logits", anchor="end")
     canvas.text(381, 268, "new")
     canvas.text(381, 285, "weights")
-    canvas.text(456, 146, "learning rate", anchor="end", italic=True)
+    canvas.arrow((464, 304), (464, 274))
+    canvas.text(464, 314, "learning rate", italic=True)
     return canvas
