@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))  # scripts, which import each other by their names
@@ -17,6 +18,7 @@ sys.path.insert(0, str(BENCHMARKS))  # scripts, which import each other by their
 import bounds  # noqa: E402
 import decode  # noqa: E402
 import decoders  # noqa: E402
+import grammar  # noqa: E402
 import train  # noqa: E402
 import turns  # noqa: E402
 
@@ -96,3 +98,37 @@ def test_turns_are_taken_in_processes_of_their_own():
 def test_the_steps_of_training_run(library, monkeypatch):
     monkeypatch.setattr(train, "CONFIG", replace(train.CONFIG, d_model=16, d_ff=16))
     train.make_step(library, "float32")()
+
+
+def test_a_causal_encoder_hides_what_comes_later():
+    src, later = torch.tensor([[5, 6, 7, 8]]), torch.tensor([[5, 6, 9, 8]])
+    for kind, n_equal in (grammar.CausalEncoder, 2), (grammar.Transformer, 0):
+        torch.manual_seed(0)
+        model, mask = kind(CONFIG).eval(), torch.ones(1, 1, 1, 4).bool()
+        gap = (model.encode(src, mask) - model.encode(later, mask)).abs().amax(-1)[0]
+        assert (gap < 1e-6).tolist() == [True] * n_equal + [False] * (4 - n_equal)
+
+
+def test_a_mixture_holds_right_tokens_and_own_choices_one_position_later():
+    torch.manual_seed(0)
+    model = grammar.Transformer(CONFIG).eval()
+    pairs = [([5, 6, 2], [7, 8, 9, 2]), ([5, 2], [7, 2])]
+    batch = grammar.make_batch(pairs, bos_id=1, pad_id=0)
+    chosen = model(batch.src, batch.tgt_in).argmax(dim=-1)
+    own = grammar.mix(model, batch, share=1.0)
+    assert torch.equal(grammar.mix(model, batch, share=0.0), batch.tgt_in)
+    assert own[0].tolist() == [1, *chosen[0, :-1].tolist()] != batch.tgt_in[0].tolist()
+    assert own[1].tolist() == [1, chosen[1, 0], 0, 0]
+
+
+def test_batches_go_from_short_to_long_in_each_epoch():
+    pairs = [([5] * n, [6] * (400 - n)) for n in range(1, 400)]
+    order = grammar.by_length(pairs, 0, {"bos_id": 1, "pad_id": 0})
+    n_read, longest = 0, []
+    while n_read < len(pairs):
+        [batch] = next(order)
+        n_read += len(batch.src)
+        longest.append(max(batch.src.size(1), batch.tgt_in.size(1)))
+    assert n_read == len(pairs) and longest == sorted(longest)
+    [again] = next(order)
+    assert max(again.src.size(1), again.tgt_in.size(1)) == longest[0] < longest[-1]
