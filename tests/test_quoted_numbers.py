@@ -33,6 +33,7 @@ STATES_NOTHING = re.compile(  # what holds digits in a text, but no measured one
 )
 TASKS = ("Exercises", "Further reading")  # sections that report nothing
 EXCEPTIONS = {  # page: number: why no cell of its section stands for it
+    "10_training": {"25000": "tokens in a step of the paper"},
     "13_quality": {"100": "the top of BLEU's scale"},
     "17_from_2017_to_today": {
         "7": "Zhang and Sennrich measured it",
