@@ -47,9 +47,9 @@ PARTS = {  # what a reader has written by the end of a chapter
     14: "links_from_weights alignment_error_rate",
     15: "Pool EncoderClassifier",
     16: "convert_mask",
-    17: "RMSNorm rotate GatedFeedForward GroupedQueryAttention NoPositions "
-    "modernize build_model replace_norms replace_feed_forward replace_attention "
-    "remove_positions",
+    17: "RMSNorm rotary_speeds rotate GatedFeedForward GroupedQueryAttention "
+    "NoPositions modernize build_model replace_norms replace_feed_forward "
+    "replace_attention remove_positions",
     18: "DecoderOnlyLayer LanguageModel",
     PRACTICE: "LowRank",
 }

@@ -14,6 +14,7 @@ import transformers
 from reference import EXACT, draw_parameters, gradients
 from small_models import EOS, SRC, make_config, make_model, rounded
 from torch import Tensor, nn
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 import transformer_lib as tl
 from book._ext.toc import ROOT
@@ -28,6 +29,7 @@ from transformer_lib.model import (
     replace_attention,
     replace_feed_forward,
     replace_norms,
+    rotary_speeds,
     rotate,
 )
 
@@ -44,8 +46,11 @@ CHOICES = {
     "grouped": {"n_kv_heads": 2},
     "rotary": {"rotary": 50.0, "bias": True},
     "multi-query, rotary, window": {"n_kv_heads": 1, "rotary": 50.0, "window": 3},
-    "all": {"n_kv_heads": 2, "rotary": 1e4, "window": 2, "qk_norm": True},
-}
+    "all": {
+        "n_kv_heads": 2, "rotary": 1e4, "window": 2, "qk_norm": True, "d_head": 6,
+        "stretch": (8.0, 9, 1.0, 4.0),
+    },
+}  # fmt: skip
 MODELS = {"GPT-2": None, **CHOICES}
 
 
@@ -219,12 +224,18 @@ OTHER_LLAMA = {
     "mlp_bias": True, "rms_norm_eps": 0.1,
     "rope_parameters": {"rope_type": "default", "rope_theta": 50.0},
 }  # fmt: skip
+LONG_LLAMA = {  # as Llama 3.1 to 3.3, for heads of 4 features
+    "rope_type": "llama3", "rope_theta": 9.0, "factor": 8.0, "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0, "original_max_position_embeddings": 13,
+}  # fmt: skip
 BERT = SIZES | {"intermediate_size": 20, "max_position_embeddings": 12}
 LOAD = {"Llama": from_llama, "GPT-2": from_gpt2}
 CLASSES = {"Llama": "LlamaForCausalLM", "GPT-2": "GPT2LMHeadModel"}
 FAMILIES = [
     ("Llama", LLAMA),
     ("Llama", LLAMA | OTHER_LLAMA),
+    ("Llama", LLAMA | {"rope_parameters": LONG_LLAMA}),
+    ("Llama", LLAMA | {"head_dim": 6}),
     ("GPT-2", SIZES | {"n_positions": 12}),
     ("GPT-2", SIZES | {"n_inner": 20, "layer_norm_epsilon": 0.1}),
     ("BERT", BERT),
@@ -282,6 +293,17 @@ def compare(theirs: nn.Module, ours: nn.Module, family: str) -> None:
         scale = slopes[name].abs().max().clamp(min=1)
         found, expected = parameter.grad / scale, slopes[name] / scale
         torch.testing.assert_close(found, expected, **CLOSE)
+
+
+def test_stretched_speeds_are_those_of_llama_3() -> None:
+    rope = LONG_LLAMA | {"rope_theta": 5e5, "original_max_position_embeddings": 8192}
+    options = transformers.LlamaConfig(head_dim=64, rope_parameters=rope)
+    expected, _ = ROPE_INIT_FUNCTIONS["llama3"](options)
+    found = rotary_speeds(torch.arange(0, 64, 2) / 64, 5e5, (8, 8192, 1, 4))
+    torch.testing.assert_close(found, expected)
+    ratio = rotary_speeds(torch.arange(0, 64, 2) / 64, 5e5) / found
+    assert (ratio == 1).any() and ((ratio - 8).abs() < 1e-4).any()  # fast and slow
+    assert ((ratio > 1.1) & (ratio < 7.9)).any()  # and between
 
 
 @pytest.mark.parametrize(("family", "options"), FAMILIES)

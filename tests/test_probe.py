@@ -285,6 +285,8 @@ def test_a_language_model_of_other_parts_describes_itself():
     ("choices", "message"),
     [
         ({"rotary": 1e4}, "rotary 10000.0 has no effect without n_kv_heads"),
+        ({"d_head": 6}, "d_head 6 has no effect without n_kv_heads"),
+        ({"stretch": (8, 13, 1, 4)}, "stretch .+ has no effect without rotary"),
         ({"window": 3}, "window 3 has no effect"),
         ({"qk_norm": True}, "qk_norm True has no effect"),
         ({"gate_bias": True}, "gate_bias True has no effect without gated"),

@@ -18,6 +18,7 @@ from transformer_lib.convert.weights import convert_weights
 from transformer_lib.model.config import TransformerConfig
 from transformer_lib.model.language_model import LanguageModel
 from transformer_lib.model.modern import (
+    Stretch,
     replace_attention,
     replace_feed_forward,
     replace_norms,
@@ -43,7 +44,7 @@ def from_llama(state: State, options: Any) -> LanguageModel:
         RuntimeError: a weight is of another shape.
     """
     require_choices(options.to_dict(), model_type="llama", hidden_act="silu")
-    require_choices(options.rope_parameters, rope_type="default")
+    stretch = _read_stretch(options.rope_parameters)
     sizes = (options.intermediate_size, options.rms_norm_eps)
     config = _read_config(options, *sizes, norm_first=True)
     model = LanguageModel(config)
@@ -51,7 +52,12 @@ def from_llama(state: State, options: Any) -> LanguageModel:
     replace_norms(model)
     replace_feed_forward(model, config.d_ff, bias=options.mlp_bias)
     replace_attention(
-        model, options.num_key_value_heads, rotary, bias=options.attention_bias
+        model,
+        options.num_key_value_heads,
+        rotary,
+        bias=options.attention_bias,
+        d_head=options.head_dim,
+        stretch=stretch,
     )
     return _fill(model, state, "Llama")
 
@@ -80,6 +86,19 @@ def from_gpt2(state: State, options: Any) -> LanguageModel:
     for layer in model.layers:  # its GELU is an approximation
         layer.feed_forward.activation = nn.GELU(approximate="tanh")
     return _fill(model, state, "GPT-2")
+
+
+def _read_stretch(rope: Mapping[str, Any]) -> Stretch | None:
+    """Read how rotary positions are slowed down for long texts, from Llama 3.1 on."""
+    if rope.get("rope_type") != "llama3":
+        require_choices(rope, rope_type="default")
+        return None
+    return (
+        rope["factor"],
+        rope["original_max_position_embeddings"],
+        rope["low_freq_factor"],
+        rope["high_freq_factor"],
+    )
 
 
 def _read_config(

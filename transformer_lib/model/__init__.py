@@ -14,6 +14,7 @@ from transformer_lib.model.modern import (
     replace_attention,
     replace_feed_forward,
     replace_norms,
+    rotary_speeds,
     rotate,
 )
 from transformer_lib.model.transformer import (

@@ -12,6 +12,7 @@ exchange the parts of a whole model, a `Transformer` or a `LanguageModel`. They 
 its config what they did, a `ModernConfig`, of which `build_model` makes such a model.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TypeVar
@@ -26,6 +27,8 @@ from transformer_lib.model.layers import ACTIVATIONS, Activation, LayerNorm
 from transformer_lib.model.transformer import Transformer, initialize
 
 Model = TypeVar("Model", bound=nn.Module)
+# Of `rotary_speeds`: factor, trained length, circles of slow and of fast pairs.
+Stretch = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +46,13 @@ class ModernConfig(TransformerConfig):
         window: keys that self-attention looks back on.
         qk_norm: RMSNorm on queries and keys.
         no_positions: nothing is added to the embeddings for a position.
+        d_head: width of a head of `GroupedQueryAttention`; None for d_model / n_heads.
+        stretch: slows rotary positions down for longer texts, see `rotary_speeds`.
 
     Raises:
-        ValueError: rotary, window or qk_norm without n_kv_heads, or gate_bias without a
-            gate: the part that has them is not there. Or heads do not divide.
+        ValueError: rotary, window, qk_norm or d_head without n_kv_heads, stretch
+            without rotary, or gate_bias without a gate: the part that has them is not
+            there. Or heads do not divide.
     """
 
     rms_norm: bool = False
@@ -57,6 +63,8 @@ class ModernConfig(TransformerConfig):
     window: int | None = None
     qk_norm: bool = False
     no_positions: bool = False
+    d_head: int | None = None
+    stretch: Stretch | None = None
 
     def __post_init__(self) -> None:
         """Refuse choices of parts that are not there."""
@@ -65,12 +73,16 @@ class ModernConfig(TransformerConfig):
             ("rotary", "n_kv_heads"),
             ("window", "n_kv_heads"),
             ("qk_norm", "n_kv_heads"),
+            ("d_head", "n_kv_heads"),
+            ("stretch", "rotary"),
             ("gate_bias", "gated"),
         ):
             if getattr(self, name) and not getattr(self, owner):
                 raise ValueError(
                     f"{name} {getattr(self, name)} has no effect without {owner}"
                 )
+        if self.stretch is not None:  # a file has a list
+            object.__setattr__(self, "stretch", tuple(self.stretch))
         n_kv_heads = self.n_heads if self.n_kv_heads is None else self.n_kv_heads
         if n_kv_heads < 1 or self.n_heads % n_kv_heads != 0:
             raise ValueError(
@@ -116,8 +128,39 @@ class RMSNorm(nn.Module):
         return x * torch.rsqrt(mean_square + self.eps) * self.gain
 
 
+def rotary_speeds(
+    pairs: Tensor, base: float = 10_000.0, stretch: Stretch | None = None
+) -> Tensor:
+    """Return the speed of each pair of features, in radians for a position.
+
+    A model that was trained with short texts can read longer ones if its slow pairs
+    turn more slowly: by a factor, so that at the end of a long text they have turned as
+    far as they once did at the end of a short one. Fast pairs have seen every angle and
+    stay. In between, a pair gets a bit of both. That is what Llama 3.1 does, and YaRN
+    (Peng et al. 2023) does to speeds.
+
+    Args:
+        pairs: 2i / d_head for each pair i, from 0 to almost 1.
+        base: the longest wavelength is almost base * 2 pi.
+        stretch: the factor; the length of the texts in training; how many circles in
+            that length a pair turns at most to be slow; and how many at least to be
+            fast. None for no stretch.
+    """
+    speeds = 1 / base**pairs
+    if stretch is None:
+        return speeds
+    factor, trained_len, slow, fast = stretch
+    circles = trained_len * speeds / (2 * math.pi)
+    kept = ((circles - slow) / (fast - slow)).clamp(0, 1)
+    return speeds * (kept + (1 - kept) / factor)
+
+
 def rotate(
-    x: Tensor, positions: Tensor, base: float = 10_000.0, interleaved: bool = False
+    x: Tensor,
+    positions: Tensor,
+    base: float = 10_000.0,
+    interleaved: bool = False,
+    stretch: Stretch | None = None,
 ) -> Tensor:
     """Turn pairs of features by angles that grow with the position.
 
@@ -135,6 +178,7 @@ def rotate(
         interleaved: pairs are (0, 1), (2, 3), ..., as in the article and in Meta's
             Llama. If not, feature i goes with feature i + d_head / 2, as in GPT-NeoX
             and in Hugging Face's Llama.
+        stretch: for longer texts than in training, see `rotary_speeds`.
 
     Returns:
         (batch, n_heads, length, d_head)
@@ -148,7 +192,8 @@ def rotate(
     # Apple's graphics cards have no 64 bits; far on, 32 bits round the angles
     precise = torch.float32 if x.device.type == "mps" else torch.float64
     even = torch.arange(0, d_head, 2, dtype=precise, device=x.device)
-    angle = positions[:, None] / base ** (even / d_head)  # (length, d_head / 2)
+    speeds = rotary_speeds(even / d_head, base, stretch)  # (d_head / 2,)
+    angle = positions[:, None] * speeds  # (length, d_head / 2)
     cos, sin = angle.cos().to(x), angle.sin().to(x)
     if interleaved:
         first, second = x[..., 0::2], x[..., 1::2]
@@ -197,6 +242,8 @@ class GroupedQueryAttention(nn.Module):
             growing (Henry et al. 2020).
         bias: whether the four projections add a bias.
         dropout: rate of dropout on the attention weights while training.
+        d_head: width of a head; None for d_model / n_heads.
+        stretch: slows the rotation down for longer texts, see `rotary_speeds`.
 
     Attributes:
         kernel: how the heads attend, as in `MultiHeadAttention`.
@@ -215,9 +262,11 @@ class GroupedQueryAttention(nn.Module):
         qk_norm: bool = False,
         bias: bool = False,
         dropout: float = 0.0,
+        d_head: int | None = None,
+        stretch: Stretch | None = None,
     ) -> None:
         super().__init__()
-        if d_model % n_heads != 0:
+        if d_head is None and d_model % n_heads != 0:
             raise ValueError(f"n_heads {n_heads} does not divide d_model {d_model}")
         if n_heads % n_kv_heads != 0:
             raise ValueError(
@@ -226,13 +275,14 @@ class GroupedQueryAttention(nn.Module):
         if window is not None and window < 1:
             raise ValueError(f"window must be at least 1, the token itself: {window}")
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
-        self.d_head = d_model // n_heads
+        self.d_head = d_model // n_heads if d_head is None else d_head
         self.rotary, self.window, self.dropout = rotary, window, dropout
-        d_kv = n_kv_heads * self.d_head
-        self.q_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.stretch = stretch
+        d_q, d_kv = n_heads * self.d_head, n_kv_heads * self.d_head
+        self.q_proj = nn.Linear(d_model, d_q, bias=bias)
         self.k_proj = nn.Linear(d_model, d_kv, bias=bias)
         self.v_proj = nn.Linear(d_model, d_kv, bias=bias)
-        self.out_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.out_proj = nn.Linear(d_q, d_model, bias=bias)
         self.q_norm = RMSNorm(self.d_head) if qk_norm else nn.Identity()
         self.k_norm = RMSNorm(self.d_head) if qk_norm else nn.Identity()
         self.kernel: Kernel = fused_attention
@@ -284,7 +334,8 @@ class GroupedQueryAttention(nn.Module):
             if cache is not None:
                 positions = cache.positions(query[..., 0])
         if self.rotary is not None:
-            q, k = rotate(q, positions, self.rotary), rotate(k, positions, self.rotary)
+            how = {"base": self.rotary, "stretch": self.stretch}
+            q, k = rotate(q, positions, **how), rotate(k, positions, **how)
         if cache is not None:
             k, v = cache.update(self, k, v)
         if self.window is not None:
@@ -364,6 +415,8 @@ def build_model(
                 config.window,
                 config.qk_norm,
                 config.attention_bias,
+                config.d_head,
+                config.stretch,
             )
         if config.no_positions:
             remove_positions(model)
@@ -404,13 +457,15 @@ def replace_feed_forward(
     model.config = config
 
 
-def replace_attention(
+def replace_attention(  # noqa: PLR0913
     model: nn.Module,
     n_kv_heads: int | None = None,
     rotary: float | None = None,
     window: int | None = None,
     qk_norm: bool = False,
     bias: bool = False,
+    d_head: int | None = None,
+    stretch: Stretch | None = None,
 ) -> None:
     """Put a fresh grouped-query attention in the place of every attention, in place.
 
@@ -424,6 +479,8 @@ def replace_attention(
         window: keys that self-attention looks back on; None for all.
         qk_norm: RMSNorm on queries and keys.
         bias: whether the projections add a bias.
+        d_head: width of a head; None for d_model / n_heads.
+        stretch: slows rotary positions down for longer texts, see `rotary_speeds`.
     """
     config = modernize(
         model.config,
@@ -432,12 +489,21 @@ def replace_attention(
         window=window,
         qk_norm=qk_norm,
         attention_bias=bias,
+        d_head=d_head,
+        stretch=stretch,
     )
     sizes = (config.d_model, config.n_heads, config.n_kv_heads)
-    shared = {"qk_norm": qk_norm, "bias": bias, "dropout": config.attention_dropout}
+    shared = {
+        "qk_norm": qk_norm,
+        "bias": bias,
+        "dropout": config.attention_dropout,
+        "d_head": d_head,
+    }
     for part in list(model.modules()):
         if hasattr(part, "self_attn"):
-            part.self_attn = GroupedQueryAttention(*sizes, rotary, window, **shared)
+            part.self_attn = GroupedQueryAttention(
+                *sizes, rotary, window, **shared, stretch=stretch
+            )
             initialize(part.self_attn)
         if hasattr(part, "cross_attn"):
             part.cross_attn = GroupedQueryAttention(*sizes, **shared)
