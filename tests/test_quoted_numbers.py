@@ -41,6 +41,10 @@ EXCEPTIONS = {  # page: number: why no cell of its section stands for it
         "420": "500 steps by 1.2, of a slower run",
         "32768": "Chen and others measured it",
     },
+    "18_a_language_model": {
+        "15": "trillion tokens, as the authors of Llama 3 say",
+        "20": "Hoffmann and others measured it",
+    },
     "performance": {
         "2.00": "an example of how to read the tables",
         "10": "a setting of benchmarks/decoders.py",
