@@ -36,6 +36,8 @@ EXCEPTIONS = {  # page: number: why no cell of its section stands for it
     "10_training": {"25000": "tokens in a step of the paper"},
     "13_quality": {"100": "the top of BLEU's scale"},
     "17_from_2017_to_today": {
+        "7": "Zhang and Sennrich measured it",
+        "64": "Zhang and Sennrich measured it",
         "1.35": "a slower run on the same machine, not stored",
         "370": "500 steps by 1.35",
         "420": "500 steps by 1.2, of a slower run",
