@@ -255,7 +255,7 @@ class IncrementalDecoder:
             raise ValueError(f"{len(ids)} rows, but the cache is for {n_rows}")
         total, tgt_mask = self.length + ids.size(1), None
         # A single token is the last one: no future to hide from it. But the first one
-        # has a mask: with one key and none, the fused kernel turns NaN into 0.
+        # has a mask: with few keys and none, the fused kernel turns NaN into 0.
         if ids.size(1) > 1 or self.length == 0:
             tgt_mask = causal_mask(total, ids.device)[self.length :]
         self.cache.asked.clear()
