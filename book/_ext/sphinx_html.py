@@ -41,7 +41,7 @@ OPTIONAL = OPTIONAL_IN_MARKDOWN.replace("*", "")
 ATTRIBUTES = "html-attributes"  # of a node: what its tag has besides
 LINE = 46  # characters that a row of a table has on a phone
 NAME = 12  # characters of a first column that a second one stands well beside
-PHONE, PAGE = 48, 76  # characters of an output that are legible on a phone, and fit
+PHONE, PAGE = 44, 76  # characters of an output that are legible on a phone, and fit
 
 
 # --- before a page is written: its document tree --------------------------------------
