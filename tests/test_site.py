@@ -383,7 +383,7 @@ BROKEN = [  # rule, what is done to the page, what the rule says
     (
         code,  # after the theme's script, which makes what scrolls focusable, once
         "new Promise((done) => setTimeout(done, 400)).then(() => "
-        + append("<pre style='overflow: auto; width: 40px'>a wide text</pre>")
+        + append(f"<pre style='{SCROLLS}; width: 40px'>a wide text</pre>")
         + ")",
         "scrollable-region-focusable",
     ),
