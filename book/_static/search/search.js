@@ -17,18 +17,17 @@
 
   // "√" is typed as sqrt, "warm-up" as warmup, "keys and values" as KV, and
   // MultiHeadAttention as three words.
-  const split = (text) => {
-    const spelled = text
+  const spell = (text) =>
+    text
       .replace(/√/g, " sqrt ")
       .replace(/[’']/g, "")
       .replace(/\bkeys?(?:\/| and (?:the )?)values?\b/gi, "$& kv");
+  const apart = (spelled) => spelled.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+  const split = (text) => {
+    const spelled = spell(text);
     const joined = spelled.match(/\p{L}+(?:-\p{L}+)+/gu) ?? [];
     const parts = spelled.match(/\p{Lu}?\p{Ll}+(?=\p{Lu}\p{Ll})|(?<=\p{Ll})\p{Lu}\p{Ll}+/gu) ?? [];
-    return [
-      ...spelled.split(/[^\p{L}\p{N}]+/u),
-      ...joined.map((word) => word.replaceAll("-", "")),
-      ...parts,
-    ].filter(Boolean);
+    return [...apart(spelled), ...joined.map((word) => word.replaceAll("-", "")), ...parts];
   };
 
   // Small letters, and one form for mask, masks, masked and masking; tie, tied and tying.
@@ -44,11 +43,14 @@
       .replace(/(?<=...)y$/, "i");
   };
 
+  const isLoud = (word) => !SILENT.has(word.toLowerCase());
+
   // The words that are looked for: each as it is typed, by its form.
-  const words = (query) => {
-    const typed = split(query.slice(0, LONGEST)).map((word) => [form(word), word]);
-    return new Map(typed.filter(([, word]) => !SILENT.has(word.toLowerCase())));
-  };
+  const words = (query) =>
+    new Map(split(query.slice(0, LONGEST)).filter(isLoud).map((word) => [form(word), word]));
+
+  // How many words a title has: "Cross-attention" has two, though it's found by three.
+  const length = (title) => new Set(apart(spell(title)).filter(isLoud).map(form)).size || 1;
 
   // --- ranking ---
 
@@ -76,8 +78,9 @@
   const ready = index.addAllAsync(documents, { chunkSize: 40 });
 
   // What has all words comes before what has some. A title counts the more, the more of
-  // it was asked for, and twice where it has all words. The chapter with all words in its
-  // title comes first.
+  // it was asked for, and twice so where it has all words: a long question that happens
+  // to have them gains less than a heading. The chapter with all words in its title comes
+  // first.
   const find = (query) => {
     const asked = [...words(query).keys()];
     if (!asked.length) return [];
@@ -90,7 +93,8 @@
         const inTitle = asked.filter((word) => ofTitle.includes(word)).length;
         const share = found.queryTerms.length / asked.length;
         const hasAll = inTitle === asked.length;
-        const titled = (1 + inTitle / (ofTitle.length || 1)) * (hasAll ? (kind === "page" ? 5 : 2) : 1);
+        const asFar = 1 + Math.min(1, inTitle / length(title));
+        const titled = asFar * (hasAll ? (kind === "page" ? 5 : asFar) : 1);
         return { page, anchor, kind, title, text, near, score: found.score * share ** 2 * titled };
       })
       .sort((one, other) => other.score - one.score);
