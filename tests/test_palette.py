@@ -134,6 +134,16 @@ def test_cells_have_the_same_weights_in_the_dark():
         assert np.abs(cells.astype(int) - expected).max() <= 4
 
 
+def test_eight_curves_become_arcs_where_they_are_a_circle():
+    points = np.array([[0, 2], [1.4, 1.4], [2, 0], [1.4, -1.4]])
+    for last, drawn in ((-2.0, "M-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0z"), (-3.0, None)):
+        ends = [*points[1:], [0, last], *-points[1:], points[0]]
+        curves = "".join(f"C0 0 0 0 {x:.4g} {y:.4g}" for x, y in ends)
+        svg = f'<svg><path d="M0 2{curves}z" /></svg>'
+        [path] = ElementTree.fromstring(in_page(svg, "dots", "k"))
+        assert path.get("d") == (drawn or f"M0 2{curves}z")
+
+
 PLOTS = {
     plot_lines: ([1, 2, 3], dict.fromkeys("abcdef", [1, 2, 4]), "x", "y", True, True),
     plot_bars: (["x", "y"], {"a": [1, 2], "b": [3, 1]}, "x", "y"),

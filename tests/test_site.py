@@ -233,7 +233,7 @@ def test_every_character_of_the_pages_is_in_the_fonts():
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_loads_at_most_365_kb_before_a_click(name, page):
+def test_a_page_loads_at_most_350_kb_before_a_click(name, page):
     loaded = set()
     page.on("request", lambda request: loaded.add(request.url.split("?")[0]))
     visit(page, address(name))
@@ -244,7 +244,7 @@ def test_a_page_loads_at_most_365_kb_before_a_click(name, page):
     files = [Path(unquote(urlsplit(url).path)) for url in now]
     sent = {file.name: len(gzip.compress(file.read_bytes(), 6)) for file in files}
     assert "serif.woff2" in sent
-    assert sum(sent.values()) < 365_000, sent
+    assert sum(sent.values()) < 350_000, sent
 
 
 def cells_of_every_color() -> str:

@@ -125,6 +125,7 @@ def short_style(style: str) -> str:
 COLOR_NAMES = {color.lower(): name for name, color in reversed(LIGHT.named.items())}
 COLOR = re.compile(r"#[0-9a-f]{6}\b")
 PART = re.compile(r"(?<=#)[hmp]\w+")  # Matplotlib's names of hatches, marks, clips
+CIRCLE = re.compile(r"M([\d. -]+)((?:C[\d. -]+){8})z")  # may be one, by its curves
 
 ElementTree.register_namespace("", SVG)
 
@@ -139,10 +140,26 @@ def in_page(svg: str, alt: str, key: str) -> str:
     """
     root = ElementTree.fromstring(svg)
     for element in list(root.iter()):
+        if curves := element.get("d"):
+            element.set("d", CIRCLE.sub(arcs, curves))
         follow_the_page(element, key)
         element[:] = [look for child in element for look in looks(child)]
     root.attrib |= {"class": "plot", "role": "img", "aria-label": alt}
     return ElementTree.tostring(root, "unicode", short_empty_elements=False)
+
+
+def arcs(path: re.Match[str]) -> str:
+    """Two arcs in place of the eight curves of a circle: a hatch may have hundreds."""
+    curves = [np.fromstring(curve, sep=" ") for curve in path[2].split("C")[1:]]
+    ends = np.array([curve[-2:] for curve in curves])
+    middle = (ends.min(axis=0) + ends.max(axis=0)) / 2
+    distances = np.hypot(*(ends - middle).T)
+    radius = np.ptp(ends, axis=0).mean() / 2
+    if np.abs(distances - radius).max() > 0.15:  # more than the rounding
+        return path[0]
+    x, y = middle[0] - radius, middle[1]
+    half = f"a{radius:.4g} {radius:.4g} 0 1 0 "
+    return f"M{x:.4g} {y:.4g}{half}{2 * radius:.4g} 0{half}{-2 * radius:.4g} 0z"
 
 
 def follow_the_page(element: Element, key: str) -> None:
