@@ -172,5 +172,6 @@ CONTESTANTS: dict[str, Callable[[], Callable[[Setting], Any]]] = {
     "own modules": partial(decode_ours, IncrementalDecoder),
     "compiled modules": partial(decode_ours, compile_steps),
 }
-SHOWN = [OURS, PEER] + [CTRANSLATE2] * bool(find_spec("ctranslate2"))  # on the page
-PLAIN = [PEER, "own modules", "compiled modules", OURS]
+WITHOUT_ENGINE = ["own modules", "compiled modules"]
+INSTALLED = [CTRANSLATE2] * bool(find_spec("ctranslate2"))
+SHOWN = [OURS, PEER, *INSTALLED, *WITHOUT_ENGINE]  # on the page

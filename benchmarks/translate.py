@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from itertools import product
 
-from turns import ratio, take_turns, working
+from turns import compare, take_turns, working
 
 from transformer_lib import Translator, load
 from transformer_lib.fast import keep_freed_memory
@@ -47,12 +47,10 @@ def main() -> None:
             take_turns(turns, 3, model, n_beams)  # to warm up
             times = take_turns(turns, options.rounds, model, n_beams)
             usual = {way: 1000 * statistics.median(t) for way, t in times.items()}
-            found = ratio(times["own modules"], times["engine"])
             sys.stdout.write(
                 f"{model:15} {n_beams} beams: "
                 + ", ".join(f"{way} {ms:.1f} ms" for way, ms in usual.items())
-                + f", {found['ours_is']:.2f} x "
-                + f"({found['ours_low']:.2f} to {found['ours_high']:.2f})\n"
+                + f", {compare(times['own modules'], times['engine'])}\n"
             )
 
 

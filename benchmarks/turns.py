@@ -8,22 +8,22 @@ of their own let each have its own settings of the C library.
 import json
 import multiprocessing
 import platform
-import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from math import comb
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from transformer_book.resampling import median_interval
 from transformer_lib.files import write_text
 
 RESULTS = Path(__file__).parents[1] / "transformer_book/experiments/results"
 CPUINFO = Path("/proc/cpuinfo")
+FEWEST = 6  # rounds: an interval of their median needs as many
 Turn = Callable[..., tuple[float, Any]]
 
 
@@ -89,37 +89,29 @@ def take_turns(
         turns: by name.
         n_rounds: times that each is measured, at most.
         work: arguments of the work.
-        seconds: after which no other round begins.
+        seconds: after which no other round begins, once there are six.
 
     Returns:
         The seconds that each took in every round.
     """
     rounds, begun = [], time.perf_counter()
     while len(rounds) < n_rounds and (
-        not rounds or time.perf_counter() - begun < seconds
+        len(rounds) < FEWEST or time.perf_counter() - begun < seconds
     ):
         rounds.append([turn(*work)[0] for turn in turns.values()])
     return dict(zip(turns, map(list, zip(*rounds, strict=True)), strict=True))
 
 
-def ratio(theirs: list[float], ours: list[float]) -> dict[str, float]:
+def compare(theirs: list[float], ours: list[float]) -> str:
     """Say how many times as long as we they take: the median of all rounds.
 
     Only times of the same round suffered from the same disturbances.
 
     Returns:
-        "ours_is", the median of the rounds' ratios, and "ours_low" and "ours_high", the
-        ends of its 95 % interval: the ratios between which the median of very many
-        rounds lies, by the binomial distribution of how many are below it.
+        The median of the rounds' ratios, with its 95 % interval.
     """
-    ratios = sorted(one / other for one, other in zip(theirs, ours, strict=True))
-    n, below, cut = len(ratios), 0.0, 0
-    while cut < n // 2 and (below := below + comb(n, cut) / 2**n) <= 0.025:
-        cut += 1
-    ends = ratios[max(cut - 1, 0)], ratios[min(n - cut, n - 1)]
-    names = ("ours_is", "ours_low", "ours_high")
-    values = (statistics.median(ratios), *ends)
-    return {name: round(value, 2) for name, value in zip(names, values, strict=True)}
+    ratios = [one / other for one, other in zip(theirs, ours, strict=True)]
+    return "{:.2f} x ({:.2f} to {:.2f})".format(*median_interval(ratios))
 
 
 def processor() -> str:

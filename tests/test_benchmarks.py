@@ -30,7 +30,9 @@ CONFIG = replace(
 MACHINE = {"bytes_per_second": 1e9, "flops": 1e10}
 
 
-@pytest.mark.parametrize("name", [*decoders.SHOWN[1:], "own modules"])
+@pytest.mark.parametrize(
+    "name", [who for who in decoders.SHOWN if who != decoders.OURS]
+)
 @pytest.mark.parametrize(("batch", "n_beams"), [(1, 1), (3, 1), (2, 3)])
 def test_all_decoders_write_the_same(name, batch, n_beams):
     setting = decoders.Setting(CONFIG, batch, n_beams, 9)
@@ -48,8 +50,7 @@ def test_one_who_writes_something_else_is_refused():
         next(decode.measure(turns, setting, 1))
     turns["other"] = lambda setting: (1, [[7]])
     one, other = decode.measure(turns, setting, 2)
-    assert (one["ours_is"], other["ours_is"]) == (1, 2)
-    assert (one["ms_per_token"], one["n_rounds"]) == (50, 2)
+    assert one["ms_per_token"] == [50, 50] and other["ms_per_token"] == [100, 100]
 
 
 def test_the_lower_bound_is_that_of_reading_or_of_multiplying():
@@ -67,31 +68,32 @@ def test_the_lower_bound_is_that_of_reading_or_of_multiplying():
 def test_a_benchmark_stores_and_prints(benchmark, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(turns, "RESULTS", tmp_path)
     monkeypatch.setattr(decode, "CONFIGS", {"small": CONFIG})
-    arguments = ["--rounds", "1", "--threads", "1"]
-    arguments += ["--tokens", "8"] if benchmark is decode else []
+    monkeypatch.setattr(decode, "SETTINGS", [(1, 8), (2, 8)])
+    arguments = ["--rounds", "6", "--threads", "1"]
     monkeypatch.setattr(sys, "argv", ["benchmark", *arguments])
     benchmark.main()
     [path] = tmp_path.iterdir()
     result = json.loads(path.read_text())
     n_rows = 4 * len(decoders.SHOWN) if benchmark is decode else 10
     assert len(result["rows"]) == n_rows
+    key = "ms_per_token" if benchmark is decode else "seconds"
+    assert {len(row[key]) for row in result["rows"]} == {6}
     assert result["machine"]["threads"] == 1
     assert capsys.readouterr().out.count(" x (") == n_rows
 
 
-def test_the_interval_of_a_median_holds_it_and_the_rounds_around_it():
-    times = [float(i) for i in range(1, 31)]
-    found = turns.ratio(times, [1.0] * 30)
-    # Of 30 rounds, fewer than 10 are below the median in 2.1 % of all cases.
-    assert found == {"ours_is": 15.5, "ours_low": 10.0, "ours_high": 21.0}
-    assert turns.ratio([3.0], [2.0]) == dict.fromkeys(found, 1.5)
+def test_ratios_are_those_of_the_same_round():
+    ours = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert turns.compare([2 * each for each in ours], ours) == "2.00 x (2.00 to 2.00)"
+    assert turns.compare(ours[::-1], ours) == "1.04 x (0.17 to 6.00)"
 
 
 def test_turns_are_taken_in_processes_of_their_own():
     with turns.working({"len": partial(partial, len)}, 1) as workers:
         assert workers["len"]([1, 2, 3])[1] == 3
         times = turns.take_turns(workers, 3, "ab")
-    assert [len(taken) for taken in times.values()] == [3]
+        longer = turns.take_turns(workers, 9, "ab", seconds=0)
+    assert [len(taken) for taken in (*times.values(), *longer.values())] == [3, 6]
 
 
 @pytest.mark.parametrize("library", list(train.MODELS))

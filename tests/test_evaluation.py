@@ -19,6 +19,7 @@ from transformer_book.resampling import (
     bootstrap,
     draw_scores,
     interval,
+    median_interval,
     paired_bootstrap,
 )
 from transformer_lib.data.batches import make_batch
@@ -238,3 +239,15 @@ def test_the_paired_differences_give_sacrebleus_p_value() -> None:
     named = [("first", FIRST), ("second", SECOND)]
     test = PairedTest(named, metrics, None, test_type="bs", n_samples=1000)
     assert p_value == pytest.approx(test()[1]["BLEU"][1].p_value, abs=0.003)
+
+
+def test_the_interval_of_a_median_holds_it_in_95_of_100_experiments() -> None:
+    # Of 30 values, fewer than 10 are below the median in 2.1 % of all cases.
+    assert median_interval(range(30, 0, -1)) == (15.5, 10, 21)
+    assert median_interval([3, 1, 2, 5, 6, 4]) == (3.5, 1, 6)
+    experiments = np.random.default_rng(0).exponential(size=(2000, 15))
+    found = [median_interval(values) for values in experiments]
+    share = np.mean([low <= np.log(2) <= high for _, low, high in found])
+    assert 0.95 <= share < 0.98
+    with pytest.raises(ValueError, match="6 values at least, not 5"):
+        median_interval(range(5))

@@ -7,6 +7,7 @@ second. `draw_scores` does the same for any score of sacrebleu.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import comb
 
 import numpy as np
 from numpy.random import default_rng
@@ -124,3 +125,26 @@ def interval(values: ArrayLike) -> tuple[float, float]:
     """Return the bounds that leave out 2.5 % of the values on either side."""
     low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)
+
+
+def median_interval(values: ArrayLike) -> tuple[float, float, float]:
+    """Return the median of measured values, and the ends of its 95 % interval.
+
+    The ends are values themselves: between them lies the median of very many
+    measurements, by the binomial distribution of how many of these are below it.
+
+    Args:
+        values: (n,), each measured by itself.
+
+    Raises:
+        ValueError: fewer than six values: their whole range holds it less surely.
+    """
+    ordered = np.sort(np.asarray(values, dtype=float))
+    n = len(ordered)
+    if n < 6:
+        raise ValueError(f"an interval of the median needs 6 values at least, not {n}")
+    below, cut = 1 / 2**n, 0
+    while below + comb(n, cut + 1) / 2**n <= 0.025:
+        cut += 1
+        below += comb(n, cut) / 2**n
+    return float(np.median(ordered)), float(ordered[cut]), float(ordered[n - 1 - cut])
