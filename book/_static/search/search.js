@@ -93,8 +93,8 @@
         const inTitle = asked.filter((word) => ofTitle.includes(word)).length;
         const share = found.queryTerms.length / asked.length;
         const hasAll = inTitle === asked.length;
-        const asFar = 1 + Math.min(1, inTitle / length(title));
-        const titled = asFar * (hasAll ? (kind === "page" ? 5 : asFar) : 1);
+        const covered = 1 + Math.min(1, inTitle / length(title));
+        const titled = covered * (hasAll ? (kind === "page" ? 5 : covered) : 1);
         return { page, anchor, kind, title, text, near, score: found.score * share ** 2 * titled };
       })
       .sort((one, other) => other.score - one.score);
