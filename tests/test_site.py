@@ -28,6 +28,7 @@ from book._ext import repository
 from book._ext.page_rules import (
     RULES,
     accessibility,
+    captions,
     charts,
     code,
     code_colors,
@@ -398,6 +399,14 @@ BROKEN = [  # rule, what is done to the page, what the rule says
     ),
     (pictures, append("<img src=x.png alt=' '>"), "picture without words"),
     (pictures, append("<svg class=plot></svg>"), "picture without words"),
+    (
+        captions,
+        append(
+            "<figure><img src=x.png alt=x><figcaption style='margin-top: 99px'>far"
+            "</figcaption></figure>"
+        ),
+        "pixels under the picture: far",
+    ),
     (diagrams, append(f"<p style='background: #eee'>{DIAGRAM}</p>"), "238) behind"),
     (diagrams, append(DIAGRAM.replace("9px", "2000px")), "wider than its column"),
     (labels, append(LABEL.format("#999", 14)), "contrast 2."),

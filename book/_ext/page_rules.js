@@ -103,6 +103,14 @@
     return wrong;
   }),
 
+  /* A caption stands close under its picture, whatever the margin holds. */
+  captions: () => [...document.querySelectorAll("figcaption")].flatMap((caption) => {
+    const above = caption.previousElementSibling;
+    if (!caption.checkVisibility() || !above) return [];
+    const gap = caption.getBoundingClientRect().top - above.getBoundingClientRect().bottom;
+    return gap > 40 ? [`${Math.round(gap)} pixels under the picture: ${caption.textContent}`] : [];
+  }),
+
   /* Drawn diagrams lie on the page's own color, and fit into their place. */
   diagrams: () => [...document.querySelectorAll("svg.diagram")].flatMap((svg) => {
     if (!svg.checkVisibility()) return [];

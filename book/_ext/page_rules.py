@@ -69,8 +69,9 @@ def in_the_page(name: str) -> Rule:
     return rule
 
 
-NAMES = ["mathematics", "charts", "pictures", "diagrams", "labels", "sideways", "width"]
-mathematics, charts, pictures, diagrams, labels, sideways, width = own = [
+NAMES = ["mathematics", "charts", "pictures", "captions", "diagrams", "labels"]
+NAMES += ["sideways", "width"]
+mathematics, charts, pictures, captions, diagrams, labels, sideways, width = own = [
     in_the_page(name) for name in NAMES
 ]
 stretches = in_the_page("stretches")  # of chapters
