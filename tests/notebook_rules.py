@@ -208,6 +208,9 @@ def figures(notebook: NotebookNode, path: Path) -> Iterator[str]:
                 yield f"cell {index}: the drawing's words are not its alt text"
             if {"hide-cell", "hide-input", "remove-input"}.isdisjoint(tags(cell)):
                 yield f"cell {index}: the code of a drawing needs the tag 'hide-input'"
+    code = "\n".join(cell.source for _, cell in code_cells(notebook))
+    if "plt.show()" in code and "use_book_theme()" not in code:
+        yield "plots without use_book_theme()"
 
 
 RULES = [stored, executed, metadata, unfit, figures, captions, numbers, counting]

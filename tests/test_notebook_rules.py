@@ -156,6 +156,7 @@ PLANTED = [  # rule, mistake
     ("figures", add("x", new_code_cell, **{VEGA: {"mark": "bar"}})),
     ("figures", put(CHECKS, mystnb={"image": {"alt": "No figure"}})),
     ("figures", without_picture),
+    ("figures", edit("use_book_theme()", "")),
     ("figures", visible_drawing),
     ("figures", other_words),
     ("captions", without_caption),
