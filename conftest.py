@@ -12,6 +12,7 @@ os.environ.update(KERNEL_ENV)
 
 # They train for more than half a minute: `make test-slow` replays them.
 LONG = [
+    "00_one_sitting",
     "10_training",
     "14_reading_attention",
     "15_classifier",
