@@ -8,6 +8,7 @@ of their own let each have its own settings of the C library.
 import json
 import multiprocessing
 import platform
+import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -108,9 +109,11 @@ def compare(theirs: list[float], ours: list[float]) -> str:
     Only times of the same round suffered from the same disturbances.
 
     Returns:
-        The median of the rounds' ratios, with its 95 % interval.
+        The median of the rounds' ratios, with its 95 % interval if there are six.
     """
     ratios = [one / other for one, other in zip(theirs, ours, strict=True)]
+    if len(ratios) < FEWEST:
+        return f"{statistics.median(ratios):.2f} x (of {len(ratios)})"
     return "{:.2f} x ({:.2f} to {:.2f})".format(*median_interval(ratios))
 
 

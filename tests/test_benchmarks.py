@@ -69,7 +69,8 @@ def test_a_benchmark_stores_and_prints(benchmark, tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(turns, "RESULTS", tmp_path)
     monkeypatch.setattr(decode, "CONFIGS", {"small": CONFIG})
     monkeypatch.setattr(decode, "SETTINGS", [(1, 8), (2, 8)])
-    arguments = ["--rounds", "6", "--threads", "1"]
+    n_rounds = 6 if benchmark is decode else 1
+    arguments = ["--rounds", str(n_rounds), "--threads", "1"]
     monkeypatch.setattr(sys, "argv", ["benchmark", *arguments])
     benchmark.main()
     [path] = tmp_path.iterdir()
@@ -77,7 +78,7 @@ def test_a_benchmark_stores_and_prints(benchmark, tmp_path, monkeypatch, capsys)
     n_rows = 4 * len(decoders.SHOWN) if benchmark is decode else 10
     assert len(result["rows"]) == n_rows
     key = "ms_per_token" if benchmark is decode else "seconds"
-    assert {len(row[key]) for row in result["rows"]} == {6}
+    assert {len(row[key]) for row in result["rows"]} == {n_rounds}
     assert result["machine"]["threads"] == 1
     assert capsys.readouterr().out.count(" x (") == n_rows
 
@@ -86,6 +87,7 @@ def test_ratios_are_those_of_the_same_round():
     ours = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     assert turns.compare([2 * each for each in ours], ours) == "2.00 x (2.00 to 2.00)"
     assert turns.compare(ours[::-1], ours) == "1.04 x (0.17 to 6.00)"
+    assert turns.compare([3.0], [2.0]) == "1.50 x (of 1)"
 
 
 def test_turns_are_taken_in_processes_of_their_own():
