@@ -19,6 +19,7 @@ LONG = [
     "18_a_language_model",
     "diagnosis",
     "exercises",
+    "practice",
 ]
 
 
