@@ -24,8 +24,9 @@ from typing import Any
 import torch
 from bounds import lower_bound, measure_machine
 from decoders import CONTESTANTS, SHOWN, WITHOUT_ENGINE, Setting
-from turns import FEWEST, Turn, compare, store, take_turns, working
+from turns import Turn, compare, store, take_turns, working
 
+from transformer_book.resampling import FEWEST
 from transformer_lib.model.config import TransformerConfig
 
 sizes = partial(TransformerConfig, src_vocab_size=8000, tgt_vocab_size=8000)
@@ -35,7 +36,7 @@ CONFIGS = {
 }
 SETTINGS = [(1, 64), (32, 64), (1, 256)]  # sentences, tokens of each target
 CHECKED = 6  # tokens that have to be equal before anything is measured
-SECONDS = 15  # for a setting, or six rounds, whichever is longer
+SECONDS = 15  # for a setting, or the fewest rounds, whichever is longer
 SHORT = 64  # tokens: up to here, the library without its engine takes part
 
 

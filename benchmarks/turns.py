@@ -19,12 +19,11 @@ from typing import Any
 
 import torch
 
-from transformer_book.resampling import median_interval
+from transformer_book.resampling import FEWEST, median_interval
 from transformer_lib.files import write_text
 
 RESULTS = Path(__file__).parents[1] / "transformer_book/experiments/results"
 CPUINFO = Path("/proc/cpuinfo")
-FEWEST = 6  # rounds: an interval of their median needs as many
 Turn = Callable[..., tuple[float, Any]]
 
 
@@ -90,7 +89,7 @@ def take_turns(
         turns: by name.
         n_rounds: times that each is measured, at most.
         work: arguments of the work.
-        seconds: after which no other round begins, once there are six.
+        seconds: after which no other round begins, once there are FEWEST.
 
     Returns:
         The seconds that each took in every round.
@@ -109,7 +108,7 @@ def compare(theirs: list[float], ours: list[float]) -> str:
     Only times of the same round suffered from the same disturbances.
 
     Returns:
-        The median of the rounds' ratios, with its 95 % interval if there are six.
+        The median of the rounds' ratios, with its 95 % interval if there are FEWEST.
     """
     ratios = [one / other for one, other in zip(theirs, ours, strict=True)]
     if len(ratios) < FEWEST:

@@ -16,6 +16,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 SEED = 12345  # sacrebleu's own: the same sentences are drawn
+FEWEST = 6  # values: the whole range of fewer holds the median in less than 95 %
 
 
 def ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
@@ -137,12 +138,14 @@ def median_interval(values: ArrayLike) -> tuple[float, float, float]:
         values: (n,), each measured by itself.
 
     Raises:
-        ValueError: fewer than six values: their whole range holds it less surely.
+        ValueError: fewer than FEWEST values.
     """
     ordered = np.sort(np.asarray(values, dtype=float))
     n = len(ordered)
-    if n < 6:
-        raise ValueError(f"an interval of the median needs 6 values at least, not {n}")
+    if n < FEWEST:
+        raise ValueError(
+            f"an interval of the median needs {FEWEST} values at least, not {n}"
+        )
     below, cut = 1 / 2**n, 0
     while below + comb(n, cut + 1) / 2**n <= 0.025:
         cut += 1
