@@ -3,6 +3,7 @@
 import importlib.resources
 import json
 import statistics
+from itertools import product
 
 import nbformat
 import numpy as np
@@ -16,7 +17,8 @@ STORED = {
     path.stem: json.loads(path.read_text(encoding="utf-8"))
     for path in RESULTS.glob("*_speed.json")
 }
-OURS = "transformer_lib"
+OURS, PEER = "transformer_lib", "Hugging Face Marian"
+WITHOUT_ENGINE = "own modules", "compiled modules"
 SETTING = ("precision", "model", "batch", "n_beams", "n_tokens")
 
 
@@ -67,8 +69,16 @@ def test_every_ratio_and_time_is_in_a_table(left_out, tmp_path, monkeypatch):
     shown = run_page()
     for result in STORED.values():
         for row, ratio in ratios(result["rows"]):
-            if row["library"] not in (left_out, "own modules", "compiled modules"):
+            if row["library"] not in (left_out, *WITHOUT_ENGINE):
                 assert f"{ratio}\N{NO-BREAK SPACE}× (" in shown
+    rows = STORED["decode_speed"]["rows"]
+    peers = [row for row in rows if row["library"] == PEER]
+    for row, peer in product(rows, peers):
+        if row["library"] in WITHOUT_ENGINE and all(
+            row[x] == peer[x] for x in SETTING[1:]
+        ):
+            faster = np.divide(peer["ms_per_token"], row["ms_per_token"])
+            assert f"{statistics.median(faster):.2f}\N{NO-BREAK SPACE}× (" in shown
     for row in STORED["train_speed"]["rows"]:
         rate = STORED["train_speed"]["n_tokens"] / statistics.median(row["seconds"])
         assert f"{rate:,.0f}" in shown
