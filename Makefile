@@ -77,7 +77,7 @@ REPLAY := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --nbval --nbval-curren
 
 # Without a browser, one is installed first; without Node one test is skipped, and says
 # what for. What takes longest comes first.
-test:  ## Run the tests: code, all but eight notebooks replayed and compared, pages in a browser
+test:  ## Run the tests: code, all but the long notebooks replayed and compared, pages in a browser
 	@VENV=$(VENV) $(PYTHON) -m book._ext.browser
 	@! command -v npm >/dev/null || $(MAKE) --no-print-directory machine
 	@$(MAKE) --no-print-directory check book
