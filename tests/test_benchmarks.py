@@ -31,7 +31,12 @@ MACHINE = {"bytes_per_second": 1e9, "flops": 1e10}
 
 
 @pytest.mark.parametrize(
-    "name", [who for who in decoders.SHOWN if who != decoders.OURS]
+    "name",
+    [
+        pytest.param(who, marks=[pytest.mark.slow] * ("compiled" in who))
+        for who in decoders.SHOWN
+        if who != decoders.OURS
+    ],
 )
 @pytest.mark.parametrize(("batch", "n_beams"), [(1, 1), (3, 1), (2, 3)])
 def test_all_decoders_write_the_same(name, batch, n_beams):

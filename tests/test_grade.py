@@ -122,6 +122,7 @@ def rows(tmp_path_factory):
     return [*csv.reader(Path(f"{folder}.csv").read_text("utf-8-sig").splitlines())]
 
 
+@pytest.mark.slow  # two dozen submissions, in processes that may have to be ended
 @pytest.mark.parametrize("name", SUBMISSIONS)
 def test_a_submission_gets_its_row_whatever_is_wrong_with_it(rows, name):
     *expected, mistake, status = SUBMISSIONS[name][1]

@@ -81,10 +81,10 @@ def is_dark(page: Page) -> bool:
 
 
 def looks() -> Iterator[Any]:
-    """Every page in two looks; each time one of them is with the slow tests."""
+    """Every page in two looks; a fourth of them now, the others with the slow tests."""
     for number, name in enumerate([*PAGES, "search"]):
         for dark, look in enumerate(("wide and light", "phone and dark")):
-            marks = [DARK] * dark + [pytest.mark.slow] * ((number + dark) % 2)
+            marks = [DARK] * dark + [pytest.mark.slow] * ((number + 2 * dark) % 4 > 0)
             yield pytest.param(name, bool(dark), id=f"{name}-{look}", marks=marks)
 
 
