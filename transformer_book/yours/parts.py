@@ -1,0 +1,406 @@
+"""The nine parts of the machine that a reader writes, one in a chapter.
+
+    space = namespace("attention")             # what a reader's source finds
+    exec(source, space)
+    answer = answer_of("attention", space)     # {"scaled_dot_product_attention": …}
+    PARTS["attention"].grader(answer)          # a Feedback
+    model = build(config, answer)              # the model, with this in its place
+
+Solutions are made of the library's own text, see `source`. They leave out what the
+chapter doesn't teach, so a reader needs no cache, no widths of inputs and no guards.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_book.exercises.decoder import check_shift
+from transformer_book.yours.source import definitions, open_stub, plain, source_of
+from transformer_lib.model import attention, embeddings, layers, masks, transformer
+from transformer_lib.model.config import TransformerConfig
+
+PREAMBLE = """\
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+"""
+
+# What chapters leave out: everywhere, and in one definition.
+_LEFT_OUT = ("cache", "device", "require_paper_parts")
+_LEFT_OUT_OF = {
+    "scaled_dot_product_attention": ("dropout",),
+    "MultiHeadAttention": ("d_inputs", "dropout", "kernel", "same_batch"),
+}
+# What stands in its place.
+_INSTEAD = {
+    "scaled_dot_product_attention": {"probabilities before dropout": "probabilities"},
+    "MultiHeadAttention": {
+        "d_query": "d_model",
+        "d_key": "d_model",
+        "d_value": "d_model",
+        "output = self.kernel(q, k, v, mask, dropout)": (
+            "output, _ = scaled_dot_product_attention(q, k, v, mask)"
+        ),
+        "  # (batch, n_heads, q_len, d_head)": "",
+    },
+}
+_UNUSED = ("Cache", "Kernel", "Activation", "eager_attention", "fused_attention")
+
+
+@dataclass(frozen=True)
+class Try:
+    """A mistake that a reader can try with one tap.
+
+    Attributes:
+        label: what is done: "leave out √d".
+        source: the solution with this mistake.
+        changed: how many of the forty sentences of `counts` get another translation;
+            None if nobody has counted.
+    """
+
+    label: str
+    source: str
+    changed: int | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the machine that a reader writes.
+
+    Attributes:
+        name: its key in PARTS.
+        chapter: the notebook it is written in, without suffix.
+        title: what it is.
+        owned: what a translation that it has made is told: "your attention".
+        boxes: what it computes on the map of the machine.
+        defines: the names that a source must define.
+        solution: a source that is right.
+        stub: the source that a reader begins with.
+        grader: takes what `answer_of` returns.
+        tries: three mistakes.
+    """
+
+    name: str
+    chapter: str
+    title: str
+    owned: str
+    boxes: tuple[str, ...]
+    defines: tuple[str, ...]
+    solution: str
+    stub: str
+    grader: Any
+    tries: tuple[Try, Try, Try]
+
+
+# Greedy search of one sentence, as chapter 11 begins: a test holds it to the library's.
+_GREEDY = '''\
+def greedy_decode(model, src, bos_id, eos_id, max_len):
+    """Take the likeliest token, read it, and go on until it is eos_id.
+
+    Args:
+        model: model(src, tgt_in) returns logits (1, tgt_len, vocab_size).
+        src: (1, src_len), source ids.
+        bos_id: the token that every target starts with.
+        eos_id: the token that ends it.
+        max_len: tokens after which a target is cut if it has not ended.
+
+    Returns:
+        A list of ids, without bos_id.
+    """
+    target = [bos_id]
+    while target[-1] != eos_id and len(target) <= max_len:
+        logits = model(src, torch.tensor([target]))
+        target.append(logits[0, -1].argmax().item())
+    return target[1:]'''
+
+
+@cache
+def _book() -> dict[str, str]:
+    """Return the model's definitions as the first chapters print them, by name."""
+    sources = {}
+    for module in (attention, layers, embeddings, masks, transformer):
+        for name, text in definitions(module).items():
+            for old, new in _INSTEAD.get(name, {}).items():
+                text = text.replace(old, new)
+            if name not in _UNUSED:
+                sources[name] = plain(text, _LEFT_OUT + _LEFT_OUT_OF.get(name, ()))
+    sources["sinusoid_table"] = _table_at_once(sources)
+    # Whoever's table it is: every position is looked up in it.
+    sources["sinusoids"] = (
+        "def sinusoids(positions, d_model):\n"
+        "    return sinusoid_table(int(positions.max()) + 1, d_model)[positions]"
+    )
+    shift = source_of(check_shift.solve).replace("def check_shift", "def shift_right")
+    return sources | {"shift_right": plain(shift), "greedy_decode": _GREEDY}
+
+
+def _table_at_once(sources: dict[str, str]) -> str:
+    """Write `sinusoid_table` with the body of `sinusoids`, which it calls."""
+    table, waves = sources["sinusoid_table"], sources["sinusoids"]
+    [call] = [line for line in table.split("\n") if "return" in line]
+    about, body = waves.split('"""')[1:]
+    about = about.split("\n\n    Args:")[0]
+    first = "    positions = torch.arange(n_positions)"
+    assert call == "    return sinusoids(torch.arange(n_positions), d_model)"
+    table = table.replace(table.split('"""')[1].split("\n\n    Args:")[0], about)
+    return table.replace(call, first + body)
+
+
+@cache
+def _code() -> dict[str, Any]:
+    return {name: compile(text, f"<{name}>", "exec") for name, text in _book().items()}
+
+
+def namespace(part: str | None = None) -> dict[str, Any]:
+    """Return the names that a source finds: torch's, and the book's own parts.
+
+    They are the book's as the first chapters print it: a `MultiHeadAttention` that
+    attends by `scaled_dot_product_attention`, no cache. Each call makes new ones, whose
+    names are looked up in this very dictionary. So what is put into it is used by all.
+
+    Args:
+        part: which part the source is: what it must define is not there.
+    """
+    names = {
+        **{"math": math, "torch": torch, "nn": nn, "F": F, "Tensor": Tensor},
+        "TransformerConfig": TransformerConfig,
+        "build_attention": None,
+    }
+    for code in _code().values():
+        exec(code, names)  # noqa: S102 - it's the library's own text
+    names["build_attention"] = lambda config: _attention(
+        names["MultiHeadAttention"], config
+    )
+    if part is not None:
+        hidden = PARTS[part].defines
+        hidden += ("sinusoids",) if part == "positions" else ()
+        for name in hidden:
+            del names[name]
+    return names
+
+
+def _attention(kind: type, config: TransformerConfig) -> nn.Module:
+    """Make an attention of a reader's class, which may have the two sizes only."""
+    bias = {} if config.attention_bias else {"bias": False}
+    made = kind(config.d_model, config.n_heads, **bias)
+    if not hasattr(made, "d_model"):  # layers ask for it
+        made.d_model = config.d_model
+    return made
+
+
+def answer_of(part: str, names: dict[str, Any]) -> dict[str, Any]:
+    """Return what a source has defined for a part.
+
+    Raises:
+        ValueError: a definition is missing.
+    """
+    for name in PARTS[part].defines:
+        if name not in names:
+            raise ValueError(f"Nothing here is called {name}: keep its first line.")
+    return {name: names[name] for name in PARTS[part].defines}
+
+
+def build(config: TransformerConfig, own: dict[str, Any]) -> nn.Module:
+    """Make the Transformer with a reader's definitions in the place of the book's.
+
+    Args:
+        config: sizes and choices.
+        own: any of the names that the parts define. What they call in turn is looked
+            up where they were defined: in the `namespace()` of their source.
+
+    Returns:
+        The model, with random weights.
+    """
+    names = namespace()
+    names.update(own)
+    return names["Transformer"](config)
+
+
+# What a part is: its chapter, title, the words for "yours", its places on the map, and
+# what a source defines. Then its three mistakes: label, what is replaced, by what.
+_TABLE = {
+    "positions": (
+        "01_embeddings",
+        "Positions",
+        "your positions",
+        ("positions",),
+        ("sinusoid_table",),
+        ("count from 1", "arange(n_positions)", "arange(1, n_positions + 1)"),
+        ("the same at every position", "arange(n_positions)", "zeros(n_positions)"),
+        (
+            "all sines first, then the cosines",
+            "torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)",
+            "torch.cat([angle.sin(), angle.cos()], dim=-1)",
+        ),
+    ),
+    "attention": (
+        "02_scaled_dot_product_attention",
+        "Attention",
+        "your attention",
+        ("self_attn", "cross_attn"),
+        ("scaled_dot_product_attention",),
+        ("leave out √d", " / math.sqrt(query.size(-1))", ""),
+        ("softmax over the queries", "softmax(dim=-1)", "softmax(dim=-2)"),
+        ("the key instead of the value", "weights @ value", "weights @ key"),
+    ),
+    "heads": (
+        "03_multi_head_attention",
+        "Several heads",
+        "your heads",
+        ("self_attn", "cross_attn"),
+        ("MultiHeadAttention",),
+        (
+            "split with a view alone",
+            "x.unflatten(-1, (self.n_heads, self.d_head)).transpose(1, 2)",
+            "x.reshape(x.size(0), self.n_heads, x.size(1), self.d_head)",
+        ),
+        (
+            "half as many heads",
+            "self.d_model, self.n_heads = d_model, n_heads",
+            "self.d_model, self.n_heads = d_model, (n_heads := n_heads // 2)",
+        ),
+        (
+            "leave out the last projection",
+            "self.out_proj(self.join_heads(output))",
+            "self.join_heads(output)",
+        ),
+    ),
+    "masks": (
+        "04_masks",
+        "Masks",
+        "your masks",
+        ("masks",),
+        ("padding_mask", "causal_mask"),
+        ("no causal mask", ".tril()", ""),
+        ("the causal mask upside down", ".tril()", ".triu()"),
+        ("padding is seen", "ids != pad_id", "ids == ids"),
+    ),
+    "sublayers": (
+        "05_layer_norm_and_residuals",
+        "Norm, feed-forward, residual",
+        "your norm, feed-forward network and residual connections",
+        ("norm", "feed_forward", "residual"),
+        ("LayerNorm", "FeedForward", "SublayerConnection"),
+        (
+            "nothing is added",
+            "x + self.dropout(sublayer(self.norm(x)))",
+            "self.dropout(sublayer(self.norm(x)))",
+        ),
+        ("post-norm for pre-norm", "if self.norm_first", "if not self.norm_first"),
+        ("leave out ReLU", "self.activation(self.expand(x))", "self.expand(x)"),
+    ),
+    "encoder": (
+        "06_encoder",
+        "The encoder layer",
+        "your encoder layer",
+        ("encoder",),
+        ("EncoderLayer",),
+        (
+            "no feed-forward network",
+            "return self.feed_forward_connection(x, self.feed_forward)",
+            "return x",
+        ),
+        (
+            "one norm for both halves",
+            "return self.feed_forward_connection(",
+            "return self.self_attn_connection(",
+        ),
+        (
+            "attention without residual connection",
+            "self.self_attn_connection(x, lambda x: self.self_attn(x, x, x, src_mask))",
+            "self.self_attn(x, x, x, src_mask)",
+        ),
+    ),
+    "decoder": (
+        "07_decoder_and_cross_attention",
+        "The decoder layer, shifting",
+        "your decoder layer",
+        ("decoder",),
+        ("DecoderLayer", "shift_right"),
+        (
+            "never look at the source",
+            "self.cross_attn(x, memory, memory, src_mask)",
+            "self.cross_attn(x, x, x, tgt_mask)",
+        ),
+        (
+            "look across before looking back",
+            "x = self.self_attn_connection(x, look_back)\n"
+            "        x = self.cross_attn_connection(x, look_across)",
+            "x = self.cross_attn_connection(x, look_across)\n"
+            "        x = self.self_attn_connection(x, look_back)",
+        ),
+        (
+            "shift by nothing",
+            "torch.cat([torch.full_like(target[:, :1], bos_id), "
+            "target[:, :-1]], dim=1)",
+            "target.clone()",
+        ),
+    ),
+    "model": (
+        "08_full_transformer",
+        "The whole model",
+        "your model",
+        ("lm_head", "encoder", "decoder"),
+        ("Transformer",),
+        (
+            "no norm after the encoder",
+            "return self.encoder(self.src_embeddings(src), src_mask)",
+            "x = self.src_embeddings(src)\n"
+            "        for layer in self.encoder.layers:\n"
+            "            x = layer(x, src_mask)\n"
+            "        return x",
+        ),
+        (
+            "no scale, no positions in the target",
+            "self.tgt_embeddings(tgt_in)",
+            "self.tgt_embeddings.tokens(tgt_in)",
+        ),
+        (
+            "softmax at the end",
+            "self.lm_head(self.decode(tgt_in, memory, src_mask, tgt_mask))",
+            "self.lm_head(\n"
+            "            self.decode(tgt_in, memory, src_mask, tgt_mask)\n"
+            "        ).softmax(dim=-1)",
+        ),
+    ),
+    "search": (
+        "11_generating_a_translation",
+        "Greedy search",
+        "your search",
+        ("search",),
+        ("greedy_decode",),
+        ("take the second best", ".argmax()", ".topk(2).indices[1]"),
+        ("never end", "target[-1] != eos_id and ", ""),
+        ("read the last token only", "tensor([target])", "tensor([target[-1:]])"),
+    ),
+}
+
+
+def _make_part(name: str, counts: dict[str, list[int]]) -> Part:
+    *about, boxes, defines, one, two, three = _TABLE[name]
+    solution = "\n\n\n".join(_book()[each] for each in defines) + "\n"
+    changed = counts.get(name, [None] * 3)
+    tries = []
+    for (label, old, new), count in zip((one, two, three), changed, strict=True):
+        if solution.count(old) != 1:
+            raise ValueError(f"{name} has nothing to replace for {label!r}")
+        tries.append(Try(label, solution.replace(old, new), count))
+    stub = open_stub(solution)
+    return Part(name, *about, boxes, defines, solution, stub, None, tuple(tries))
+
+
+def _read_counts() -> dict[str, list[int]]:
+    stored = files(__package__) / "counts.json"
+    return json.loads(stored.read_text("utf-8")) if stored.is_file() else {}
+
+
+PARTS = {name: _make_part(name, _read_counts()) for name in _TABLE}
