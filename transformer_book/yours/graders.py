@@ -1,0 +1,1126 @@
+"""Graders of the nine parts: each takes what a source has defined, by name.
+
+    check("attention")({"scaled_dot_product_attention": function})  # a Feedback
+
+A mistake is written as a learner makes it: as a replacement in the solution's text.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer_book.exercises import grading
+from transformer_book.exercises.grading import Feedback, Grader, Mistake, fill
+from transformer_book.yours.names import namespace, read, solution_of
+from transformer_lib.model.config import TransformerConfig
+
+Change = tuple[str, str]  # what is replaced in the solution, and by what
+Answer = dict[str, Any]
+
+
+@dataclass(eq=False)
+class PartGrader(Grader):
+    """A grader of one or several definitions; its answers may be sources of ours.
+
+    Attributes:
+        part: the name of the part.
+        n_hard: how many of the last cases `runs` leaves out: a mistake may fail there
+            that runs in every model.
+    """
+
+    part: str = ""
+    n_hard: int = 0
+    _known: dict[str, list[Any]] = field(default_factory=dict)
+    _drawn: list[tuple] = field(default_factory=list)
+
+    def __call__(self, answer: Answer) -> Feedback:
+        """Run what was defined, and say what to do next."""
+        feedback = super().__call__(answer)
+        if feedback.status == "open":
+            results = self._run_all(answer, self.make_cases())
+            if any(result is not None for result in results):
+                first = self.make_cases()[results.index(None)]
+                return Feedback("wrong", f"{_name(first)} returns nothing yet.")
+        return feedback
+
+    def wrong(self, sentence: str, *changes: Change | Sequence[Change]) -> None:
+        """Name a mistake by replacements in the solution, or several at once.
+
+        Raises:
+            ValueError: a text that is to be replaced is not there, or twice.
+        """
+        sources = []
+        for change in changes:
+            source = solution_of(self.part)
+            for old, new in [change] if isinstance(change[0], str) else change:
+                if source.count(old) != 1:
+                    raise ValueError(f"{old!r} stands {source.count(old)} times")
+                source = source.replace(old, new)
+            sources.append(source)
+        self.mistake(sentence, *sources)
+
+    def runs(self, answer: Answer) -> bool:
+        """Whether an answer returns the right shapes, with any numbers in them."""
+        results = self._run_all(answer, self.make_cases())
+        expected = self._run_all(self.solve, ())
+        asked = slice(len(results) - self.n_hard)
+        kinds = [[*map(grading._kind, each[asked])] for each in (results, expected)]
+        return kinds[0] == kinds[1]
+
+    def error_of(self, answer: Answer) -> Exception | None:
+        """Return what an answer raises first, as it was raised."""
+        for case in self.make_cases():
+            try:
+                self.run(answer, *case)
+            except Mistake:
+                return None
+            except Exception as error:
+                return error
+        return None
+
+    def make_cases(self) -> list[tuple]:
+        """Return the cases, drawn once: what may be changed in place is copied."""
+        self._drawn = self._drawn or super().make_cases()
+        return [
+            tuple(each.clone() if isinstance(each, Tensor) else each for each in case)
+            for case in self._drawn
+        ]
+
+    def _run_all(self, answer: Any, cases: Sequence[tuple]) -> list[Any]:
+        if not isinstance(answer, str):
+            with torch.no_grad():
+                return super()._run_all(answer, cases)
+        if answer not in self._known:  # ours: it always does the same
+            self._known[answer] = self._run_all(
+                read(self.part, answer), self.make_cases()
+            )
+        return self._known[answer]
+
+    def _write_arguments(self, case: tuple) -> str:
+        return f"{_name(case)}: " if _name(case) else super()._write_arguments(case)
+
+
+def _name(case: tuple) -> str:
+    """Of what is called, in a part with several definitions."""
+    return case[0] if isinstance(case[0], str) else ""
+
+
+def use(
+    answer: Answer, name: str, sizes: tuple, parameters: dict[str, Tensor], *inputs: Any
+) -> Any:
+    """Make a reader's module, give it the book's parameters by name, and call it.
+
+    Returns:
+        What the module returns; None if nothing is written yet.
+
+    Raises:
+        Mistake: a parameter is missing, or has another shape, or there is one more.
+    """
+    if getattr(answer[name], "forward", None) is nn.Module.forward:
+        return None
+    module = answer[name](*sizes)
+    own = module.state_dict()
+    fitting = {
+        key: value
+        for key, value in parameters.items()
+        if key in own and own[key].shape == value.shape
+    }
+    module.load_state_dict(fitting, strict=False)
+    result = module.eval()(*inputs)
+    if result is None:  # an empty forward comes first
+        return None
+    for key, value in parameters.items():
+        if key not in own:
+            raise Mistake(f"the module needs a parameter {key}: keep __init__.")
+        if own[key].shape != value.shape:
+            shapes = tuple(own[key].shape), tuple(value.shape)
+            raise Mistake(f"{key} has the shape {shapes[0]}, but it must be {shapes[1]}.")
+    for key, _ in module.named_parameters():
+        if key not in parameters:
+            raise Mistake(f"{key} is not among the book's parameters: keep __init__.")
+    return result
+
+
+def _draw_parameters(name: str, *sizes: Any) -> dict[str, Tensor]:
+    """Draw parameters of the book's module with these sizes, far from its start."""
+    return fill(namespace()[name](*sizes)).state_dict()
+
+
+# Chapter 1
+
+
+def _run_positions(answer, n_positions, d_model):
+    return answer["sinusoid_table"](n_positions, d_model)
+
+
+positions = PartGrader(
+    part="positions",
+    solve=solution_of("positions"),
+    cases=lambda: [(7, 12), (1, 6), (40, 8)],
+    right="Every position has a vector of its own, and pair after pair turns slower.",
+    run=_run_positions,
+    atol=1e-4,
+)
+positions.wrong(
+    "positions start at 0, but yours start at 1.",
+    ("arange(n_positions)", "arange(1, n_positions + 1)"),
+)
+positions.wrong(
+    "every position has the same vector: the angle grows with the position.",
+    ("arange(n_positions)", "zeros(n_positions)"),
+    ("arange(n_positions)", "ones(n_positions)"),
+)
+positions.wrong(
+    "sines and cosines take turns: column 2i holds a sine, column 2i + 1 its cosine.",
+    (
+        "torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)",
+        "torch.cat([angle.sin(), angle.cos()], dim=-1)",
+    ),
+)
+positions.wrong(
+    "the sine comes first, then the cosine.",
+    ("angle.sin(), angle.cos()", "angle.cos(), angle.sin()"),
+)
+positions.wrong(
+    "sines and cosines, both of the same angle.",
+    ("angle.sin(), angle.cos()", "angle.sin(), angle.sin()"),
+    ("angle.sin(), angle.cos()", "angle.cos(), angle.cos()"),
+)
+positions.wrong(
+    "the exponent of pair i is 2i / d_model.",
+    ("even / d_model", "even / 2 / d_model"),
+    ("even / d_model", "even * 2 / d_model"),
+    ("even / d_model", "even"),
+)
+positions.wrong(
+    "a sine and its cosine have the same angle: both exponents are 2i / d_model.",
+    (
+        "    waves = torch.stack([angle.sin(), angle.cos()], dim=-1)",
+        "    other = positions[..., None] / 10_000 ** ((even + 1) / d_model)\n"
+        "    waves = torch.stack([angle.sin(), other.cos()], dim=-1)",
+    ),
+)
+positions.wrong(
+    "divide the position by 10000^(2i / d_model): later pairs turn slower.",
+    ("/ 10_000 **", "* 10_000 **"),
+)
+positions.wrong("10000, with four zeros.", ("10_000", "1_000"), ("10_000", "100_000"))
+
+
+# Chapter 2
+
+
+def _run_attention(answer, query, key, value, mask):
+    masked = () if mask is None else (mask,)
+    return answer["scaled_dot_product_attention"](query, key, value, *masked)
+
+
+def _draw_mask(*shape):
+    """Draw a mask in which every query has a key left."""
+    return (torch.rand(*shape) < 0.6).index_fill(-1, torch.tensor([1]), True)
+
+
+def _draw_attention():
+    one, few = (2 * torch.randn(5, 9), *torch.randn(2, 7, 9)), torch.randn(7, 4)
+    many = 2 * torch.randn(2, 3, 5, 9), *torch.randn(2, 2, 3, 7, 9)
+    return [
+        (*one, None),
+        (*many, _draw_mask(2, 1, 5, 7)),
+        (*one[:2], few, _draw_mask(5, 7)),
+    ]
+
+
+attention = PartGrader(
+    part="attention",
+    solve=solution_of("attention"),
+    cases=_draw_attention,
+    right="Every query has weights that sum to 1, and gets a mixture of the values.",
+    run=_run_attention,
+    n_hard=1,
+)
+_ROOT = " / math.sqrt(query.size(-1))"
+_SOFTMAX = "weights = scores.softmax(dim=-1)\n"
+_HIDE = 'scores.masked_fill(~mask, float("-inf"))'
+_DIVIDED = "divide the scores by the square root of d_head."
+attention.wrong(
+    _DIVIDED,
+    (_ROOT, ""),
+    (_ROOT, " / query.size(-1)"),
+    (_ROOT, " * math.sqrt(query.size(-1))"),
+    (_ROOT, " / math.sqrt(query.size(-2))"),
+    (_ROOT, " / math.sqrt(key.size(-2))"),
+)
+attention.wrong(
+    "d_head ** 1 / 2 is d_head / 2: the power comes first. Write d_head ** 0.5.",
+    (_ROOT, " / query.size(-1) ** 1 / 2"),
+    (_ROOT, " / (query.size(-1) ** 1 / 2)"),
+)
+attention.wrong(
+    "softmax must run over the keys, dim=-1, so that every row sums to 1.",
+    (_SOFTMAX, _SOFTMAX.replace("-1", "-2")),
+    (_SOFTMAX, _SOFTMAX.replace("-1", "0")),
+    (_SOFTMAX, _SOFTMAX.replace("-1", "1")),
+)
+attention.wrong(
+    "softmax is missing: the scores must become weights.", (_SOFTMAX, "weights = scores\n")
+)
+attention.wrong(
+    "the weights average the values, not the keys.",
+    ("weights @ value", "weights @ key"),
+)
+attention.wrong(
+    "the keys must be turned in their last two axes only: key.transpose(-2, -1).",
+    ("key.transpose(-2, -1)", "key.T"),
+    ("key.transpose(-2, -1)", "key.transpose(0, 1)"),
+    ("key.transpose(-2, -1)", "key"),
+)
+attention.wrong(
+    "the mask is not used.",
+    [(_HIDE, "scores"), ("weights.masked_fill(~mask, 0.0)", "weights")],
+)
+attention.wrong(
+    "the mask is upside down: True means that the query may attend to the key.",
+    (_HIDE, _HIDE.replace("~", "")),
+    [(_HIDE, _HIDE.replace("~", "")), ("weights.masked_fill(~mask, 0.0)", "weights")],
+)
+attention.wrong(
+    "hide keys before the softmax; now the weights don't sum to 1.",
+    (_HIDE, "scores"),
+    [(_HIDE, "scores"), ("weights.masked_fill(~mask, 0.0)", "weights * mask")],
+)
+attention.wrong(
+    "a score of 0 hides nothing, since exp(0) is 1: fill with minus infinity.",
+    [
+        (_HIDE, "scores.masked_fill(~mask, 0.0)"),
+        ("weights.masked_fill(~mask, 0.0)", "weights"),
+    ],
+    [
+        (_HIDE, "scores * mask"),
+        ("weights.masked_fill(~mask, 0.0)", "weights"),
+    ],
+)
+attention.wrong(
+    "return two things, first the output and then the weights.",
+    ("value, weights", "value"),
+    ("return weights @ value, weights", "return weights"),
+    ("return weights @ value, weights", "return weights, weights @ value"),
+)
+
+
+# Chapter 3
+
+
+def _run_heads(answer, query, key, value, mask, sizes, parameters):
+    masked = () if mask is None else (mask,)
+    inputs = query, key, value, *masked
+    return use(answer, "MultiHeadAttention", sizes, parameters, *inputs)
+
+
+def _draw_heads():
+    cases = []
+    for sizes, mask in (
+        ((18, 2), None),
+        ((12, 3), _draw_mask(2, 1, 1, 7)),
+        ((12, 3), _draw_mask(5, 7)),
+    ):
+        inputs = torch.randn(2, 5, sizes[0]), *torch.randn(2, 2, 7, sizes[0])
+        parameters = _draw_parameters("MultiHeadAttention", *sizes)
+        cases.append((*inputs, mask, sizes, parameters))
+    return cases
+
+
+heads = PartGrader(
+    part="heads",
+    solve=solution_of("heads"),
+    cases=_draw_heads,
+    right="Project, split, attend, join, project: every head has its own mixture.",
+    run=_run_heads,
+    atol=1e-4,
+)
+_SPLIT = "x.unflatten(-1, (self.n_heads, self.d_head)).transpose(1, 2)"
+_VIEWED = "x.reshape(x.size(0), self.n_heads, x.size(1), self.d_head)"
+_JOIN = "x.transpose(1, 2).flatten(-2)"
+_JOINED = "x.reshape(x.size(0), x.size(2), -1)"
+_ATTEND = "scaled_dot_product_attention(q, k, v, mask)"
+heads.wrong(
+    "words and heads are mixed: a view alone doesn't split or join. Split the last "
+    "axis, then transpose; transpose, then join.",
+    (_SPLIT, _VIEWED),
+    (_JOIN, _JOINED),
+    [(_SPLIT, _VIEWED), (_JOIN, _JOINED)],
+)
+heads.wrong(
+    "a head owns d_head neighboring numbers: unflatten to (n_heads, d_head).",
+    (_SPLIT, "x.unflatten(-1, (self.d_head, self.n_heads)).permute(0, 3, 1, 2)"),
+    [
+        (_SPLIT, "x.unflatten(-1, (self.d_head, self.n_heads)).permute(0, 3, 1, 2)"),
+        (_JOIN, "x.permute(0, 2, 3, 1).flatten(-2)"),
+    ],
+)
+heads.wrong(
+    "d_head is d_model / n_heads, the width of one head; the scores are divided by "
+    "its square root.",
+    (_ATTEND, "scaled_dot_product_attention(q / self.n_heads**0.5, k, v, mask)"),
+    (_ATTEND, "scaled_dot_product_attention(q * self.d_head**0.5, k, v, mask)"),
+)
+heads.wrong(
+    "there are n_heads heads, no more and no fewer.",
+    (
+        "self.d_model, self.n_heads = d_model, n_heads",
+        "self.d_model, self.n_heads = d_model, (n_heads := max(1, n_heads // 2))",
+    ),
+    (
+        "self.d_model, self.n_heads = d_model, n_heads",
+        "self.d_model, self.n_heads = d_model, (n_heads := 1)",
+    ),
+)
+heads.wrong(
+    "the joined heads pass through out_proj at the end.",
+    ("self.out_proj(self.join_heads(output))", "self.join_heads(output)"),
+)
+heads.wrong(
+    "query, key and value each pass through their own projection.",
+    ("self.q_proj(query)", "query"),
+    ("self.k_proj(key)", "key"),
+    ("self.v_proj(value)", "value"),
+    [("self.k_proj(key)", "self.q_proj(key)"), ("v_proj(value)", "q_proj(value)")],
+    ("self.k_proj(key)", "self.v_proj(key)"),
+    ("self.v_proj(value)", "self.k_proj(value)"),
+)
+heads.wrong(
+    "keys and values are exchanged.",
+    (_ATTEND, "scaled_dot_product_attention(q, v, k, mask)"),
+)
+heads.wrong(
+    "keys and values come from key and value: only the query asks.",
+    [("self.k_proj(key)", "self.k_proj(query)"), ("v_proj(value)", "v_proj(query)")],
+    ("self.v_proj(value)", "self.v_proj(key)"),
+    ("self.k_proj(key)", "self.k_proj(value)"),
+)
+heads.wrong(
+    "the mask must be passed on to the attention.",
+    (_ATTEND, "scaled_dot_product_attention(q, k, v)"),
+)
+heads.wrong(
+    "return the output only.",
+    ("self.out_proj(self.join_heads(output))", "self.out_proj(self.join_heads(output)), _"),
+)
+
+
+# Chapter 4
+
+
+def _run_masks(answer, function, ids, pad_id):
+    """A mask; the causal one needs a length only."""
+    given = (ids,) if pad_id is None else (ids, pad_id)
+    return answer[function](*given)
+
+
+# One row has its padding on the left, where the causal mask doesn't hide it.
+_IDS = [[4, 9, 6, 8, 5], [9, 9, 4, 6, 7], [4, 0, 5, 9, 9]]
+
+masks = PartGrader(
+    part="masks",
+    solve=solution_of("masks"),
+    cases=lambda: [
+        ("padding_mask", torch.tensor(_IDS), 9),
+        ("causal_mask", 4, None),
+        ("padding_mask", torch.tensor([[3, 4, 0, 0]]), 0),
+        ("causal_mask", 6, None),
+    ],
+    right="Padding is hidden as a key, and no query sees what comes after it.",
+    run=_run_masks,
+)
+_PADDED, _TRIANGLE = "(ids != pad_id)", "torch.ones(length, length, dtype=torch.bool)"
+_AXES = "[:, None, None, :]"
+masks.wrong(
+    "the mask is upside down: True must mean that the query may attend.",
+    (_PADDED, "(ids == pad_id)"),
+    (f"{_TRIANGLE}.tril()", f"{_TRIANGLE}.triu(1)"),
+)
+masks.wrong(
+    "each query sees its own position and those before: row i, columns 0 to i.",
+    (".tril()", ".triu()"),
+    (".tril()", ".tril(-1)"),
+    (".tril()", ".triu(-1)"),
+)
+masks.wrong(
+    "query i must not see i + 1: in training, that is its own answer.",
+    (".tril()", ".tril(1)"),
+)
+masks.wrong("the future is not hidden.", (".tril()", ""))
+masks.wrong(
+    "padding is not hidden.",
+    (_PADDED, "(ids == ids)"),
+    (_PADDED, "torch.ones_like(ids, dtype=torch.bool)"),
+)
+masks.wrong(
+    "padding is what equals pad_id, whichever number that is.", (_PADDED, "(ids != 0)")
+)
+masks.wrong(
+    "the shape must be (batch, 1, 1, k_len): with an axis for heads and one for "
+    "queries, which the mask is the same for.",
+    (_AXES, ""),
+    (_AXES, "[:, None]"),
+    (_AXES, "[None, None]"),
+)
+masks.wrong(
+    "the padding mask hides keys, the last axis, and not queries.",
+    (_AXES, "[:, None, :, None]"),
+    (_AXES, "[:, None, :, None] & (ids != pad_id)[:, None, None, :]"),
+)
+masks.wrong(
+    "a mask here is boolean: True where the query may attend.",
+    (_PADDED, "(ids != pad_id).long()"),
+    (_PADDED, "(ids != pad_id).float()"),
+    (f"{_TRIANGLE}.tril()", "torch.ones(length, length).tril()"),
+    (f"{_TRIANGLE}.tril()", f"{_TRIANGLE}.tril().long()"),
+)
+
+
+# Chapter 5
+
+
+class _FixedDropout(nn.Module):
+    """Drops the same numbers every time, in evaluation too."""
+
+    def forward(self, x):
+        """(batch, length, 6) -> the same."""
+        return x * torch.tensor([0.0, 2.0, 2.0, 0.0, 2.0, 0.0])
+
+
+def _run_sublayers(answer, name, sizes, parameters, x, sublayer):
+    """One of the three modules; a connection is given its sub-layer, too."""
+    if sublayer is None:
+        return use(answer, name, sizes, parameters, x)
+
+    def make(*sizes):
+        module = answer[name](*sizes)
+        if isinstance(getattr(module, "dropout", None), nn.Module):
+            module.dropout = _FixedDropout()
+        return module
+
+    if getattr(answer[name], "forward", None) is nn.Module.forward:
+        return None
+    return use({name: make}, name, sizes, parameters, x, sublayer)
+
+
+def _draw_sublayers():
+    x, matrix = 2 * torch.randn(2, 5, 6) + 1, torch.randn(6, 6)
+    cases = [
+        ("LayerNorm", (6, 0.5), x, None),
+        ("FeedForward", (6, 11), x, None),
+        *(
+            ("SublayerConnection", (6, 0.1, norm_first, 0.01), x, partial(_bend, matrix))
+            for norm_first in (True, False)
+        ),
+    ]
+    return [
+        (name, sizes, _draw_parameters(name, *sizes), x.clone(), sublayer)
+        for name, sizes, x, sublayer in cases
+    ]
+
+
+def _bend(matrix, x):
+    return torch.tanh(x @ matrix) + 0.5
+
+
+sublayers = PartGrader(
+    part="sublayers",
+    solve=solution_of("sublayers"),
+    cases=_draw_sublayers,
+    right="Every position is normed by itself, thinks by itself, and nothing is lost: "
+    "x is added as it came in.",
+    run=_run_sublayers,
+)
+_NORM = "F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.eps)"
+_BY_HAND = (
+    "(x - x.mean(-1, keepdim=True)) / "
+    "(x.var(-1, keepdim=True, correction=0) + self.eps).sqrt() * self.gain + self.bias"
+)
+_PRE = "x + self.dropout(sublayer(self.norm(x)))"
+_POST = "self.norm(x + self.dropout(sublayer(x)))"
+
+
+def _norm(old, new):
+    """A layer norm by hand, with a mistake."""
+    if _BY_HAND.count(old) != 1:
+        raise ValueError(f"{old!r} is not in it, or twice")
+    return _NORM, _BY_HAND.replace(old, new)
+
+
+sublayers.wrong(
+    "divide by n, not by n - 1: correction=0.",
+    _norm("correction=0", "correction=1"),
+    (
+        _NORM,
+        "(x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + self.eps)"
+        " * self.gain + self.bias",
+    ),
+    (
+        _NORM,
+        "(x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)"
+        " * self.gain + self.bias",
+    ),
+)
+sublayers.wrong(
+    "eps stands inside the root, beside the variance.",
+    _norm("+ self.eps).sqrt()", ").sqrt()"),
+    _norm("+ self.eps).sqrt()", ").sqrt().add(self.eps)"),
+    (_NORM, _NORM.replace(", self.eps)", ")")),
+)
+sublayers.wrong(
+    "divide by the root of the variance.", _norm("+ self.eps).sqrt()", "+ self.eps)")
+)
+sublayers.wrong(
+    "multiply by the gain, and add the bias at the end.",
+    _norm(" * self.gain + self.bias", ""),
+    _norm(" * self.gain", ""),
+    _norm(" + self.bias", ""),
+    (_NORM, "F.layer_norm(x, self.gain.shape, eps=self.eps)"),
+)
+sublayers.wrong(
+    "each position has its own mean and variance, over its features: dim=-1.",
+    (_NORM, _BY_HAND.replace("-1", "1")),
+    (_NORM, _BY_HAND.replace("-1", "0")),
+    (_NORM, _BY_HAND.replace("-1", "(0, 1)")),
+    (_NORM, _BY_HAND.replace("-1", "(1, 2)")),
+)
+sublayers.wrong("subtract the mean.", _norm("(x - x.mean(-1, keepdim=True))", "x"))
+sublayers.wrong(
+    "nothing is normalized.",
+    (_NORM, "x * self.gain + self.bias"),
+    (_NORM, "x"),
+)
+_NETWORK = "self.contract(self.dropout(self.activation(self.expand(x))))"
+sublayers.wrong(
+    "the activation is missing: without it, two matrices are one.",
+    (_NETWORK, "self.contract(self.expand(x))"),
+)
+sublayers.wrong(
+    "the activation stands between the two matrices.",
+    (_NETWORK, "self.activation(self.contract(self.expand(x)))"),
+    (_NETWORK, "self.activation(self.contract(self.activation(self.expand(x))))"),
+    (_NETWORK, "self.contract(self.expand(self.activation(x)))"),
+)
+sublayers.wrong(
+    "the network adds nothing itself: the connection around it does.",
+    (_NETWORK, f"x + {_NETWORK}"),
+)
+sublayers.wrong(
+    "x must be added: the sub-layer writes only a correction.",
+    (_PRE, _PRE.removeprefix("x + ")),
+    (_POST, _POST.replace("x + ", "")),
+    [(_PRE, _PRE.removeprefix("x + ")), (_POST, _POST.replace("x + ", ""))],
+)
+sublayers.wrong(
+    "norm_first=True is pre-norm, x + f(norm(x)); otherwise norm(x + f(x)).",
+    ("if self.norm_first", "if not self.norm_first"),
+    ("if self.norm_first", "if True"),
+    ("if self.norm_first", "if False"),
+)
+sublayers.wrong(
+    "the norm is missing.",
+    (_PRE, "x + self.dropout(sublayer(x))"),
+    (_POST, "x + self.dropout(sublayer(x))"),
+    [
+        (_PRE, "x + self.dropout(sublayer(x))"),
+        (_POST, "x + self.dropout(sublayer(x))"),
+    ],
+)
+sublayers.wrong(
+    "add x exactly as it came in; in pre-norm, only the sub-layer reads its norm.",
+    (_PRE, _PRE.replace("x + ", "self.norm(x) + ")),
+    (_POST, "x + self.norm(self.dropout(sublayer(x)))"),
+    (_POST, "x + self.dropout(self.norm(sublayer(x)))"),
+)
+sublayers.wrong(
+    "dropout belongs to the sub-layer's output alone, before x is added.",
+    (_PRE, "self.dropout(x + sublayer(self.norm(x)))"),
+    (_PRE, "x + sublayer(self.norm(x))"),
+    (_PRE, "x + sublayer(self.dropout(self.norm(x)))"),
+    (_POST, "self.norm(self.dropout(x + sublayer(x)))"),
+    (_POST, "self.dropout(self.norm(x + sublayer(x)))"),
+    (_POST, "self.norm(x + sublayer(x))"),
+    (_POST, "self.norm(x + sublayer(self.dropout(x)))"),
+)
+
+
+# Chapter 6
+
+
+def _blocks(n_attentions):
+    """The book's attentions and a network, for a layer of width 6."""
+    names = namespace()
+    attentions = [names["MultiHeadAttention"](6, 2) for _ in range(n_attentions)]
+    return *attentions, names["FeedForward"](6, 11)
+
+
+def _run_encoder(answer, x, src_mask, norm_first, parameters):
+    sizes = *_blocks(1), 0.1, norm_first, 0.01
+    return use(answer, "EncoderLayer", sizes, parameters, x, src_mask)
+
+
+def _real(*lengths, longest):
+    """A padding mask for sentences of these lengths."""
+    return (torch.arange(longest) < torch.tensor(lengths)[:, None])[:, None, None]
+
+
+def _draw_encoder():
+    parameters = _draw_parameters("EncoderLayer", *_blocks(1))
+    x, mask = torch.randn(2, 5, 6), _real(5, 3, longest=5)
+    return [(x.clone(), mask, order, parameters) for order in (True, False)]
+
+
+encoder = PartGrader(
+    part="encoder",
+    solve=solution_of("encoder"),
+    cases=_draw_encoder,
+    right="Gather from all positions, then think alone; each half adds a correction.",
+    run=_run_encoder,
+    atol=1e-4,
+)
+_GATHER = "lambda x: self.self_attn(x, x, x, src_mask)"
+_THINK = "return self.feed_forward_connection(x, self.feed_forward)"
+_FIRST = f"x = self.self_attn_connection(x, {_GATHER})"
+_UNREAD = (
+    "the attention must read what the connection hands it (in pre-norm, the norm of "
+    "x) as query, key and value."
+)
+encoder.wrong(
+    "the mask must be passed on to the attention.",
+    (_GATHER, "lambda x: self.self_attn(x, x, x)"),
+)
+encoder.wrong(
+    "the feed-forward network is missing.",
+    (_THINK, "return x"),
+)
+encoder.wrong(
+    "first self-attention, then the feed-forward network.",
+    [
+        (_FIRST, "x = self.feed_forward_connection(x, self.feed_forward)"),
+        (_THINK, f"return self.self_attn_connection(x, {_GATHER})"),
+    ],
+)
+encoder.wrong(
+    "each half has its own connection, with its own norm.",
+    (_THINK, _THINK.replace("feed_forward_connection", "self_attn_connection")),
+    (_FIRST, _FIRST.replace("self_attn_connection", "feed_forward_connection")),
+    [
+        (_THINK, _THINK.replace("feed_forward_connection", "self_attn_connection")),
+        (_FIRST, _FIRST.replace("self_attn_connection", "feed_forward_connection")),
+    ],
+)
+encoder.wrong(
+    "call both connections: they add x, and they hold the norms.",
+    (_FIRST, "x = self.self_attn(x, x, x, src_mask)"),
+    (_FIRST, "x = x + self.self_attn(x, x, x, src_mask)"),
+    (_THINK, "return self.feed_forward(x)"),
+    (_THINK, "return x + self.feed_forward(x)"),
+    [
+        (_FIRST, "x = self.self_attn(x, x, x, src_mask)"),
+        (_THINK, "return self.feed_forward(x)"),
+    ],
+    [
+        (_FIRST, "x = x + self.self_attn(x, x, x, src_mask)"),
+        (_THINK, "return x + self.feed_forward(x)"),
+    ],
+)
+encoder.wrong(
+    "the connection adds x already; don't add it again.",
+    (_FIRST, _FIRST.replace("x = ", "x = x + ")),
+    (_THINK, _THINK.replace("return ", "return x + ")),
+    [
+        (_FIRST, _FIRST.replace("x = ", "x = x + ")),
+        (_THINK, _THINK.replace("return ", "return x + ")),
+    ],
+)
+encoder.wrong(
+    _UNREAD,
+    (_GATHER, "lambda _: self.self_attn(x, x, x, src_mask)"),
+    (_GATHER, "lambda y: self.self_attn(y, x, x, src_mask)"),
+)
+encoder.wrong(
+    "what self-attention has written must go on into the second half.",
+    (_FIRST, _FIRST.replace("x = ", "y = ")),
+    (_FIRST, "x = x"),
+)
+encoder.wrong(
+    "a connection takes the sub-layer itself, a function of one argument, and not "
+    "what it returns.",
+    (_GATHER, "self.self_attn(x, x, x, src_mask)"),
+    (_THINK, _THINK.replace("self.feed_forward)", "self.feed_forward(x))")),
+    (_GATHER, "self.self_attn"),
+)
+
+
+# Chapter 7
+
+
+def _run_decoder(answer, name, x, memory, masks, norm_first, parameters):
+    """A layer; or, of a target and bos_id, what the decoder reads."""
+    if name == "shift_right":
+        return answer[name](x, memory)
+    sizes = *_blocks(2), 0.1, norm_first, 0.01
+    return use(answer, name, sizes, parameters, x, memory, *masks)
+
+
+def _draw_decoder():
+    parameters = _draw_parameters("DecoderLayer", *_blocks(2))
+    cases = [("shift_right", torch.tensor([[5, 6, 7, 8, 2], [9, 4, 2, 0, 0]]), 1)]
+    cases[0] += None, None, None
+    # One length for both, so that exchanged masks run; then two.
+    for src_len, order in ((5, True), (7, False)):
+        source = _real(src_len, src_len - 2, longest=src_len)
+        masks = source, torch.ones(5, 5).tril().bool()
+        inputs = torch.randn(2, 5, 6), torch.randn(2, src_len, 6) + 1
+        cases.append(("DecoderLayer", *inputs, masks, order, parameters))
+    return cases[1:] + cases[:1]
+
+
+decoder = PartGrader(
+    part="decoder",
+    solve=solution_of("decoder"),
+    cases=_draw_decoder,
+    right="Back at the target, across at the source, then alone; and every position "
+    "reads the token before the one it must predict.",
+    run=_run_decoder,
+    atol=1e-4,
+)
+_BACK = "self.self_attn(x, x, x, tgt_mask)"
+_ACROSS = "self.cross_attn(x, memory, memory, src_mask)"
+_LOOK_BACK = "        x = self.self_attn_connection(x, look_back)\n"
+_LOOK_ACROSS = "        x = self.cross_attn_connection(x, look_across)\n"
+_SHIFT = "torch.cat([torch.full_like(target[:, :1], bos_id), target[:, :-1]], dim=1)"
+decoder.wrong(
+    "the memory is never read: keys and values of cross-attention come from it.",
+    (_ACROSS, "self.cross_attn(x, x, x, tgt_mask)"),
+    (_ACROSS, "self.cross_attn(x, x, x)"),
+    (_ACROSS, "self.cross_attn(x, x, x, src_mask)"),
+    (_LOOK_ACROSS, ""),
+)
+decoder.wrong(
+    "in cross-attention, the target asks: x is the query, the memory key and value.",
+    (_ACROSS, "self.cross_attn(memory, x, x, src_mask)"),
+    (_ACROSS, "self.cross_attn(memory, memory, memory, src_mask)"),
+    (_ACROSS, "self.cross_attn(x, memory, x, src_mask)"),
+    (_ACROSS, "self.cross_attn(x, x, memory, src_mask)"),
+)
+decoder.wrong(
+    "the masks are exchanged: tgt_mask is for looking back, src_mask for the memory.",
+    [
+        (_BACK, "self.self_attn(x, x, x, src_mask)"),
+        (_ACROSS, "self.cross_attn(x, memory, memory, tgt_mask)"),
+    ],
+    (_BACK, "self.self_attn(x, x, x, src_mask)"),
+    (_ACROSS, "self.cross_attn(x, memory, memory, tgt_mask)"),
+)
+decoder.wrong(
+    "the future is seen: looking back needs tgt_mask.",
+    (_BACK, "self.self_attn(x, x, x)"),
+    [
+        (_BACK, "self.self_attn(x, x, x)"),
+        (_ACROSS, "self.cross_attn(x, memory, memory)"),
+    ],
+)
+decoder.wrong(
+    "the source's padding is seen: cross-attention needs src_mask.",
+    (_ACROSS, "self.cross_attn(x, memory, memory)"),
+)
+decoder.wrong(
+    "the order is: back at the target, across at the source, then the network.",
+    [(_LOOK_BACK, ""), (_LOOK_ACROSS, _LOOK_ACROSS + _LOOK_BACK)],
+    [
+        (_LOOK_BACK, ""),
+        (_LOOK_ACROSS, "        x = self.feed_forward_connection(x, self.feed_forward)\n"),
+        (_THINK, "x = self.self_attn_connection(x, look_back)\n"
+        "        return self.cross_attn_connection(x, look_across)"),
+    ],
+)
+decoder.wrong("self-attention is missing.", (_LOOK_BACK, ""))
+decoder.wrong("the feed-forward network is missing.", (_THINK, "return x"))
+decoder.wrong(
+    "each of the three sub-layers has its own connection, with its own norm.",
+    (_LOOK_ACROSS, _LOOK_ACROSS.replace("cross_attn_", "self_attn_")),
+    (_THINK, _THINK.replace("feed_forward_connection", "self_attn_connection")),
+    (_THINK, _THINK.replace("feed_forward_connection", "cross_attn_connection")),
+)
+decoder.wrong(
+    "the two attentions have weights of their own: self_attn and cross_attn.",
+    (_ACROSS, _ACROSS.replace("cross_attn", "self_attn")),
+    (_BACK, _BACK.replace("self.self_attn", "self.cross_attn")),
+)
+decoder.wrong(
+    "the memory is read as it is: the connection hands on the norm of x only.",
+    (
+        _ACROSS,
+        "self.cross_attn(x, *[self.cross_attn_connection.norm(memory)] * 2, src_mask)",
+    ),
+)
+decoder.wrong(
+    "call all three connections: they add x, and they hold the norms.",
+    (_LOOK_BACK, "        x = x + look_back(x)\n"),
+    (_LOOK_BACK, "        x = look_back(x)\n"),
+    (_LOOK_ACROSS, "        x = x + look_across(x)\n"),
+    (_LOOK_ACROSS, "        x = look_across(x)\n"),
+    (_THINK, "return self.feed_forward(x)"),
+    (_THINK, "return x + self.feed_forward(x)"),
+    [
+        (_LOOK_BACK, "        x = x + look_back(x)\n"),
+        (_LOOK_ACROSS, "        x = x + look_across(x)\n"),
+        (_THINK, "return x + self.feed_forward(x)"),
+    ],
+    [
+        (_LOOK_BACK, "        x = look_back(x)\n"),
+        (_LOOK_ACROSS, "        x = look_across(x)\n"),
+        (_THINK, "return self.feed_forward(x)"),
+    ],
+)
+decoder.wrong(
+    "each attention must read what its connection hands it (in pre-norm, the norm of "
+    "x), not the x outside.",
+    [
+        ("def look_back(x)", "def look_back(_)"),
+        ("def look_across(x)", "def look_across(_)"),
+    ],
+    ("def look_back(x)", "def look_back(_)"),
+    ("def look_across(x)", "def look_across(_)"),
+)
+decoder.wrong(
+    "nothing is shifted: every position would read its own answer.",
+    (_SHIFT, "target.clone()"),
+)
+decoder.wrong(
+    "this is shifted left: every position would read the token after its answer.",
+    (_SHIFT, "target.roll(-1, dims=1)"),
+)
+decoder.wrong(
+    "every row must start with bos_id; roll puts its last token there.",
+    (_SHIFT, "target.roll(1, dims=1)"),
+)
+decoder.wrong(
+    "shift by one position, not by two.",
+    (
+        _SHIFT,
+        "torch.cat([torch.full_like(target[:, :2], bos_id), target[:, :-2]], dim=1)",
+    ),
+)
+decoder.wrong(
+    "the length stays the same: the last token is read by nobody.",
+    (_SHIFT, "torch.cat([torch.full_like(target[:, :1], bos_id), target], dim=1)"),
+    (_SHIFT, "target[:, :-1]"),
+)
+
+
+# Chapter 8
+
+
+def _run_model(answer, src, tgt_in, config, parameters):
+    return use(answer, "Transformer", (config,), parameters, src, tgt_in)
+
+
+def _draw_model():
+    """A tied pre-norm model; a post-norm model with two vocabularies.
+
+    The target has no padding: nobody reads what is predicted there.
+    """
+    sizes = {"d_model": 12, "n_heads": 2, "d_ff": 19}
+    sizes |= {"n_encoder_layers": 2, "n_decoder_layers": 1}
+    src = torch.tensor([[5, 7, 9, 4, 2], [8, 6, 2, 0, 0]])
+    tgt_in = torch.tensor([[1, 4, 10, 5], [1, 9, 6, 7]])
+    cases = []
+    for tgt_vocab_size, norm_first in ((13, True), (11, False)):
+        config = TransformerConfig(
+            src_vocab_size=13,
+            tgt_vocab_size=tgt_vocab_size,
+            norm_first=norm_first,
+            tie_embeddings="all" if norm_first else "none",
+            **sizes,
+        )
+        parameters = _draw_parameters("Transformer", config)
+        cases.append((src.clone(), tgt_in.clone(), config, parameters))
+    return cases
+
+
+model = PartGrader(
+    part="model",
+    solve=solution_of("model"),
+    cases=_draw_model,
+    right="From ids to logits: the whole Transformer.",
+    run=_run_model,
+    atol=1e-3,
+)
+_HEAD = "self.lm_head(self.decode(tgt_in, memory, src_mask, tgt_mask))"
+_ENCODED = "self.encoder(self.src_embeddings(src), src_mask)"
+_DECODED = "self.decoder(x, memory, src_mask, tgt_mask)"
+_CAUSAL = "tgt_mask = tgt_mask & causal_mask(tgt_in.size(1))"
+_READ = "x = self.tgt_embeddings(tgt_in)"
+model.wrong(
+    "return logits: no softmax follows lm_head.",
+    (_HEAD, f"{_HEAD}.softmax(dim=-1)"),
+    (_HEAD, f"{_HEAD}.log_softmax(dim=-1)"),
+)
+model.wrong(
+    "lm_head is missing: it turns features into a logit for each token.",
+    (_HEAD, _HEAD.removeprefix("self.lm_head(").removesuffix(")")),
+)
+model.wrong(
+    "return the logits of all positions.",
+    (_HEAD, f"{_HEAD}[:, -1]"),
+    (_HEAD, f"{_HEAD}[:, -1:]"),
+)
+model.wrong(
+    "the decoder sees the future: its self-attention needs the causal mask.",
+    (_CAUSAL, "tgt_mask = tgt_mask"),
+    (_HEAD, "self.lm_head(self.decode(tgt_in, memory, src_mask))"),
+    (_DECODED, "self.decoder(x, memory, src_mask)"),
+    (_DECODED, "self.decoder(x, memory)"),
+)
+model.wrong(
+    "the source's padding is seen: the encoder and cross-attention need its mask.",
+    (_ENCODED, "self.encoder(self.src_embeddings(src))"),
+    (_DECODED, "self.decoder(x, memory, None, tgt_mask)"),
+    [
+        (_ENCODED, "self.encoder(self.src_embeddings(src))"),
+        (_DECODED, "self.decoder(x, memory, None, tgt_mask)"),
+    ],
+)
+model.wrong(
+    "the stack's last norm is missing: call self.encoder and self.decoder themselves.",
+    (
+        f"return {_ENCODED}",
+        "x = self.src_embeddings(src)\n"
+        "        for layer in self.encoder.layers:\n"
+        "            x = layer(x, src_mask)\n"
+        "        return x",
+    ),
+    (
+        f"return {_DECODED}",
+        "for layer in self.decoder.layers:\n"
+        "            x = layer(x, memory, src_mask, tgt_mask)\n"
+        "        return x",
+    ),
+)
+model.wrong(
+    "call the embeddings themselves: they scale the token vectors and add positions.",
+    (_READ, "x = self.tgt_embeddings.tokens(tgt_in)"),
+    (_ENCODED, "self.encoder(self.src_embeddings.tokens(src), src_mask)"),
+    [
+        (_READ, "x = self.tgt_embeddings.tokens(tgt_in)"),
+        (_ENCODED, "self.encoder(self.src_embeddings.tokens(src), src_mask)"),
+    ],
+    (_READ, "x = self.tgt_embeddings.scale * self.tgt_embeddings.tokens(tgt_in)"),
+)
+model.wrong(
+    "source and target have embeddings of their own.",
+    (_READ, "x = self.src_embeddings(tgt_in)"),
+)
+model.wrong(
+    "the encoder is missing: the memory is what it makes of the source.",
+    (f"return {_ENCODED}", "return self.src_embeddings(src)"),
+)
+model.wrong(
+    "the decoder is missing.",
+    (f"return {_DECODED}", "return x"),
+)
+
+
+# Chapters 0 and 11
+
+
+class _Model:
+    """Answers as a Transformer does: the next token depends on all that was read."""
+
+    def __init__(self):
+        self.reads_left = 40
+
+    def __call__(self, src, tgt_in):
+        """(1, src_len), (1, tgt_len) -> logits (1, tgt_len, 29)."""
+        return self.lm_head(self.decode(tgt_in, self.encode(src)))
+
+    def encode(self, src, src_mask=None):
+        """(1, src_len) -> (1, 1, 1)."""
+        return src.sum(dim=1)[:, None, None]
+
+    def decode(self, tgt_in, memory, src_mask=None, tgt_mask=None):
+        """(1, tgt_len) -> (1, tgt_len, 1)."""
+        self.reads_left -= 1
+        if self.reads_left < 0:
+            raise Mistake("this never ends: a target is cut when it has max_len tokens.")
+        read = tgt_in * 7 + 3 * torch.arange(tgt_in.size(1))
+        return read.cumsum(dim=1)[..., None] + memory
+
+    def lm_head(self, features):
+        """(..., 1) -> (..., 29)."""
+        return (features * torch.arange(1, 30) * 0.37).sin()
+
+
+def _run_search(answer, src, bos_id, eos_id, max_len):
+    return answer["greedy_decode"](_Model(), src, bos_id, eos_id, max_len)
+
+
+search = PartGrader(
+    part="search",
+    solve=solution_of("search"),
+    # The first ends with the fifth token, the second is cut.
+    cases=lambda: [
+        (torch.tensor([[5, 7, 9, 4, 3]]), 2, 7, 12),
+        (torch.tensor([[5, 7, 9, 4, 3]]), 2, 30, 6),
+    ],
+    right="The likeliest token, again and again, until the end.",
+    run=_run_search,
+)
+
+
+_LIKELIEST = "logits[0, -1].argmax().item()"
+search.wrong(
+    "take the likeliest token: the one with the largest logit.",
+    (_LIKELIEST, "logits[0, -1].topk(2).indices[1].item()"),
+    (_LIKELIEST, "logits[0, -1].argmin().item()"),
+)
+search.wrong(
+    "take the last row of the logits: it is about the token that comes next.",
+    (_LIKELIEST, "logits[0, 0].argmax().item()"),
+)
+search.wrong(
+    "the model must read the whole target each time, and not its last token only.",
+    ("tensor([target])", "tensor([target[-1:]])"),
+)
+search.wrong("stop after eos_id.", ("target[-1] != eos_id and ", ""))
+search.wrong(
+    "eos_id belongs to the target: it is the last of its ids.",
+    ("return target[1:]", "return [token for token in target[1:] if token != eos_id]"),
+)
+search.wrong("bos_id doesn't belong to the result.", ("target[1:]", "target"))
+search.wrong(
+    "a target has at most max_len tokens, without bos_id.",
+    ("len(target) <= max_len", "len(target) < max_len"),
+    ("len(target) <= max_len", "len(target) <= max_len + 1"),
+)
+search.wrong(
+    "this never ends: a target is cut when it has max_len tokens.",
+    (" and len(target) <= max_len", ""),
+)
+search.wrong(
+    "return a list of ids, without bos_id.",
+    ("return target[1:]", "return torch.tensor(target[1:])"),
+    ("return target[1:]", "return torch.tensor([target[1:]])"),
+    ("return target[1:]", "return [target[1:]]"),
+)
+
+
+GRADERS: dict[str, PartGrader] = {
+    "positions": positions,
+    "attention": attention,
+    "heads": heads,
+    "masks": masks,
+    "sublayers": sublayers,
+    "encoder": encoder,
+    "decoder": decoder,
+    "model": model,
+    "search": search,
+}

@@ -1,0 +1,178 @@
+"""What a reader's source finds: the book's own parts, as the first chapters print them.
+
+    space = namespace("attention")          # without what the source must define
+    exec(source, space)
+    answer = answer_of("attention", space)  # {"scaled_dot_product_attention": …}
+
+The texts are the library's own, see `source`. They leave out what chapters 1 to 8 don't
+teach: a layer here has no cache, widths of inputs, guards.
+"""
+
+import math
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_book.exercises.decoder import check_shift
+from transformer_book.yours.source import definitions, plain, source_of
+from transformer_lib.model import attention, embeddings, layers, masks, transformer
+from transformer_lib.model.config import TransformerConfig
+
+# What the source of each part must define, in the order of the chapters.
+DEFINES = {
+    "positions": ("sinusoid_table",),
+    "attention": ("scaled_dot_product_attention",),
+    "heads": ("MultiHeadAttention",),
+    "masks": ("padding_mask", "causal_mask"),
+    "sublayers": ("LayerNorm", "FeedForward", "SublayerConnection"),
+    "encoder": ("EncoderLayer",),
+    "decoder": ("DecoderLayer", "shift_right"),
+    "model": ("Transformer",),
+    "search": ("greedy_decode",),
+}
+
+# What chapters leave out: everywhere, and in one definition.
+_LEFT_OUT = ("cache", "device", "require_paper_parts")
+_LEFT_OUT_OF = {
+    "scaled_dot_product_attention": ("dropout",),
+    "MultiHeadAttention": ("d_inputs", "dropout", "kernel", "same_batch"),
+}
+# What stands in its place.
+_INSTEAD = {
+    "scaled_dot_product_attention": {"probabilities before dropout": "probabilities"},
+    "MultiHeadAttention": {
+        "d_query": "d_model",
+        "d_key": "d_model",
+        "d_value": "d_model",
+        "output = self.kernel(q, k, v, mask, dropout)": (
+            "output, _ = scaled_dot_product_attention(q, k, v, mask)"
+        ),
+        "  # (batch, n_heads, q_len, d_head)": "",
+    },
+}
+_UNUSED = ("Cache", "Kernel", "Activation", "eager_attention", "fused_attention")
+
+
+# Greedy search of one sentence, as chapter 11 begins: a test holds it to the library's.
+_GREEDY = '''\
+def greedy_decode(model, src, bos_id, eos_id, max_len):
+    """Take the likeliest token, read it, and go on until it is eos_id.
+
+    Args:
+        model: model(src, tgt_in) returns logits (1, tgt_len, vocab_size).
+        src: (1, src_len), source ids.
+        bos_id: the token that every target starts with.
+        eos_id: the token that ends it.
+        max_len: tokens after which a target is cut if it has not ended.
+
+    Returns:
+        A list of ids, without bos_id.
+    """
+    target = [bos_id]
+    while target[-1] != eos_id and len(target) <= max_len:
+        logits = model(src, torch.tensor([target]))
+        target.append(logits[0, -1].argmax().item())
+    return target[1:]'''
+
+
+@cache
+def book_sources() -> dict[str, str]:
+    """Return the model's definitions as the first chapters print them, by name."""
+    sources = {}
+    for module in (attention, layers, embeddings, masks, transformer):
+        for name, text in definitions(module).items():
+            for old, new in _INSTEAD.get(name, {}).items():
+                text = text.replace(old, new)
+            if name not in _UNUSED:
+                sources[name] = plain(text, _LEFT_OUT + _LEFT_OUT_OF.get(name, ()))
+    sources["sinusoid_table"] = _table_at_once(sources)
+    # Whoever's table it is: every position is looked up in it.
+    sources["sinusoids"] = (
+        "def sinusoids(positions, d_model):\n"
+        "    return sinusoid_table(int(positions.max()) + 1, d_model)[positions]"
+    )
+    shift = source_of(check_shift.solve).replace("def check_shift", "def shift_right")
+    return sources | {"shift_right": plain(shift), "greedy_decode": _GREEDY}
+
+
+def _table_at_once(sources: dict[str, str]) -> str:
+    """Write `sinusoid_table` with the body of `sinusoids`, which it calls."""
+    table, waves = sources["sinusoid_table"], sources["sinusoids"]
+    [call] = [line for line in table.split("\n") if "return" in line]
+    about, body = waves.split('"""')[1:]
+    about = about.split("\n\n    Args:")[0]
+    first = "    positions = torch.arange(n_positions)"
+    assert call == "    return sinusoids(torch.arange(n_positions), d_model)"
+    table = table.replace(table.split('"""')[1].split("\n\n    Args:")[0], about)
+    return table.replace(call, first + body)
+
+
+@cache
+def _code() -> dict[str, Any]:
+    return {name: compile(text, f"<{name}>", "exec") for name, text in book_sources().items()}
+
+
+def namespace(part: str | None = None) -> dict[str, Any]:
+    """Return the names that a source finds: torch's, and the book's own parts.
+
+    They are the book's as the first chapters print it: a `MultiHeadAttention` that
+    attends by `scaled_dot_product_attention`, no cache. Each call makes new ones, whose
+    names are looked up in this very dictionary. So what is put into it is used by all.
+
+    Args:
+        part: which part the source is: what it must define is not there.
+    """
+    names = {
+        **{"math": math, "torch": torch, "nn": nn, "F": F, "Tensor": Tensor},
+        "TransformerConfig": TransformerConfig,
+        "build_attention": None,
+    }
+    for code in _code().values():
+        exec(code, names)  # noqa: S102 - it's the library's own text
+    names["build_attention"] = lambda config: _attention(
+        names["MultiHeadAttention"], config
+    )
+    if part is not None:
+        hidden = DEFINES[part]
+        for name in (*hidden, "sinusoids") if part == "positions" else hidden:
+            del names[name]
+    return names
+
+
+def _attention(kind: type, config: TransformerConfig) -> nn.Module:
+    """Make an attention of a reader's class, which may have the two sizes only."""
+    bias = {} if config.attention_bias else {"bias": False}
+    made = kind(config.d_model, config.n_heads, **bias)
+    if not hasattr(made, "d_model"):  # layers ask for it
+        made.d_model = config.d_model
+    return made
+
+
+def solution_of(part: str) -> str:
+    """Return a source that is right."""
+    return "\n\n\n".join(book_sources()[name] for name in DEFINES[part]) + "\n"
+
+
+@cache
+def read(part: str, source: str) -> dict[str, Any]:
+    """Execute a source of ours, and return what it defines for a part."""
+    names = namespace(part)
+    exec(compile(source, f"<{part}>", "exec"), names)  # noqa: S102
+    return answer_of(part, names)
+
+
+def answer_of(part: str, names: dict[str, Any]) -> dict[str, Any]:
+    """Return what a source has defined for a part.
+
+    Raises:
+        ValueError: a definition is missing.
+    """
+    for name in DEFINES[part]:
+        if name not in names:
+            raise ValueError(f"Nothing here is called {name}: keep its first line.")
+    return {name: names[name] for name in DEFINES[part]}
+
+
