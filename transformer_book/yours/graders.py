@@ -5,7 +5,7 @@
 A mistake is written as a learner makes it: as a replacement in the solution's text.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -138,7 +138,9 @@ def use(
             raise Mistake(f"the module needs a parameter {key}: keep __init__.")
         if own[key].shape != value.shape:
             shapes = tuple(own[key].shape), tuple(value.shape)
-            raise Mistake(f"{key} has the shape {shapes[0]}, but it must be {shapes[1]}.")
+            raise Mistake(
+                f"{key} has the shape {shapes[0]}, but it must be {shapes[1]}."
+            )
     for key, _ in module.named_parameters():
         if key not in parameters:
             raise Mistake(f"{key} is not among the book's parameters: keep __init__.")
@@ -266,7 +268,8 @@ attention.wrong(
     (_SOFTMAX, _SOFTMAX.replace("-1", "1")),
 )
 attention.wrong(
-    "softmax is missing: the scores must become weights.", (_SOFTMAX, "weights = scores\n")
+    "softmax is missing: the scores must become weights.",
+    (_SOFTMAX, "weights = scores\n"),
 )
 attention.wrong(
     "the weights average the values, not the keys.",
@@ -274,7 +277,7 @@ attention.wrong(
 )
 attention.wrong(
     "the keys must be turned in their last two axes only: key.transpose(-2, -1).",
-    ("key.transpose(-2, -1)", "key.T"),
+    ("key.transpose(-2, -1)", "key.permute(*range(key.dim())[::-1])"),
     ("key.transpose(-2, -1)", "key.transpose(0, 1)"),
     ("key.transpose(-2, -1)", "key"),
 )
@@ -407,7 +410,10 @@ heads.wrong(
 )
 heads.wrong(
     "return the output only.",
-    ("self.out_proj(self.join_heads(output))", "self.out_proj(self.join_heads(output)), _"),
+    (
+        "self.out_proj(self.join_heads(output))",
+        "self.out_proj(self.join_heads(output)), _",
+    ),
 )
 
 
@@ -515,7 +521,12 @@ def _draw_sublayers():
         ("LayerNorm", (6, 0.5), x, None),
         ("FeedForward", (6, 11), x, None),
         *(
-            ("SublayerConnection", (6, 0.1, norm_first, 0.01), x, partial(_bend, matrix))
+            (
+                "SublayerConnection",
+                (6, 0.1, norm_first, 0.01),
+                x,
+                partial(_bend, matrix),
+            )
             for norm_first in (True, False)
         ),
     ]
@@ -836,9 +847,15 @@ decoder.wrong(
     [(_LOOK_BACK, ""), (_LOOK_ACROSS, _LOOK_ACROSS + _LOOK_BACK)],
     [
         (_LOOK_BACK, ""),
-        (_LOOK_ACROSS, "        x = self.feed_forward_connection(x, self.feed_forward)\n"),
-        (_THINK, "x = self.self_attn_connection(x, look_back)\n"
-        "        return self.cross_attn_connection(x, look_across)"),
+        (
+            _LOOK_ACROSS,
+            "        x = self.feed_forward_connection(x, self.feed_forward)\n",
+        ),
+        (
+            _THINK,
+            "x = self.self_attn_connection(x, look_back)\n"
+            "        return self.cross_attn_connection(x, look_across)",
+        ),
     ],
 )
 decoder.wrong("self-attention is missing.", (_LOOK_BACK, ""))
@@ -1050,7 +1067,9 @@ class _Model:
         """(1, tgt_len) -> (1, tgt_len, 1)."""
         self.reads_left -= 1
         if self.reads_left < 0:
-            raise Mistake("this never ends: a target is cut when it has max_len tokens.")
+            raise Mistake(
+                "this never ends: a target is cut when it has max_len tokens."
+            )
         read = tgt_in * 7 + 3 * torch.arange(tgt_in.size(1))
         return read.cumsum(dim=1)[..., None] + memory
 

@@ -53,6 +53,13 @@ _INSTEAD = {
         "  # (batch, n_heads, q_len, d_head)": "",
     },
 }
+# `sinusoid_table` with the body of `sinusoids`, which the library's calls.
+_AT_ONCE = {
+    "def sinusoids(positions,": "def sinusoid_table(n_positions,",
+    "positions: (...), integers from 0.": "n_positions: number of rows.",
+    "(..., d_model), in": "(n_positions, d_model), in",
+    "    even = ": "    positions = torch.arange(n_positions)\n    even = ",
+}
 _UNUSED = ("Cache", "Kernel", "Activation", "eager_attention", "fused_attention")
 
 
@@ -77,6 +84,22 @@ def greedy_decode(model, src, bos_id, eos_id, max_len):
         target.append(logits[0, -1].argmax().item())
     return target[1:]'''
 
+# Whoever's table it is: every position is looked up in it.
+_LOOK_UP = '''\
+def sinusoids(positions, d_model):
+    """Look positions (..., length) up: (..., length, d_model)."""
+    return sinusoid_table(int(positions.max()) + 1, d_model)[positions]'''
+
+# A reader's class may have the two sizes only; layers ask it for d_model.
+_BUILD_ATTENTION = '''\
+def build_attention(config):
+    """Make one attention block that the config describes."""
+    bias = {} if config.attention_bias else {"bias": False}
+    attention = MultiHeadAttention(config.d_model, config.n_heads, **bias)
+    if not hasattr(attention, "d_model"):
+        attention.d_model = config.d_model
+    return attention'''
+
 
 @cache
 def book_sources() -> dict[str, str]:
@@ -84,35 +107,35 @@ def book_sources() -> dict[str, str]:
     sources = {}
     for module in (attention, layers, embeddings, masks, transformer):
         for name, text in definitions(module).items():
-            for old, new in _INSTEAD.get(name, {}).items():
-                text = text.replace(old, new)
             if name not in _UNUSED:
+                text = _put(_INSTEAD.get(name, {}), text)
                 sources[name] = plain(text, _LEFT_OUT + _LEFT_OUT_OF.get(name, ()))
-    sources["sinusoid_table"] = _table_at_once(sources)
-    # Whoever's table it is: every position is looked up in it.
-    sources["sinusoids"] = (
-        "def sinusoids(positions, d_model):\n"
-        "    return sinusoid_table(int(positions.max()) + 1, d_model)[positions]"
-    )
+    sources["sinusoid_table"] = _put(_AT_ONCE, sources["sinusoids"])
     shift = source_of(check_shift.solve).replace("def check_shift", "def shift_right")
-    return sources | {"shift_right": plain(shift), "greedy_decode": _GREEDY}
+    return {
+        **sources,
+        "sinusoids": _LOOK_UP,
+        "build_attention": _BUILD_ATTENTION,
+        "shift_right": plain(shift),
+        "greedy_decode": _GREEDY,
+    }
 
 
-def _table_at_once(sources: dict[str, str]) -> str:
-    """Write `sinusoid_table` with the body of `sinusoids`, which it calls."""
-    table, waves = sources["sinusoid_table"], sources["sinusoids"]
-    [call] = [line for line in table.split("\n") if "return" in line]
-    about, body = waves.split('"""')[1:]
-    about = about.split("\n\n    Args:")[0]
-    first = "    positions = torch.arange(n_positions)"
-    assert call == "    return sinusoids(torch.arange(n_positions), d_model)"
-    table = table.replace(table.split('"""')[1].split("\n\n    Args:")[0], about)
-    return table.replace(call, first + body)
+def _put(changes: dict[str, str], text: str) -> str:
+    """Replace parts of a text, all of which must be there."""
+    for old, new in changes.items():
+        if old not in text:
+            raise ValueError(f"the library no longer says {old!r}")
+        text = text.replace(old, new)
+    return text
 
 
 @cache
 def _code() -> dict[str, Any]:
-    return {name: compile(text, f"<{name}>", "exec") for name, text in book_sources().items()}
+    return {
+        name: compile(text, f"<{name}>", "exec")
+        for name, text in book_sources().items()
+    }
 
 
 def namespace(part: str | None = None) -> dict[str, Any]:
@@ -128,27 +151,14 @@ def namespace(part: str | None = None) -> dict[str, Any]:
     names = {
         **{"math": math, "torch": torch, "nn": nn, "F": F, "Tensor": Tensor},
         "TransformerConfig": TransformerConfig,
-        "build_attention": None,
     }
     for code in _code().values():
         exec(code, names)  # noqa: S102 - it's the library's own text
-    names["build_attention"] = lambda config: _attention(
-        names["MultiHeadAttention"], config
-    )
     if part is not None:
         hidden = DEFINES[part]
         for name in (*hidden, "sinusoids") if part == "positions" else hidden:
             del names[name]
     return names
-
-
-def _attention(kind: type, config: TransformerConfig) -> nn.Module:
-    """Make an attention of a reader's class, which may have the two sizes only."""
-    bias = {} if config.attention_bias else {"bias": False}
-    made = kind(config.d_model, config.n_heads, **bias)
-    if not hasattr(made, "d_model"):  # layers ask for it
-        made.d_model = config.d_model
-    return made
 
 
 def solution_of(part: str) -> str:
@@ -174,5 +184,3 @@ def answer_of(part: str, names: dict[str, Any]) -> dict[str, Any]:
         if name not in names:
             raise ValueError(f"Nothing here is called {name}: keep its first line.")
     return {name: names[name] for name in DEFINES[part]}
-
-

@@ -1,38 +1,54 @@
 """The nine parts of the machine that a reader writes, one in a chapter.
 
-    space = namespace("attention")             # what a reader's source finds
+    space = namespace("attention")          # what a reader's source finds
     exec(source, space)
-    answer = answer_of("attention", space)     # {"scaled_dot_product_attention": …}
-    PARTS["attention"].grader(answer)          # a Feedback
-    model = build(config, answer)              # the model, with this in its place
+    answer = answer_of("attention", space)  # {"scaled_dot_product_attention": …}
+    PARTS["attention"].grader(answer)       # a Feedback
+    model = build(config, answer)           # the model, with this in its place
 
-Solutions are made of the library's own text, see `source`. They leave out what the
-chapter doesn't teach, so a reader needs no cache, no widths of inputs and no guards.
+Whoever wants to write another part adds it to `names.DEFINES`, to the graders, and to
+the table below.
 """
 
 import json
-import math
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
-from transformer_book.exercises.decoder import check_shift
-from transformer_book.yours.source import definitions, open_stub, plain, source_of
+from transformer_book.yours.graders import GRADERS, PartGrader
+from transformer_book.yours.names import (
+    DEFINES,
+    answer_of,
+    book_sources,
+    namespace,
+    solution_of,
+)
+from transformer_book.yours.source import definitions, open_stub
 from transformer_lib.model import attention, embeddings, layers, masks, transformer
 from transformer_lib.model.config import TransformerConfig
 
-PREAMBLE = """\
-import math
+__all__ = [
+    "COUNTS",
+    "PADDING",
+    "PARTS",
+    "PREAMBLE",
+    "Part",
+    "Try",
+    "answer_of",
+    "build",
+    "error_of",
+    "namespace",
+    "program",
+    "runs",
+]
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
-"""
+# Tokens of padding behind a sentence while the masks are a reader's, as in a batch with
+# a longer one: without them, a padding mask has nothing to do.
+PADDING = 4
+COUNTS = Path(__file__).with_name("counts.json")  # `counts` writes it
+
 
 @dataclass(frozen=True)
 class Try:
@@ -75,35 +91,18 @@ class Part:
     defines: tuple[str, ...]
     solution: str
     stub: str
-    grader: Any
+    grader: PartGrader
     tries: tuple[Try, Try, Try]
 
 
-def build(config: TransformerConfig, own: dict[str, Any]) -> nn.Module:
-    """Make the Transformer with a reader's definitions in the place of the book's.
-
-    Args:
-        config: sizes and choices.
-        own: any of the names that the parts define. What they call in turn is looked
-            up where they were defined: in the `namespace()` of their source.
-
-    Returns:
-        The model, with random weights.
-    """
-    names = namespace()
-    names.update(own)
-    return names["Transformer"](config)
-
-
-# What a part is: its chapter, title, the words for "yours", its places on the map, and
-# what a source defines. Then its three mistakes: label, what is replaced, by what.
+# What a part is: its chapter, title, the words for "yours", its places on the
+# map; then its three mistakes: label, what is replaced, by what.
 _TABLE = {
     "positions": (
         "01_embeddings",
         "Positions",
         "your positions",
         ("positions",),
-        ("sinusoid_table",),
         ("count from 1", "arange(n_positions)", "arange(1, n_positions + 1)"),
         ("the same at every position", "arange(n_positions)", "zeros(n_positions)"),
         (
@@ -117,7 +116,6 @@ _TABLE = {
         "Attention",
         "your attention",
         ("self_attn", "cross_attn"),
-        ("scaled_dot_product_attention",),
         ("leave out √d", " / math.sqrt(query.size(-1))", ""),
         ("softmax over the queries", "softmax(dim=-1)", "softmax(dim=-2)"),
         ("the key instead of the value", "weights @ value", "weights @ key"),
@@ -127,7 +125,6 @@ _TABLE = {
         "Several heads",
         "your heads",
         ("self_attn", "cross_attn"),
-        ("MultiHeadAttention",),
         (
             "split with a view alone",
             "x.unflatten(-1, (self.n_heads, self.d_head)).transpose(1, 2)",
@@ -149,7 +146,6 @@ _TABLE = {
         "Masks",
         "your masks",
         ("masks",),
-        ("padding_mask", "causal_mask"),
         ("no causal mask", ".tril()", ""),
         ("the causal mask upside down", ".tril()", ".triu()"),
         ("padding is seen", "ids != pad_id", "ids == ids"),
@@ -159,7 +155,6 @@ _TABLE = {
         "Norm, feed-forward, residual",
         "your norm, feed-forward network and residual connections",
         ("norm", "feed_forward", "residual"),
-        ("LayerNorm", "FeedForward", "SublayerConnection"),
         (
             "nothing is added",
             "x + self.dropout(sublayer(self.norm(x)))",
@@ -173,7 +168,6 @@ _TABLE = {
         "The encoder layer",
         "your encoder layer",
         ("encoder",),
-        ("EncoderLayer",),
         (
             "no feed-forward network",
             "return self.feed_forward_connection(x, self.feed_forward)",
@@ -195,7 +189,6 @@ _TABLE = {
         "The decoder layer, shifting",
         "your decoder layer",
         ("decoder",),
-        ("DecoderLayer", "shift_right"),
         (
             "never look at the source",
             "self.cross_attn(x, memory, memory, src_mask)",
@@ -220,7 +213,6 @@ _TABLE = {
         "The whole model",
         "your model",
         ("lm_head", "encoder", "decoder"),
-        ("Transformer",),
         (
             "no norm after the encoder",
             "return self.encoder(self.src_embeddings(src), src_mask)",
@@ -247,7 +239,6 @@ _TABLE = {
         "Greedy search",
         "your search",
         ("search",),
-        ("greedy_decode",),
         ("take the second best", ".argmax()", ".topk(2).indices[1]"),
         ("never end", "target[-1] != eos_id and ", ""),
         ("read the last token only", "tensor([target])", "tensor([target[-1:]])"),
@@ -255,22 +246,111 @@ _TABLE = {
 }
 
 
-def _make_part(name: str, counts: dict[str, list[int]]) -> Part:
-    *about, boxes, defines, one, two, three = _TABLE[name]
-    solution = "\n\n\n".join(_book()[each] for each in defines) + "\n"
-    changed = counts.get(name, [None] * 3)
-    tries = []
-    for (label, old, new), count in zip((one, two, three), changed, strict=True):
+def _make_part(name: str, counts: dict[str, dict[str, int]]) -> Part:
+    *about, boxes, one, two, three = _TABLE[name]
+    solution, changed, tries = solution_of(name), counts.get(name, {}), []
+    for label, old, new in (one, two, three):
         if solution.count(old) != 1:
-            raise ValueError(f"{name} has nothing to replace for {label!r}")
-        tries.append(Try(label, solution.replace(old, new), count))
-    stub = open_stub(solution)
-    return Part(name, *about, boxes, defines, solution, stub, None, tuple(tries))
+            raise ValueError(f"{old!r} stands {solution.count(old)} times in {name}")
+        tries.append(Try(label, solution.replace(old, new), changed.get(label)))
+    return Part(
+        name,
+        *about,
+        boxes=boxes,
+        defines=DEFINES[name],
+        solution=solution,
+        stub=open_stub(solution),
+        grader=GRADERS[name],
+        tries=tuple(tries),
+    )
 
 
-def _read_counts() -> dict[str, list[int]]:
-    stored = files(__package__) / "counts.json"
-    return json.loads(stored.read_text("utf-8")) if stored.is_file() else {}
+_STORED = json.loads(COUNTS.read_text("utf-8")) if COUNTS.is_file() else {}
+PARTS = {name: _make_part(name, _STORED.get("changed", {})) for name in DEFINES}
 
 
-PARTS = {name: _make_part(name, _read_counts()) for name in _TABLE}
+def build(config: TransformerConfig, own: dict[str, Any]) -> nn.Module:
+    """Make the Transformer with a reader's definitions in the place of the book's.
+
+    Args:
+        config: sizes and choices.
+        own: any of the names that the parts define. What they call in turn is looked
+            up where they were defined: in the `namespace()` of their source.
+
+    Returns:
+        The model, with random weights.
+    """
+    names = namespace()
+    names.update(own)
+    return names["Transformer"](config)
+
+
+def runs(part: str, answer: dict[str, Any]) -> bool:
+    """Whether an answer, right or wrong, returns the right shapes."""
+    return PARTS[part].grader.runs(answer)
+
+
+def error_of(part: str, answer: dict[str, Any]) -> Exception | None:
+    """Return what an answer raises when it is graded, with its traceback."""
+    return PARTS[part].grader.error_of(answer)
+
+
+_IMPORTS = """\
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+"""
+
+
+def _preamble() -> str:
+    """Import what a source finds in the page from the library."""
+    lines = [_IMPORTS]
+    for module in (attention, embeddings, layers, masks, transformer):
+        names = sorted(book_sources().keys() & definitions(module).keys())
+        inner = "".join(f"    {name},\n" for name in names)
+        lines.append(f"from {module.__name__} import (\n{inner})")
+    return "\n".join(lines) + "\n"
+
+
+# The same names in Python with PyTorch, for a part that is saved.
+PREAMBLE = _preamble()
+
+_RUN = """\
+book = load("multi30k-de-en")  # its weights and its tokenizer
+model = Transformer(book.model.config)
+model.load_state_dict(book.model.state_dict())
+model.eval()
+bos_id, eos_id = book.tokenizer.bos_id, book.tokenizer.eos_id
+for text in ["Im Schnee spielt ein Hund."]:
+    src = torch.tensor([book.tokenizer.encode(text)])
+    with torch.inference_mode():
+        ids = greedy_decode(model, src, bos_id, eos_id, src.size(1) + 50)
+    print(book.tokenizer.decode([int(token) for token in ids]))
+"""
+
+
+def program(sources: dict[str, str]) -> str:
+    """Write a file that translates by a reader's parts, in Python with PyTorch.
+
+    Args:
+        sources: of some parts, or of all, by name.
+
+    Returns:
+        The imports; what is the book's; the reader's parts; a translation.
+    """
+    written = {name for part in sources for name in DEFINES[part]}
+    book = [text for name, text in book_sources().items() if name not in written]
+    blocks = [
+        f"{_IMPORTS}\nfrom transformer_lib import load",
+        "# The book's.",
+        *book,
+        *(
+            f"# Yours: {part}.\n\n\n{sources[part].strip()}"
+            for part in PARTS
+            if part in sources
+        ),
+        _RUN,
+    ]
+    return "\n\n\n".join(blocks)
