@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from book._ext.toc import ROOT
-from transformer_book.yours import counts
+from transformer_book.experiments import mistakes as counts
 from transformer_book.yours.names import DEFINES, book_sources, namespace
 from transformer_book.yours.parts import (
     COUNTS,

@@ -34,7 +34,7 @@ class PartGrader(Grader):
 
     part: str = ""
     n_hard: int = 0
-    _known: dict[str, list[Any]] = field(default_factory=dict)
+    _known: dict[tuple[str, int], Any] = field(default_factory=dict)
     _drawn: list[tuple] = field(default_factory=list)
 
     def __call__(self, answer: Answer) -> Feedback:
@@ -66,7 +66,7 @@ class PartGrader(Grader):
     def runs(self, answer: Answer) -> bool:
         """Whether an answer returns the right shapes, with any numbers in them."""
         results = self._run_all(answer, self.make_cases())
-        expected = self._run_all(self.solve, ())
+        expected = self._run_all(self.solve, results)
         asked = slice(len(results) - self.n_hard)
         kinds = [[*map(grading._kind, each[asked])] for each in (results, expected)]
         return kinds[0] == kinds[1]
@@ -91,14 +91,33 @@ class PartGrader(Grader):
         ]
 
     def _run_all(self, answer: Any, cases: Sequence[tuple]) -> list[Any]:
-        if not isinstance(answer, str):
-            with torch.no_grad():
-                return super()._run_all(answer, cases)
-        if answer not in self._known:  # ours: it always does the same
-            self._known[answer] = self._run_all(
-                read(self.part, answer), self.make_cases()
-            )
-        return self._known[answer]
+        if isinstance(answer, str):  # ours: it always does the same
+            return [self._run_own(answer, number) for number in range(len(cases))]
+        with torch.no_grad():
+            return super()._run_all(answer, cases)
+
+    def _run_own(self, source: str, number: int) -> Any:
+        """Return what a source of ours returns for one case; it is run once."""
+        if (source, number) not in self._known:
+            case, answer = self.make_cases()[number], read(self.part, source)
+            [self._known[source, number]] = self._run_all(answer, [case])
+        return self._known[source, number]
+
+    def _recognize(
+        self, number: int, results: list[Any], expected: list[Any]
+    ) -> str | None:
+        """Find the mistake with this result, and with most of the others too."""
+        fitting = {}
+        for mistake in self.mistakes:
+            for source in mistake.answers:
+                other = self._run_own(source, number)
+                if self._agree(results[number], other, expected[number]):
+                    others = self._run_all(source, results)
+                    agreed = sum(map(self._agree, results, others, expected))
+                    if agreed == len(results):
+                        return mistake.sentence
+                    fitting.setdefault(agreed, mistake.sentence)
+        return fitting[max(fitting)] if fitting else None
 
     def _write_arguments(self, case: tuple) -> str:
         return f"{_name(case)}: " if _name(case) else super()._write_arguments(case)
@@ -499,40 +518,33 @@ class _FixedDropout(nn.Module):
         return x * torch.tensor([0.0, 2.0, 2.0, 0.0, 2.0, 0.0])
 
 
-def _run_sublayers(answer, name, sizes, parameters, x, sublayer):
+def _run_sublayers(answer, name, sizes, parameters, x, sublayer=None, drops=False):
     """One of the three modules; a connection is given its sub-layer, too."""
-    if sublayer is None:
-        return use(answer, name, sizes, parameters, x)
+    inputs = (x,) if sublayer is None else (x, sublayer)
+    result = use(answer, name, sizes, parameters, *inputs)
+    if not drops or result is None:
+        return result
 
     def make(*sizes):
         module = answer[name](*sizes)
-        if isinstance(getattr(module, "dropout", None), nn.Module):
-            module.dropout = _FixedDropout()
+        if not hasattr(module, "dropout"):  # left out altogether: it isn't asked
+            module = read("sublayers", solution_of("sublayers"))[name](*sizes)
+        module.dropout = _FixedDropout()
         return module
 
-    if getattr(answer[name], "forward", None) is nn.Module.forward:
-        return None
-    return use({name: make}, name, sizes, parameters, x, sublayer)
+    return use({name: make}, name, sizes, parameters, *inputs)
 
 
 def _draw_sublayers():
-    x, matrix = 2 * torch.randn(2, 5, 6) + 1, torch.randn(6, 6)
-    cases = [
-        ("LayerNorm", (6, 0.5), x, None),
-        ("FeedForward", (6, 11), x, None),
-        *(
-            (
-                "SublayerConnection",
-                (6, 0.1, norm_first, 0.01),
-                x,
-                partial(_bend, matrix),
-            )
-            for norm_first in (True, False)
-        ),
-    ]
+    x, bend = 2 * torch.randn(2, 5, 6) + 1, partial(_bend, torch.randn(6, 6))
+    cases = [("LayerNorm", (6, 0.5)), ("FeedForward", (6, 11))]
+    for drops in (False, True):
+        for norm_first in (True, False):
+            sizes = 6, 0.1, norm_first, 0.01
+            cases.append(("SublayerConnection", sizes, bend, drops))
     return [
-        (name, sizes, _draw_parameters(name, *sizes), x.clone(), sublayer)
-        for name, sizes, x, sublayer in cases
+        (name, sizes, _draw_parameters(name, *sizes), x.clone(), *others)
+        for name, sizes, *others in cases
     ]
 
 
@@ -945,8 +957,8 @@ def _draw_model():
 
     The target has no padding: nobody reads what is predicted there.
     """
-    sizes = {"d_model": 12, "n_heads": 2, "d_ff": 19}
-    sizes |= {"n_encoder_layers": 2, "n_decoder_layers": 1}
+    sizes = {"d_model": 8, "n_heads": 2, "d_ff": 11}
+    sizes |= {"n_encoder_layers": 1, "n_decoder_layers": 1}
     src = torch.tensor([[5, 7, 9, 4, 2], [8, 6, 2, 0, 0]])
     tgt_in = torch.tensor([[1, 4, 10, 5], [1, 9, 6, 7]])
     cases = []

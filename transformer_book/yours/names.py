@@ -52,6 +52,7 @@ _INSTEAD = {
         ),
         "  # (batch, n_heads, q_len, d_head)": "",
     },
+    "LayerNorm": {", computed by PyTorch's fused kernel": ""},
 }
 # `sinusoid_table` with the body of `sinusoids`, which the library's calls.
 _AT_ONCE = {

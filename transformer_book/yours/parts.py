@@ -47,7 +47,7 @@ __all__ = [
 # Tokens of padding behind a sentence while the masks are a reader's, as in a batch with
 # a longer one: without them, a padding mask has nothing to do.
 PADDING = 4
-COUNTS = Path(__file__).with_name("counts.json")  # `counts` writes it
+COUNTS = Path(__file__).with_name("counts.json")  # `experiments.mistakes` writes it
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Try:
     Attributes:
         label: what is done: "leave out √d".
         source: the solution with this mistake.
-        changed: how many of the forty sentences of `counts` get another translation;
-            None if nobody has counted.
+        changed: how many of forty sentences get another translation, see
+            `experiments.mistakes`; None if nobody has counted.
     """
 
     label: str

@@ -184,16 +184,14 @@ def _header(node: ast.FunctionDef, lines: list[str], left_out: Collection[str]) 
 def _edit_statement(
     node: ast.stmt, left_out: Collection[str]
 ) -> Iterator[tuple[Any, str | None]]:
-    if isinstance(node, ast.AnnAssign):
-        new = ast.Assign([node.target], node.value, lineno=node.lineno)
-        changed = True
-    else:
-        new, before = ast.parse(ast.unparse(node)).body[0], ast.unparse(node)
-        new = _WithoutArguments(left_out).visit(new)
-        changed = ast.unparse(new) != before
+    new = ast.parse(ast.unparse(node)).body[0]
+    if isinstance(new, ast.AnnAssign):
+        new = ast.Assign([new.target], new.value, lineno=1)
+    before = ast.unparse(node)
+    new = _WithoutArguments(left_out).visit(new)
     if _mentions(new, left_out):
         yield node, None
-    elif changed:
+    elif ast.unparse(new) != before:
         yield node, ast.unparse(new)
 
 
