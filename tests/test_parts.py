@@ -503,39 +503,22 @@ def test_bad_results_get_a_sentence(returned, message):
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "spoil", "what"),
+    ("name", "line", "what"),
     [
-        (
-            "attention",
-            "    weights = scores",
-            "    query *= 0\n    weights = scores",
-            "query",
-        ),
-        ("heads", "        q = self", "        q = self", ""),
-        (
-            "encoder",
-            "        return self",
-            "        x0.zero_()\n        return self",
-            "x",
-        ),
-        ("search", "    target = [", "    src.zero_()\n    target = [", "src"),
+        ("attention", "    weights = scores.softmax(dim=-1)\n", "query"),
+        ("encoder", "        x = self.self_attn_connection(", "x"),
+        ("decoder", "    return torch.cat(", "target"),
     ],
 )
-def test_an_argument_changed_in_place_is_named(name, line, spoil, what):
-    source = PARTS[name].solution.replace(line, spoil, 1)
-    if name == "encoder":
-        source = source.replace(
-            "        x = self.self", "        x0 = x\n        x = self.self"
-        )
-    feedback = PARTS[name].grader(written(name, source))
-    if not what:
-        assert feedback.status == "right"
-    elif name == "search":  # it reads another sentence then
-        assert feedback.status == "wrong"
-    else:
-        assert (
-            f"the result is right, but {what} was changed in place" in feedback.message
-        )
+def test_an_argument_changed_in_place_is_named(name, line, what):
+    """What it returns is right all the same."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    later = f"{indent}{what}, old = {what}.clone(), {what}\n{indent}old.zero_()\n"
+    source = PARTS[name].solution
+    assert source.count(line) == 1
+    feedback = PARTS[name].grader(written(name, source.replace(line, later + line)))
+    named = {"target": "x"}.get(what, what)  # shift_right's is the first, too
+    assert f"the result is right, but {named} was changed in place" in feedback.message
 
 
 def test_parameters_must_be_the_books():
@@ -548,17 +531,14 @@ def test_parameters_must_be_the_books():
     )
     feedback = PARTS["heads"].grader(written("heads", more))
     assert "more.weight is not among the book's parameters" in feedback.message
-    other = (
-        SPELLINGS["heads"][0]
-        .replace(
-            "self.k_proj = nn.Linear(d_model, d_model)",
-            "self.k_proj = nn.Linear(d_model, d_model // n_heads)",
-        )
-        .replace("split_heads(self.k_proj(key), self.n_heads)", "q * 0")
+    other = PARTS["heads"].solution.replace(
+        "self.k_proj = nn.Linear(d_model, d_model, bias=bias)",
+        "self.k_proj = nn.Linear(d_model, 2 * d_model, bias=bias)",
     )
-    answer = {"MultiHeadAttention": written("heads", other)["MultiHeadAttention"]}
-    feedback = PARTS["heads"].grader(answer)
-    assert feedback.status == "wrong"
+    other = other.replace("self.k_proj(key)", "self.k_proj(key)[..., : self.d_model]")
+    feedback = PARTS["heads"].grader(written("heads", other))
+    wanted = "k_proj.weight has the shape (36, 18), but it must be (18, 18)"
+    assert wanted in feedback.message
 
 
 def test_an_error_is_returned_with_its_traceback():
@@ -568,6 +548,13 @@ def test_an_error_is_returned_with_its_traceback():
     error = error_of("attention", answer)
     assert isinstance(error, AttributeError) and error.__traceback__ is not None
     assert not runs("attention", answer)
+
+
+def test_endless_recursion_is_told():
+    source = "def causal_mask(length): return causal_mask(length)\n"
+    source += "def padding_mask(ids, pad_id): return (ids != pad_id)[:, None, None]\n"
+    feedback = PARTS["masks"].grader(written("masks", source))
+    assert "causal_mask: your function raised RecursionError" in feedback.message
 
 
 def test_a_missing_definition_is_named():
