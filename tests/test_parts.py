@@ -482,6 +482,15 @@ def test_what_is_half_written_is_told(name):
         )
 
 
+def test_two_mistakes_at_once_are_named_one_by_one():
+    grader = PARTS["masks"].grader
+    source = PARTS["masks"].solution.replace("tril()", "tril(1)")
+    both = source.replace("ids != pad_id", "ids == pad_id")
+    assert "padding_mask" in grader(written("masks", both)).message
+    assert "upside down" in grader(written("masks", both)).message
+    assert "query i must not see i + 1" in grader(written("masks", source)).message
+
+
 BAD = {  # of two parts, one function and one class: what is returned instead
     "a list": ("{}.tolist()", "expected .* list"),
     "NaN": ("{} * math.nan", "is nan, but should be"),
