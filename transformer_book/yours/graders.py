@@ -44,7 +44,7 @@ class PartGrader(Grader):
             results = self._run_all(answer, self.make_cases())
             if any(result is not None for result in results):
                 first = self.make_cases()[results.index(None)]
-                return Feedback("wrong", f"{_name(first)} returns nothing yet.")
+                return Feedback("wrong", f"{first[0]} returns nothing yet.")
         return feedback
 
     def wrong(self, sentence: str, *changes: Change | Sequence[Change]) -> None:
@@ -120,12 +120,13 @@ class PartGrader(Grader):
         return fitting[max(fitting)] if fitting else None
 
     def _write_arguments(self, case: tuple) -> str:
-        return f"{_name(case)}: " if _name(case) else super()._write_arguments(case)
-
-
-def _name(case: tuple) -> str:
-    """Of what is called, in a part with several definitions."""
-    return case[0] if isinstance(case[0], str) else ""
+        """Write what is called, in a part with several definitions, and how."""
+        told = dict(zip(self._names, case, strict=False))
+        if "name" not in told:
+            return super()._write_arguments(case)
+        order = told.get("norm_first")
+        how = "" if order is None else f" with norm_first={order}"
+        return f"{told['name']}{how}: "
 
 
 def use(
@@ -142,6 +143,8 @@ def use(
     if getattr(answer[name], "forward", None) is nn.Module.forward:
         return None
     module = answer[name](*sizes)
+    if not isinstance(module, nn.Module):
+        raise Mistake(f"it must be a module: class {name}(nn.Module).")
     own = module.state_dict()
     fitting = {
         key: value
@@ -336,9 +339,9 @@ attention.wrong(
 # Chapter 3
 
 
-def _run_heads(answer, query, key, value, mask, sizes, parameters):
-    masked = () if mask is None else (mask,)
-    inputs = query, key, value, *masked
+def _run_heads(answer, query, key, value, mask, d_model, n_heads, parameters):
+    inputs = (query, key, value) if mask is None else (query, key, value, mask)
+    sizes = d_model, n_heads
     return use(answer, "MultiHeadAttention", sizes, parameters, *inputs)
 
 
@@ -351,7 +354,7 @@ def _draw_heads():
     ):
         inputs = torch.randn(2, 5, sizes[0]), *torch.randn(2, 2, 7, sizes[0])
         parameters = _draw_parameters("MultiHeadAttention", *sizes)
-        cases.append((*inputs, mask, sizes, parameters))
+        cases.append((*inputs, mask, *sizes, parameters))
     return cases
 
 
@@ -439,10 +442,10 @@ heads.wrong(
 # Chapter 4
 
 
-def _run_masks(answer, function, ids, pad_id):
+def _run_masks(answer, name, ids, pad_id):
     """A mask; the causal one needs a length only."""
     given = (ids,) if pad_id is None else (ids, pad_id)
-    return answer[function](*given)
+    return answer[name](*given)
 
 
 # One row has its padding on the left, where the causal mask doesn't hide it.
@@ -518,7 +521,9 @@ class _FixedDropout(nn.Module):
         return x * torch.tensor([0.0, 2.0, 2.0, 0.0, 2.0, 0.0])
 
 
-def _run_sublayers(answer, name, sizes, parameters, x, sublayer=None, drops=False):
+def _run_sublayers(
+    answer, name, x, sublayer, norm_first, sizes, parameters, drops=False
+):
     """One of the three modules; a connection is given its sub-layer, too."""
     inputs = (x,) if sublayer is None else (x, sublayer)
     result = use(answer, name, sizes, parameters, *inputs)
@@ -537,14 +542,17 @@ def _run_sublayers(answer, name, sizes, parameters, x, sublayer=None, drops=Fals
 
 def _draw_sublayers():
     x, bend = 2 * torch.randn(2, 5, 6) + 1, partial(_bend, torch.randn(6, 6))
-    cases = [("LayerNorm", (6, 0.5)), ("FeedForward", (6, 11))]
+    cases = [
+        ("LayerNorm", x, None, None, (6, 0.5), False),
+        ("FeedForward", x, None, None, (6, 11), False),
+    ]
     for drops in (False, True):
         for norm_first in (True, False):
             sizes = 6, 0.1, norm_first, 0.01
-            cases.append(("SublayerConnection", sizes, bend, drops))
+            cases.append(("SublayerConnection", x, bend, norm_first, sizes, drops))
     return [
-        (name, sizes, _draw_parameters(name, *sizes), x.clone(), *others)
-        for name, sizes, *others in cases
+        (name, *others, sizes, _draw_parameters(name, *sizes), drops)
+        for name, *others, sizes, drops in cases
     ]
 
 
