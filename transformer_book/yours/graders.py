@@ -1,6 +1,6 @@
 """Graders of the nine parts: each takes what a source has defined, by name.
 
-    check("attention")({"scaled_dot_product_attention": function})  # a Feedback
+    GRADERS["attention"]({"scaled_dot_product_attention": function})  # a Feedback
 
 A mistake is written as a learner makes it: as a replacement in the solution's text.
 """
