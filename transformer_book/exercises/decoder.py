@@ -6,9 +6,17 @@ import torch
 from torch import nn
 
 from transformer_book.exercises.grading import fill, grader, is_missing
-from transformer_lib import FeedForward, LayerNorm, MultiHeadAttention, causal_mask
-from transformer_lib.model.attention import scaled_dot_product_attention
-from transformer_lib.model.layers import DecoderLayer, SublayerConnection
+from transformer_lib.model.attention import (
+    MultiHeadAttention,
+    scaled_dot_product_attention,
+)
+from transformer_lib.model.layers import (
+    DecoderLayer,
+    FeedForward,
+    LayerNorm,
+    SublayerConnection,
+)
+from transformer_lib.model.masks import causal_mask
 
 
 @grader(

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from transformer_book.exercises.grading import grader, run_module
-from transformer_lib import sinusoid_table
+from transformer_lib.model.embeddings import sinusoid_table
 
 
 @grader(

@@ -4,8 +4,9 @@ import torch
 from torch import nn
 
 from transformer_book.exercises.grading import fill, grader, run_module
-from transformer_lib import Encoder, MultiHeadAttention
+from transformer_lib.model.attention import MultiHeadAttention
 from transformer_lib.model.layers import EncoderLayer, FeedForward, LayerNorm
+from transformer_lib.model.transformer import Encoder
 
 
 def _draw_layer():

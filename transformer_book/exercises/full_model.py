@@ -6,8 +6,9 @@ import torch
 from torch import nn
 
 from transformer_book.exercises.grading import grader, is_missing, run_module
-from transformer_lib import PRESETS, Transformer, count_parameters
-from transformer_lib.model import causal_mask, padding_mask
+from transformer_lib.model.config import PRESETS
+from transformer_lib.model.masks import causal_mask, padding_mask
+from transformer_lib.model.transformer import Transformer, count_parameters
 
 BUDGET = 10_000_000  # parameters
 VOCABULARY = 8_000

@@ -28,15 +28,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Real
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 Case = tuple[Any, ...]
 
-_NUMBER = int | float | np.number | Tensor
+_NUMBER = Real | Tensor
 _SIGNS = {"open": "…", "wrong": "✗", "right": "✓"}
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from transformer_book.exercises.grading import grader, is_missing
-from transformer_lib import causal_mask, padding_mask
+from transformer_lib.model.masks import causal_mask, padding_mask
 
 MISTAKES = ("correct", "no mask", "inverted", "off by one", "after softmax")
 

@@ -4,8 +4,11 @@ import torch
 from torch import nn
 
 from transformer_book.exercises.grading import grader, is_missing, run_module
-from transformer_lib import MultiHeadAttention, sinusoid_table
-from transformer_lib.model.attention import scaled_dot_product_attention
+from transformer_lib.model.attention import (
+    MultiHeadAttention,
+    scaled_dot_product_attention,
+)
+from transformer_lib.model.embeddings import sinusoid_table
 
 
 @grader(

@@ -5,7 +5,7 @@ import math
 import torch
 
 from transformer_book.exercises.grading import grader, run_module
-from transformer_lib import MultiHeadAttention
+from transformer_lib.model.attention import MultiHeadAttention
 
 
 @grader(

@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer_book.exercises.grading import fill, grader, run_module
-from transformer_lib import EncoderLayer, FeedForward, MultiHeadAttention
+from transformer_lib.model.attention import MultiHeadAttention
+from transformer_lib.model.layers import EncoderLayer, FeedForward
 
 
 def _draw_connection():
