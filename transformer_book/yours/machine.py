@@ -23,6 +23,7 @@ from transformer_lib.model.config import TransformerConfig
 Plain = dict[str, Any]
 N_NEXT, N_ANSWERS = 5, 3  # likeliest tokens that are listed: at the end, in a layer
 PAD, BOS, EOS = 0, 1, 2
+PADDING = 4  # behind a source that a reader's masks are tried on
 
 # Parts in which a mistake can let a position see later ones: then each step has its own
 # pass. The others leave to the masks what is seen.
@@ -30,7 +31,9 @@ BLIND = {"positions", "encoder", "search"}
 
 
 def widen(data: bytes, offset: int, shape: Sequence[int], scale: int | None) -> array:
-    """Read one tensor of a packed model as 32-bit numbers; the page has a faster one.
+    """Read one tensor of a packed model as 32-bit numbers.
+
+    A page puts its own in the place of this one, in this module: it takes a second.
 
     Args:
         data: all tensors.
@@ -55,16 +58,13 @@ class Machine:
 
     Args:
         packed: what book/_ext/browser_model.model_data returns; its data may be bytes.
-        widen: see `widen`.
 
     Attributes:
         runner: the model, with the reader's parts in it.
         progress: is told the share of a task that is done.
     """
 
-    def __init__(
-        self, packed: Plain, widen: Callable[[bytes, int, Any, Any], array] = widen
-    ) -> None:
+    def __init__(self, packed: Plain) -> None:
         data = packed["data"]
         data = base64.b64decode(data) if isinstance(data, str) else data
         weights = {}
@@ -223,7 +223,15 @@ class Machine:
                 f"Queries, keys and values of {name} can't be seen: your code doesn't "
                 "call q_proj, k_proj and v_proj."
             )
-        vectors = {role: array("f", _flat(x[0, :, own])) for role, x in found.items()}
+        # Padding behind the source isn't shown.
+        n_keys = len(tgt) if name.endswith("self_attn") else len(src)
+        n_queries = len(tgt) if name.startswith("decoder") else len(src)
+        n_keys = len(src) if name.startswith("encoder") else n_keys
+        lengths = {"q": n_queries, "k": n_keys, "v": n_keys}
+        vectors = {
+            role: array("f", _flat(x[0, : lengths[role], own]))
+            for role, x in found.items()
+        }
         return {"head": head, **vectors}
 
     def search(
@@ -336,8 +344,8 @@ class Machine:
 
     def _pass(self, ids: Sequence[int], rows: Sequence[int]) -> Plain:
         """Read the source and these ids, and tell what these rows have shown."""
-        src, tgt_in = torch.tensor([self._src]), torch.tensor([[BOS, *ids]])
-        logits = self.runner.logits(src, tgt_in, last_only=len(rows) == 1)
+        src, tgt_in = self._source(), self.runner.shift([*ids, EOS], BOS)
+        logits = self.runner.logits(src, tgt_in, last_only=rows[0] == len(ids))
         self._passed = list(ids)
         return self._tell(logits, rows)
 
@@ -353,25 +361,29 @@ class Machine:
             of the decoder's attentions; ahead, the mean over the heads of all rows;
             norms and streams, of these rows, before and after each layer.
         """
-        runner, first = self.runner, rows[0]
+        runner, first, n_src = self.runner, rows[0], len(self._src)
         told: Plain = {"scores": logits[0].log_softmax(dim=-1)}
         if not self._encoder:
             names = [name for name in runner.names() if name.startswith("encoder")]
+            seen = {name: heads for name in names if (heads := runner.heads(name))}
             self._encoder = {
                 "maps": {
-                    name: heads for name in names if (heads := runner.heads(name))
+                    name: [x[:n_src, :n_src] for x in heads]
+                    for name, heads in seen.items()
                 },
                 "norms": {},
             }
-            if "encoder" in runner.streams:
-                lengths = [_lengths(x[0]) for x in runner.streams["encoder"]]
-                self._encoder["norms"] = {"encoder": lengths}
+            if stream := runner.streams.get("encoder"):
+                lengths = [_lengths(x[0, :n_src]) for x in stream]
+                self._encoder["norms"]["encoder"] = lengths
         told |= {"maps": {}, "ahead": {}, "looks_ahead": False}
         for name in runner.names():
             if name.startswith("encoder") or not (heads := runner.heads(name)):
                 continue
-            told["maps"][name] = [_flat(x[first:]) for x in heads]
-            if name.endswith("self_attn"):
+            if name.endswith("cross_attn"):
+                told["maps"][name] = [_flat(x[first:, :n_src]) for x in heads]
+            else:
+                told["maps"][name] = [_flat(x[first:]) for x in heads]
                 all_rows = [*map(_flat, heads)]
                 width = heads[0].size(-1)
                 told["looks_ahead"] |= any(_looks_ahead(x, width) for x in all_rows)
@@ -438,24 +450,34 @@ class Machine:
 
     def _search_of_the_reader(self, limit: int) -> list[int]:
         """Let the reader's search write; the model may be asked once a token."""
-        runner, src = self.runner, torch.tensor([self._src])
+        runner = self.runner
         runner.listener = self._hear
         try:
-            return runner.decode(src, BOS, EOS, limit)
+            return runner.decode(self._source(), BOS, EOS, limit)
         finally:
             runner.listener = None
 
     def _hear(self, src: Tensor, tgt_in: Tensor, logits: Tensor) -> None:
         """Keep what a step of the reader's search has shown."""
-        if src.tolist() == [self._src] and tgt_in.size(0) == 1:
+        if src.tolist() == self._source().tolist() and tgt_in.size(0) == 1:
             [ids] = tgt_in[:, 1:].tolist()
             self._passed = ids
             self._steps[tuple(ids)] = self._tell(logits[:, -1:], [len(ids)])
 
     def _why_nan(self, ids: Sequence[int]) -> str:
-        src, tgt_in = torch.tensor([self._src]), torch.tensor([[BOS, *ids]])
         self._passed = None
-        return self.runner.find_nan(src, tgt_in)
+        tgt_in = self.runner.shift([*ids, EOS], BOS)
+        return self.runner.find_nan(self._source(), tgt_in)
+
+    def _source(self) -> Tensor:
+        """Return the source as it is read: (1, src_len).
+
+        Where a reader's masks have to hide it, padding stands behind it, as in a batch
+        with a longer sentence. No picture shows it.
+        """
+        masks = self.runner.sources.keys() & {"masks", "model"}
+        n_pads = PADDING if masks else 0
+        return torch.tensor([[*self._src, *[self.config.pad_id] * n_pads]])
 
     def _multiplications(self, n_src: int, n_tgt: int, n_rows: int) -> dict[str, int]:
         """Count those of one pass, one target scored in each row."""

@@ -10,13 +10,16 @@ import ast
 import builtins
 import io
 import linecache
+import math
 import re
+import sys
 import tokenize
 import traceback
 from collections.abc import Mapping
 from types import CodeType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from transformer_book.yours.parts import PARTS, namespace
@@ -24,9 +27,9 @@ from transformer_book.yours.parts import PARTS, namespace
 # Modules that a reader may import: they compute, and reach nothing outside.
 MODULES = {
     "__future__", "abc", "cmath", "collections", "contextlib", "copy", "dataclasses",
-    "decimal", "enum", "fractions", "functools", "heapq", "inspect", "itertools", "math",
-    "numbers", "operator", "random", "re", "statistics", "string", "textwrap", "time",
-    "torch", "transformer_lib", "typing", "warnings",
+    "decimal", "enum", "fractions", "functools", "heapq", "inspect", "itertools",
+    "math", "numbers", "operator", "random", "re", "statistics", "string", "textwrap",
+    "time", "torch", "transformer_lib", "typing", "warnings",
 }  # fmt: skip
 
 # Signs that come out of a PDF or a word processor in the place of Python's own
@@ -38,6 +41,7 @@ _PASTED = {
     **dict.fromkeys("‘’‚‛′", "'"),
     **dict.fromkeys("−–‐‑", "-"),
     "…": "...",
+    "\0": "",
 }
 _LONGEST = 600  # letters of an error's text
 
@@ -80,10 +84,11 @@ def read(source: str) -> str:
     pasted = "".join(_PASTED.get(sign, sign) for sign in source)
     if _parses(pasted):
         return pasted
-    # Tabs among spaces: certain if it doesn't matter how wide a tab is.
-    narrow, wide = (_parses(pasted.expandtabs(width)) for width in (4, 8))
-    if narrow and narrow == wide:
-        return pasted.expandtabs(4)
+    # Tabs among spaces: certain if all widths that can be read are read alike.
+    readings = {_parses(pasted.expandtabs(width)): width for width in (4, 8)}
+    readings.pop(None, None)
+    if len(readings) == 1:
+        return pasted.expandtabs(*readings.values())
     return pasted
 
 
@@ -142,8 +147,7 @@ def run(source: str, part: str, others: Mapping[str, Any]) -> dict[str, Any]:
     """
     space = namespace(part)  # this very dictionary is what the book's own names see
     space.update(others, __name__="__main__")
-    guarded = {"__import__": _import, "input": _input}
-    space["__builtins__"] = {**vars(builtins), **guarded}
+    space["__builtins__"] = _builtins()
     exec(compile_source(source, part), space)
     for name in PARTS[part].defines:
         found = space.get(name)
@@ -153,9 +157,25 @@ def run(source: str, part: str, others: Mapping[str, Any]) -> dict[str, Any]:
         if name[0].isupper():
             if not (isinstance(found, type) and issubclass(found, nn.Module)):
                 raise Problem(f"{name} must be a class made from nn.Module.")
-        elif not callable(found):
+        elif not callable(found) or isinstance(found, type):
             raise Problem(f"{name} must be a function, but is {kind_of(found)}.")
+    for name, value in {"torch": torch, "nn": nn, "math": math}.items():
+        if space.get(name) is not value:
+            raise Problem(
+                f"Your text gives the name {name} to something else: choose another."
+            )
     return space
+
+
+def assigned(source: str) -> set[str]:
+    """Return the names of attributes that a text may set: `torch.softmax = …`."""
+    names = set()
+    for node in ast.walk(ast.parse(read(source))):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            names.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value)  # of setattr, say
+    return names
 
 
 def own(spaces: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -167,12 +187,30 @@ def own(spaces: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _builtins() -> dict[str, Any]:
+    """Return Python's own names, without a way out and with a print that may end."""
+    names = vars(builtins) | {"__import__": _import, "input": _input}
+
+    def write(*args: Any, **options: Any) -> None:
+        if getattr(sys.stdout, "is_full", False):
+            names["print"] = _write_nothing  # a million calls more take no time
+        else:
+            print(*args, **options)  # noqa: T201 - the reader's
+
+    names["print"] = write
+    return names
+
+
+def _write_nothing(*args: Any, **options: Any) -> None:
+    pass
+
+
 def _import(name: str, *args: Any, **options: Any) -> Any:
     root = name.partition(".")[0]
     if root not in MODULES:
         raise ImportError(
-            f"{root or 'this module'} isn't here: your code finds torch, math, and those "
-            "of Python's own modules that only compute"
+            f"{root or 'this module'} isn't here: your code finds torch, math, and the "
+            "modules of Python that only compute"
         )
     return builtins.__import__(name, *args, **options)
 
@@ -188,7 +226,7 @@ def tell(error: BaseException) -> tuple[str, int | None]:
     """Return what an error says, with the reader's lines only, and the last line."""
     text = short(error)
     if isinstance(error, SyntaxError) and str(error.filename).startswith("<your "):
-        line = (error.text or "").strip()
+        line = _cut((error.text or "").strip(), 100)
         said = f"Line {error.lineno}: {line}\n{type(error).__name__}: {error.msg}"
         return said, error.lineno
     frames = reader_frames(error)
@@ -197,9 +235,10 @@ def tell(error: BaseException) -> tuple[str, int | None]:
     shown = [
         f"Line {frame.lineno}"
         + ("" if frame.name == "<module>" else f", in {frame.name}")
-        + f":\n    {frame.line}"
-        for frame in frames[-4:]
+        + f":\n    {_cut(frame.line or '', 100)}"
+        for frame in frames
     ]
+    shown = [*dict.fromkeys(shown)]  # not again what calls itself
     return "\n".join([*shown, text]), frames[-1].lineno
 
 
@@ -228,9 +267,12 @@ def short(error: BaseException) -> str:
         text = "your code ends the program, but nothing else would run then"
     elif isinstance(error, RecursionError):
         text = "a function calls itself again and again, and never stops"
-    if len(text) > _LONGEST:
-        text = text[:_LONGEST] + " …"
+    text = _cut(text, _LONGEST)
     return f"{name}: {text}" if text else name
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]} …"
 
 
 def sentence(error: BaseException) -> str:

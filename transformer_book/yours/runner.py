@@ -85,7 +85,7 @@ class Runner:
             )
         for space in spaces.values():
             space.update(own)
-        self.search = own.get("greedy_decode")
+        self.search, self._shift = own.get("greedy_decode"), own.get("shift_right")
         self._classes = {
             value: PARTS[part].owned
             for part, space in spaces.items()
@@ -121,7 +121,7 @@ class Runner:
             if found[name] != shape:
                 raise Problem(
                     f"{self._owner(model, name)} has a parameter {_ending(name)} of "
-                    f"shape {found[name]}, but in the trained model its shape is {shape}."
+                    f"shape {found[name]}, but the trained model's has {shape}."
                 )
         for name in found:
             if name not in weights:
@@ -169,10 +169,9 @@ class Runner:
         if not self.sources:
             return
         src = torch.tensor([[self.config.tgt_vocab_size - 1, 4, 2]])
-        tgt_in = torch.tensor([[1, self.config.tgt_vocab_size - 2]])
         self._tries = True
         try:
-            self.logits(src, tgt_in)
+            self.logits(src, self.shift([self.config.tgt_vocab_size - 2, 2], 1))
         finally:
             self._tries = False
             self.forget()
@@ -235,12 +234,37 @@ class Runner:
         ids = [int(token) for token in found]
         ids = ids[1:] if ids[:1] == [bos_id] else ids
         if not ids:
-            raise Problem(f"{name} wrote nothing: it must return at least {eos_id}, the "
-                          "end token.")  # fmt: skip
+            raise Problem(f"{name} wrote nothing: it must return {eos_id}, the end "
+                          "token, at least.")  # fmt: skip
         if not all(0 <= token < self.config.tgt_vocab_size for token in ids):
             raise Problem(f"{name} returned an id that is no token: "
                           f"{max(ids, key=abs)}.")  # fmt: skip
         return ids[:max_len]
+
+    def shift(self, target: Sequence[int], bos_id: int) -> Tensor:
+        """Return what the decoder reads for a target, by the reader's function if any.
+
+        Args:
+            target: ids that are to be predicted.
+            bos_id: the token that targets start with.
+
+        Returns:
+            (1, tgt_len), ids.
+
+        Raises:
+            Problem: the function raises an error, or returns what doesn't fit.
+        """
+        if self._shift is None:
+            return torch.tensor([[bos_id, *target[:-1]]])
+        given = torch.tensor([[*target]])
+        with self.telling(), self._unchanged("your shift_right", {"target": given}):
+            found = self._shift(given, bos_id)
+        if not isinstance(found, Tensor) or found.shape != given.shape:
+            raise Problem(
+                f"Your shift_right must return a tensor of shape {tuple(given.shape)}, "
+                f"but returned {reader.kind_of(found)}."
+            )
+        return found
 
     def forget(self) -> None:
         """Forget what was recorded and kept."""
@@ -352,7 +376,8 @@ class Runner:
                 found = reader.kind_of(mask)
                 found += f" of {mask.dtype}" if isinstance(mask, Tensor) else ""
                 raise Problem(
-                    f"Your {name} must return a tensor of torch.bool, but returned {found}."
+                    f"Your {name} must return a tensor of torch.bool, but returned "
+                    f"{found}."
                 )
             return mask
 
@@ -364,8 +389,8 @@ class Runner:
             expected = (n_positions, d_model)
             if not isinstance(table, Tensor) or tuple(table.shape) != expected:
                 raise Problem(
-                    f"Your {name} must return a tensor of shape {expected}, but returned "
-                    f"{reader.kind_of(table)}."
+                    f"Your {name} must return a tensor of shape {expected}, but "
+                    f"returned {reader.kind_of(table)}."
                 )
             return table
 
@@ -437,8 +462,8 @@ class Runner:
             expected = (n_batch, n_rows, self.config.tgt_vocab_size)
             if not isinstance(found, Tensor) or tuple(found.shape) != expected:
                 raise Problem(
-                    f"{self._sure('model')} must return logits of shape {expected}, but "
-                    f"returned {reader.kind_of(found)}."
+                    f"{self._sure('model')} must return logits of shape {expected}, "
+                    f"but returned {reader.kind_of(found)}."
                 )
             if self.listener:
                 self.listener(src, tgt_in, found)
@@ -519,8 +544,8 @@ class Runner:
         self.n_asked += stack == "decoder"
         if self.most_asked and self.n_asked > self.most_asked:
             raise Problem(
-                f"{self._sure('search')} has asked the model {self.most_asked} times and "
-                "goes on: it must stop at the end token, or at max_len tokens."
+                f"{self._sure('search')} has asked the model {self.most_asked} times "
+                "and goes on: it must stop at the end token, or at max_len tokens."
             )
 
     def _wrap_encoder(self, encoder: nn.Module) -> None:
@@ -558,8 +583,9 @@ class Runner:
         if "heads" not in self.sources:
             yield
             return
-        places = [(torch.Tensor, "softmax"), (torch, "softmax"), (F, "softmax")]
+        places = [(Tensor, "softmax"), (torch, "softmax"), (F, "softmax")]
         before = [getattr(*place) for place in places]
+        is_own = ["softmax" in vars(place) for place, _ in places]
 
         def recorder(softmax: Callable) -> Callable:
             def record(*args: Any, **options: Any) -> Tensor:
@@ -575,8 +601,11 @@ class Runner:
                 setattr(*place, recorder(softmax))
             yield
         finally:
-            for place, softmax in zip(places, before, strict=True):
-                setattr(*place, softmax)
+            for place, softmax, own in zip(places, before, is_own, strict=True):
+                if own:
+                    setattr(*place, softmax)
+                else:  # it is inherited
+                    delattr(*place)
 
     # --- telling ----------------------------------------------------------------------
 
