@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer_book.yours import machine, parts, reader, script
+from transformer_book.yours import machine, reader, script
 from transformer_book.yours.parts import PARTS, answer_of, build
 from transformer_book.yours.reader import Problem
 from transformer_book.yours.runner import Runner
@@ -37,7 +37,7 @@ def answer(task: str, question: Plain, progress: Progress = lambda share: None) 
     """Do what a page asks.
 
     Args:
-        task: "check", "load", "use", "say", "program", "script", or one of the machine.
+        task: "check", "load", "use", "say", "program", or one of the machine.
         question: "part" and "source"; "packed"; "parts", the text of each; or what
             `Tasks` of types.d.ts says.
         progress: is told the share that is done, as it grows.
@@ -51,9 +51,8 @@ def answer(task: str, question: Plain, progress: Progress = lambda share: None) 
     if task == "say":
         return {"words": script.say(question["parts"])}
     if task == "program":
-        return {"text": parts.program(question["parts"])}
-    if task == "script":
-        return {"text": script.as_script(question["parts"], question["sentence"])}
+        sentence = question.get("sentence", "")
+        return {"text": script.as_script(question["parts"], sentence)}
     if task == "load":
         _machine = machine.Machine(question["packed"])
         return {}

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from transformer_book.yours.parts import PADDING
 from transformer_book.yours.reader import Problem
 from transformer_book.yours.runner import Edits, Runner
 from transformer_lib.model.config import TransformerConfig
@@ -23,7 +24,6 @@ from transformer_lib.model.config import TransformerConfig
 Plain = dict[str, Any]
 N_NEXT, N_ANSWERS = 5, 3  # likeliest tokens that are listed: at the end, in a layer
 PAD, BOS, EOS = 0, 1, 2
-PADDING = 4  # behind a source that a reader's masks are tried on
 
 # Parts in which a mistake can let a position see later ones: then each step has its own
 # pass. The others leave to the masks what is seen.
@@ -135,12 +135,12 @@ class Machine:
             ids = self._search_of_the_reader(limit)
         problem = ""
         while ids[-1:] != [EOS] and len(ids) < limit and not self.runner.search:
-            scores = self._step(ids)["scores"][0]
-            if math.isnan(scores[0]):
+            step = self._step(ids)
+            if has_nan(step):
                 problem = self._why_nan(ids)
                 ids.append(EOS)
                 break
-            ids.append(choose(scores, draw, **sampling))
+            ids.append(choose(step["logits"][0], draw, **sampling))
         answer = {"ids": ids, "text": self.tokens.decode(ids)}
         if problem:
             return answer | {"cut": True, "problem": problem}
@@ -172,9 +172,16 @@ class Machine:
             steps = [self._pass(tgt[:-1], range(len(tgt)))]
         else:
             steps = [self._step(tgt[:row]) for row in range(len(tgt))]
-        scores = torch.cat([step["scores"] for step in steps])  # (tgt_len, vocab_size)
-        log_probs = [float(row[token]) for row, token in zip(scores, tgt, strict=True)]
-        listed = [probabilities(row, temperature, top_p) for row in scores]
+        logits = [row for step in steps for row in step["logits"]]
+        log_probs = [
+            log_prob
+            for step, tokens in zip(steps, _dealt(tgt, steps), strict=True)
+            for log_prob in log_probs_of(step, tokens)
+        ]
+        if temperature == 1 and top_p >= 1:
+            listed = [row for step in steps for row in step["p"].tolist()]
+        else:
+            listed = [probabilities(row, temperature, top_p) for row in logits]
         answer = {
             "src": list(src),
             "tgt": list(tgt),
@@ -184,7 +191,7 @@ class Machine:
             "ahead": {},
             "norms": dict(self._encoder["norms"]),
             "log_probs": log_probs,
-            "next": [row for p in listed for row in self._likeliest(p[None], N_NEXT)],
+            "next": [self._likeliest(p, N_NEXT) for p in listed],
             "text": self.tokens.decode(tgt),
         }
         if any(step["looks_ahead"] for step in steps):
@@ -195,7 +202,7 @@ class Machine:
         if all(step["streams"] for step in steps):
             answer["norms"]["decoder"] = joined(step["norms"] for step in steps)
             answer["layers"] = self._answers(steps)
-        if any(map(math.isnan, log_probs)):
+        if any(map(has_nan, steps)):
             answer["problem"] = self._why_nan(tgt[:-1])
         return answer
 
@@ -246,9 +253,9 @@ class Machine:
         beams = Beams(n_beams, length_penalty, self._limit(len(src)))
         steps = []
         while not beams.done:
-            scores = [self._next_scores(beam) for beam in beams.beams]
             before, position = beams.beams, len(beams.beams[0].ids) + 1
-            fates = beams.advance(scores, position)
+            next_ones = [self._best_next(beam, 2 * n_beams) for beam in before]
+            fates = beams.advance(next_ones, position)
             steps.append(
                 {
                     "position": position,
@@ -287,8 +294,8 @@ class Machine:
     ) -> list[float]:
         """Tell what each token of a translation costs in nats, read in one pass."""
         self._begin(src, edits, n_steps=1)
-        scores = self._pass(tgt[:-1], range(len(tgt)))["scores"]
-        return [-float(row[token]) for row, token in zip(scores, tgt, strict=True)]
+        step = self._pass(tgt[:-1], range(len(tgt)))
+        return [-log_prob for log_prob in log_probs_of(step, tgt)]
 
     # --- passes -----------------------------------------------------------------------
 
@@ -357,12 +364,12 @@ class Machine:
             rows: of the target.
 
         Returns:
-            scores (n_rows, vocab_size), log-probabilities; maps, the rows of each head
-            of the decoder's attentions; ahead, the mean over the heads of all rows;
-            norms and streams, of these rows, before and after each layer.
+            logits and p, probabilities (n_rows, vocab_size); maps, the rows of each
+            head of the decoder's attentions; ahead, the mean over the heads of all
+            rows; norms and streams, of these rows, before and after each layer.
         """
         runner, first, n_src = self.runner, rows[0], len(self._src)
-        told: Plain = {"scores": logits[0].log_softmax(dim=-1)}
+        told: Plain = {"logits": logits[0], "p": logits[0].softmax(dim=-1)}
         if not self._encoder:
             names = [name for name in runner.names() if name.startswith("encoder")]
             seen = {name: heads for name in names if (heads := runner.heads(name))}
@@ -426,27 +433,26 @@ class Machine:
             x = torch.cat([step["streams"][stage] for step in steps], dim=1)
             with self.runner.telling():
                 logits = model.lm_head(model.decoder.norm(x))
-            answers.append(self._likeliest(logits[0].softmax(dim=-1), N_ANSWERS))
-        last = torch.cat([step["scores"] for step in steps]).exp()
-        return [*answers, self._likeliest(last, N_ANSWERS)]
+            p = logits[0].softmax(dim=-1).tolist()
+            answers.append([self._likeliest(row, N_ANSWERS) for row in p])
+        p = [row for step in steps for row in step["p"].tolist()]
+        return [*answers, [self._likeliest(row, N_ANSWERS) for row in p]]
 
-    def _likeliest(self, p: Tensor, n: int) -> list[list[Plain]]:
-        """List the n likeliest tokens of each row: (n_rows, vocab_size)."""
-        shares, tokens = p.topk(n, dim=-1)
+    def _likeliest(self, p: list[float], n: int) -> list[Plain]:
+        """List the n likeliest tokens."""
         return [
-            [
-                {"id": token, "label": self.tokens.label(token), "p": share}
-                for share, token in zip(*row, strict=True)
-            ]
-            for row in zip(shares.tolist(), tokens.tolist(), strict=True)
+            {"id": token, "label": self.tokens.label(token), "p": share}
+            for share, token in largest(p, n)
         ]
 
-    def _next_scores(self, beam: "Beam") -> Tensor:
-        """Return the log-probabilities after a beam: (vocab_size,)."""
-        scores = self._step(beam.ids)["scores"][0]
-        if math.isnan(scores[0]):
+    def _best_next(self, beam: "Beam", n: int) -> list[tuple[float, int]]:
+        """Return the n best log-probabilities after a beam, and their tokens."""
+        step = self._step(beam.ids)
+        if has_nan(step):
             raise Problem(self._why_nan(beam.ids))
-        return without_padding(scores)
+        best = largest(without_padding(step["logits"][0]), n)
+        tokens = [token for _, token in best]
+        return [*zip(log_probs_of(step, [tokens]), tokens, strict=True)]
 
     def _search_of_the_reader(self, limit: int) -> list[int]:
         """Let the reader's search write; the model may be asked once a token."""
@@ -514,41 +520,79 @@ def read_config(packed: Plain, weights: Mapping[str, Tensor]) -> TransformerConf
 # --- choosing tokens ------------------------------------------------------------------
 
 
-def without_padding(scores: Tensor) -> Tensor:
-    """Return log-probabilities (vocab_size,) without the token that is never said."""
-    scores = scores.clone()
-    scores[PAD] = -math.inf
-    return scores
+def has_nan(step: Plain) -> bool:
+    """Whether a logit is no number: it breaks the probabilities of its whole row."""
+    return any(math.isnan(row) for row in step["p"][:, 0].tolist())
 
 
-def choose(scores: Tensor, draw: Callable[[], float] | None, **sampling: float) -> int:
-    """Choose a token by its log-probabilities (vocab_size,), or draw one."""
-    scores = without_padding(scores)
+def log_probs_of(step: Plain, tokens: Sequence) -> list[float]:
+    """Return log-probabilities, exact however small.
+
+    Args:
+        step: logits and p of some rows.
+        tokens: one of each row, or several of the only one, as a list.
+    """
+    several = tokens if isinstance(tokens[0], list) else [[token] for token in tokens]
+    found = []
+    for logits, p, own in zip(step["logits"], step["p"], several, strict=True):
+        best = int(logits.argmax())  # its probability can't be rounded to 0
+        top, share = float(logits[best]), float(p[best])
+        base = math.log(share) - top if share > 0 else math.nan
+        found += [float(logits[token]) + base for token in own]
+    return found
+
+
+def largest(numbers: list[float], n: int) -> list[tuple[float, int]]:
+    """Return the n largest of many numbers, and where they stand, the largest first."""
+    if math.isnan(numbers[0]):
+        return [(math.nan, i) for i in range(n)]
+    numbers, found = [*numbers], []
+    for _ in range(n):
+        found.append((best := max(numbers), at := numbers.index(best)))
+        numbers[at] = -math.inf
+    return found
+
+
+def without_padding(logits: Tensor) -> list[float]:
+    """Return logits (vocab_size,) without the token that is never said."""
+    numbers = logits.tolist()
+    numbers[PAD] = -math.inf
+    return numbers
+
+
+def choose(logits: Tensor, draw: Callable[[], float] | None, **sampling: float) -> int:
+    """Choose a token by its logits (vocab_size,), or draw one."""
+    numbers = without_padding(logits)
     if draw is None:
-        return int(scores.argmax())
-    p, left = probabilities(scores, **sampling).tolist(), draw()
+        return numbers.index(max(numbers))
+    p, left = probabilities(torch.tensor(numbers), **sampling), draw()
     for token, share in enumerate(p):
         left -= share
         if left < 0:
             return token
-    return max(range(len(p)), key=p.__getitem__)  # shares are rounded
+    return p.index(max(p))  # shares are rounded
 
 
 def probabilities(
-    scores: Tensor, temperature: float = 1.0, top_p: float = 1.0
-) -> Tensor:
-    """Return probabilities: temperature first, then the fewest with top_p together."""
-    p = (scores / temperature).softmax(dim=-1)
+    logits: Tensor, temperature: float = 1.0, top_p: float = 1.0
+) -> list[float]:
+    """Return probabilities: temperature first, then the fewest with top_p together.
+
+    Args:
+        logits: (vocab_size,)
+        temperature: logits are divided by it.
+        top_p: what the likeliest tokens have together; the others get 0.
+    """
+    p = (logits / temperature).softmax(dim=-1).tolist()
     if top_p >= 1:
         return p
-    shares, likelier = p.tolist(), 0.0
-    for token in sorted(range(len(shares)), key=shares.__getitem__, reverse=True):
-        share = shares[token]
+    likelier = 0.0
+    for token in sorted(range(len(p)), key=p.__getitem__, reverse=True):
         if likelier >= top_p:
-            shares[token] = 0.0
-        likelier += share if likelier < top_p else 0.0
-    total = sum(shares)
-    return torch.tensor([share / total for share in shares])
+            p[token] = 0.0
+        likelier += p[token]
+    total = sum(p)
+    return [share / total for share in p]
 
 
 def random_numbers(seed: int) -> Callable[[], float]:
@@ -593,18 +637,20 @@ class Beams:
         # All start alike, so one counts.
         self.beams = [Beam([], -math.inf if i else 0.0, i) for i in range(n_beams)]
 
-    def advance(self, scores: Sequence[Tensor], position: int) -> list[Plain]:
+    def advance(
+        self, next_ones: Sequence[list[tuple[float, int]]], position: int
+    ) -> list[Plain]:
         """Take a step.
 
         Args:
-            scores: for each beam, log-probabilities (vocab_size,) of what comes next.
+            next_ones: for each beam, log-probabilities and tokens of what comes next.
             position: of the new token, from 1.
 
         Returns:
             What became of each candidate, best first.
         """
         children, fates = [], []
-        for rank, (log_prob, parent, token) in enumerate(self._candidates(scores)):
+        for rank, (log_prob, parent, token) in enumerate(self._candidates(next_ones)):
             ids = [*self.beams[parent].ids, token]
             ends = position == self.max_len or token == EOS
             is_full, fate = len(children) == self.n_beams, "dropped"
@@ -621,13 +667,15 @@ class Beams:
         self.done = position == self.max_len or self._has_no_hope(position)
         return fates
 
-    def _candidates(self, scores: Sequence[Tensor]) -> list[tuple[float, int, int]]:
-        n, found = 2 * self.n_beams, []
-        for parent, (beam, row) in enumerate(zip(self.beams, scores, strict=True)):
-            best, tokens = (x.tolist() for x in row.topk(n))
-            for log_prob, token in zip(best, tokens, strict=True):
-                found.append((log_prob + beam.log_prob, parent, token))
-        return sorted(found, key=lambda each: -each[0])[:n]
+    def _candidates(
+        self, next_ones: Sequence[list[tuple[float, int]]]
+    ) -> list[tuple[float, int, int]]:
+        found = [
+            (log_prob + beam.log_prob, parent, token)
+            for parent, beam in enumerate(self.beams)
+            for log_prob, token in next_ones[parent]
+        ]
+        return sorted(found, key=lambda each: -each[0])[: 2 * self.n_beams]
 
     def _keep(self, ids: list[int], log_prob: float) -> bool:
         found = {"ids": ids, "log_prob": log_prob, "finished": ids[-1] == EOS}
@@ -707,6 +755,11 @@ def joined(stages_of_steps: Iterable[list[list]]) -> list[list]:
         [row for rows in stage for row in rows]
         for stage in zip(*stages_of_steps, strict=True)
     ]
+
+
+def _dealt(tgt: Sequence[int], steps: Sequence[Plain]) -> list[Sequence[int]]:
+    """Give each step the tokens of its rows: all in one, or one in each."""
+    return [tgt] if len(steps) == 1 else [[token] for token in tgt]
 
 
 def _flat(x: Tensor) -> list[float]:

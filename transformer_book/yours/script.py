@@ -3,91 +3,46 @@
 import ast
 from collections.abc import Mapping
 
-from transformer_book.yours import reader
-from transformer_book.yours.parts import PARTS, PREAMBLE
+from transformer_book.yours import parts, reader
+from transformer_book.yours.parts import PARTS
 from transformer_book.yours.reader import Problem
 
-MODEL = "multi30k-de-en"
-
-_INTRODUCTION = """\
-# A translation on your own code, in Python with PyTorch.
-# In Colab, fetch the book's library first, in a cell of its own:
-#     %pip install -q "git+https://github.com/OWNER/REPO"
-"""
-_BEGIN = """\
-from transformer_book.yours.parts import build
-from transformer_lib import load
-"""
-_END = """\
-# The book's model with your code in it, and its trained weights in 8 bits, as pages
-# have them
-translator = load({model!r})
-model = build(
-    translator.model.config,
-    {{
-{own}
-    }},
-)
-model.load_state_dict(translator.model.state_dict())
-with torch.no_grad():
-    for weight in set(model.parameters()):
-        if weight.dim() == 2:
-            scales = weight.abs().amax(dim=1, keepdim=True) / 127
-            scales[scales == 0] = 1 / 127
-            weight.copy_((weight / scales).round() * scales)
-model.eval()
-
-tokenizer = translator.tokenizer
-src = torch.tensor([tokenizer.encode({sentence!r})])
-with torch.no_grad():
-    target = greedy_decode(
-        model, src, tokenizer.bos_id, tokenizer.eos_id, max_len={max_len}
-    )
-print(tokenizer.decode(target))
-"""
+_SENTENCE = '"Im Schnee spielt ein Hund."'  # of `parts.program`
 
 
-def say(parts: Mapping[str, str]) -> str:
+def say(sources: Mapping[str, str]) -> str:
     """Return what a translation is told to be made of.
 
     Args:
-        parts: the text of each part that is the reader's.
+        sources: the text of each part that is the reader's.
     """
-    if not parts:
+    if not sources:
         return "All of it is the book's."
-    if parts.keys() >= PARTS.keys():
-        n_lines = sum(map(reader.count_lines, parts.values()))
+    if sources.keys() >= PARTS.keys():
+        n_lines = sum(map(reader.count_lines, sources.values()))
         return f"This sentence was translated by your code alone: {n_lines} lines."
-    owned = ", ".join(PARTS[name].owned for name in PARTS if name in parts)
+    owned = ", ".join(PARTS[name].owned for name in PARTS if name in sources)
     return f"{owned[0].upper()}{owned[1:]}; the rest is the book's."
 
 
-def as_script(parts: Mapping[str, str], sentence: str, model: str = MODEL) -> str:
-    """Return a file that translates a sentence on a reader's parts; or a notebook cell.
+def as_script(sources: Mapping[str, str], sentence: str = "") -> str:
+    """Return a file that translates on a reader's parts; or a cell of a notebook.
 
     Args:
-        parts: the text of each part that is the reader's.
-        sentence: in the source language.
-        model: the name of a shipped one.
+        sources: the text of each part that is the reader's.
+        sentence: in the source language; one of the book's if empty.
 
     Raises:
-        Problem: two texts give a name to different things, and a file has one of each.
+        Problem: a text can't be read, or two texts give a name to different things: a
+            file has one of each.
     """
-    texts = {name: reader.read(parts[name]).strip() for name in PARTS if name in parts}
-    _require_different_names(texts)
-    if "search" not in texts:
-        texts["search"] = PARTS["search"].solution.strip()
-    blocks = [
-        f"# --- {PARTS[name].title} ---\n\n{text}\n" for name, text in texts.items()
-    ]
-    own = [x for name in parts if name != "search" for x in PARTS[name].defines]
-    end = _END.format(
-        model=model,
-        own="\n".join(f'        "{name}": {name},' for name in own),
-        sentence=sentence.strip(),
-        max_len=128,
-    )
-    return "\n\n".join([_INTRODUCTION + PREAMBLE + _BEGIN, *blocks, end])
+    try:
+        texts = {name: reader.read(text) for name, text in sources.items()}
+        _require_different_names(texts)
+    except SyntaxError as error:
+        raise Problem(f"This can't be read: {reader.short(error)}.") from None
+    program = parts.program(texts)
+    return program.replace(_SENTENCE, repr(sentence)) if sentence else program
 
 
 def _require_different_names(texts: Mapping[str, str]) -> None:
