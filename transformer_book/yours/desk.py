@@ -10,7 +10,7 @@ in torch is put back: the next check starts as the first one did.
 
 import io
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
@@ -63,14 +63,16 @@ def answer(task: str, question: Plain, progress: Progress = lambda share: None) 
     _machine.progress = progress
     is_use = task == "use"
     sources = question["parts"] if is_use else _machine.runner.sources
-    with _quiet(Printed()), _unchanged(*sources.values()) as changed:
-        if is_use:
+    changed: list[str] = []
+    try:
+        with _quiet(Printed()), _unchanged(sources.values(), changed):
+            if not is_use:
+                return getattr(_machine, task)(**question)
             _machine.use(question["parts"])
-            found = {}
-        else:
-            found = getattr(_machine, task)(**question)
-    _require_own_names(changed)
-    return found
+            return {}
+    finally:
+        if changed:  # whatever came of it
+            raise Problem(_own_name(changed))
 
 
 def reply(task: str, question: Plain, progress: Progress = lambda share: None) -> Plain:
@@ -103,7 +105,8 @@ def check(part: str, source: str) -> Plain:
     """
     start, printed = time.perf_counter(), Printed()
     found: Plain = {"status": "error", "line": None, "runs": False}
-    with _quiet(printed), _unchanged(source) as changed:
+    changed: list[str] = []
+    with _quiet(printed), _unchanged([source], changed):
         try:
             space = reader.run(source, part, {})
             found |= _grade(part, space)
@@ -114,7 +117,8 @@ def check(part: str, source: str) -> Plain:
                 raise  # it wasn't the reader's code that raised it
             found["message"], found["line"] = reader.tell(error)
         if found["status"] in ("wrong", "right"):
-            found["runs"] = _runs(part, source)
+            with _quiet(Printed()):
+                found["runs"] = _runs(part, source)
     if changed:
         found |= {"status": "error", "runs": False, "message": _own_name(changed)}
     ms = round(1000 * (time.perf_counter() - start))
@@ -196,8 +200,8 @@ def _quiet(printed: Printed) -> Iterator[None]:
 
 
 @contextmanager
-def _unchanged(*sources: str) -> Iterator[list[str]]:
-    """Put back what a reader's texts change in torch; yield a list for the names."""
+def _unchanged(sources: Iterable[str], changed: list[str]) -> Iterator[None]:
+    """Put back what a reader's texts change in torch, and add its names to a list."""
     places = {"torch": torch, "nn": nn, "F": F, "nn.Module": nn.Module}
     places |= {"nn.Linear": nn.Linear, "Tensor": torch.Tensor}
     before = [
@@ -205,9 +209,8 @@ def _unchanged(*sources: str) -> Iterator[list[str]]:
         for place_name, place in places.items()
         for name in set().union(*map(_assigned, sources))
     ]
-    changed: list[str] = []
     try:
-        yield changed
+        yield
     finally:
         for full_name, place, name, value in before:
             if vars(place).get(name, _MISSING) is value:
@@ -226,11 +229,6 @@ def _assigned(source: str) -> set[str]:
         return reader.assigned(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()  # it will not run
-
-
-def _require_own_names(changed: list[str]) -> None:
-    if changed:
-        raise Problem(_own_name(changed))
 
 
 def _own_name(changed: list[str]) -> str:

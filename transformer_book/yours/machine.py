@@ -132,9 +132,9 @@ class Machine:
         ids, limit = list(prefix), self._limit(len(src), len(prefix))
         draw = random_numbers(seed) if method == "sample" else None
         if self.runner.search and draw is None and not ids:
-            ids = self._search_of_the_reader(limit)
+            ids, limit = self._search_of_the_reader(limit), 0
         problem = ""
-        while ids[-1:] != [EOS] and len(ids) < limit and not self.runner.search:
+        while ids[-1:] != [EOS] and len(ids) < limit:
             step = self._step(ids)
             if has_nan(step):
                 problem = self._why_nan(ids)

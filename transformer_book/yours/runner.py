@@ -7,6 +7,7 @@ residual stream before and after each layer.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -59,7 +60,7 @@ class Runner:
         self.n_asked, self.most_asked = 0, 0
         self.listener: Callable[[Tensor, Tensor, Tensor], None] | None = None
         self.sides: set[str] = set()  # whose positions can be switched off
-        self._recorded: dict[str, tuple[list[Tensor], int, int]] = {}
+        self._recorded: dict[str, Recorded] = {}
         self._current: str | None = None  # the attention that is being passed
         self._memory: tuple | None = None  # arguments and result of the encoder
         self._tries = False  # whether arguments are compared before and after
@@ -291,15 +292,11 @@ class Runner:
         Returns:
             (q_len, k_len) for each head; None if no weights were seen.
         """
-        kept, q_len, k_len = self._recorded.get(name, ([], 0, 0))
-        n_heads, found = self.config.n_heads, []
-        for weights in kept:
-            if tuple(weights.shape[-2:]) == (q_len, k_len):
-                found.extend(weights.reshape(-1, q_len, k_len))
-        if len(found) < n_heads:
+        recorded = self._recorded.get(name)
+        heads = recorded.heads(self.config.n_heads) if recorded else None
+        if heads is None:
             return None
         gone = (self.edits.get("without") or {}).get(name, ())
-        heads = found[-n_heads:]
         return [x * 0 if head in gone else x for head, x in enumerate(heads)]
 
     def find_nan(self, src: Tensor, tgt_in: Tensor) -> str:
@@ -361,7 +358,7 @@ class Runner:
                     )
             self._look_for_nan(owned, output, (query, key, value))
             if self._current:
-                self._recorded[self._current][0].append(weights)
+                self._recorded[self._current].told.append(weights)
             return output, weights
 
         return attend
@@ -488,7 +485,7 @@ class Runner:
             elif self.edits.get("causal") is False:
                 mask = None
             outside, self._current = self._current, name
-            self._recorded[name] = ([], query.size(-2), key.size(-2))
+            self._recorded[name] = Recorded(query.size(-2), key.size(-2))
             self.vectors[name] = {}
             try:
                 return forward(query, key, value, mask, *others, **_plain(options))
@@ -591,7 +588,7 @@ class Runner:
             def record(*args: Any, **options: Any) -> Tensor:
                 found = softmax(*args, **options)
                 if self._current and isinstance(found, Tensor):
-                    self._recorded[self._current][0].append(found)
+                    self._recorded[self._current].softmax.append(found)
                 return found
 
             return record
@@ -632,6 +629,36 @@ class Runner:
         )
 
 
+@dataclass
+class Recorded:
+    """What was seen of weights in one pass of an attention.
+
+    Attributes:
+        q_len: number of queries.
+        k_len: number of keys.
+        told: what `scaled_dot_product_attention` returned as weights.
+        softmax: what came out of any softmax.
+    """
+
+    q_len: int
+    k_len: int
+    told: list[Tensor] = field(default_factory=list)
+    softmax: list[Tensor] = field(default_factory=list)
+
+    def heads(self, n_heads: int) -> list[Tensor] | None:
+        """Return (q_len, k_len) for each head, the last that were seen; or None."""
+        for kept in self.told, self.softmax:
+            found = [
+                head
+                for weights in kept
+                if tuple(weights.shape[-2:]) == (self.q_len, self.k_len)
+                for head in weights.reshape(-1, self.q_len, self.k_len)
+            ]
+            if len(found) >= n_heads:
+                return found[-n_heads:]
+        return None
+
+
 class _FoundNaN(Exception):  # noqa: N818
     """Where the first NaN comes from."""
 
@@ -656,10 +683,14 @@ def _tensors(part: nn.Module) -> Iterator[Tensor]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two arguments are equal; NaN is equal to nothing."""
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return one is other or (one.shape == other.shape and bool((one == other).all()))
-    return one is other
+    """Whether two arguments are equal; here NaN is equal to NaN."""
+    if one is other:
+        return True
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+        return False
+    if one.shape != other.shape:
+        return False
+    return bool(((one == other) | (one != one) & (other != other)).all())
 
 
 def _has_nan(x: Tensor) -> bool:
