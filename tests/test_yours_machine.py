@@ -299,6 +299,7 @@ INLINE = {
     "softmax": SCORES + "output = {} @ v",
     "by hand": SCORES + "w = scores.exp()\n"
     "        output = w / w.sum(-1, keepdim=True) @ v",
+    "another softmax": ATTEND + "\n        (0 * q @ k.mT).softmax(dim=-1)",
     "head by head": "output = torch.stack([scaled_dot_product_attention("
     "q[:, h], k[:, h], v[:, h], mask if mask is None or mask.dim() == 2 else mask[:, 0]"
     ")[0] for h in range(self.n_heads)], dim=1)",
@@ -316,7 +317,7 @@ INLINE = {
             "nn.Softmax(dim=-1)(scores)",
         )
     ]
-    + [INLINE["head by head"]],
+    + [INLINE["head by head"], INLINE["another softmax"]],
 )
 def test_weights_of_heads_are_seen_in_their_softmax(small, attend) -> None:
     ids = small.write(SRC)["ids"]
@@ -459,7 +460,12 @@ PROBLEMS = {
     ),
     "a name": ("attention", "def scaled_dot", "def dot", "defines no function scaled_"),
     "no module": ("heads", "(nn.Module)", "", "must be a class made from nn.Module"),
-    "no Python": ("attention", "return weights", "return return", "raised SyntaxError"),
+    "no Python": (
+        "attention",
+        "return weights",
+        "return return",
+        "can't be read: invalid",
+    ),
 }
 
 
@@ -516,6 +522,16 @@ def test_a_model_that_computes_its_table_first_runs(small) -> None:
     read = "memory = self.encode(src, src_mask)"
     keep = "assert self.table.sum().item() != 0\n        " + read
     small.use(changed("model", (old, new), (read, keep)))
+    assert small.write(SRC) == expected
+
+
+def test_a_model_may_score_without_its_head(small) -> None:
+    expected = small.write(SRC)
+    scored = "return self.lm_head(self.decode(tgt_in, memory, src_mask, tgt_mask))"
+    weight = (
+        "return F.linear(self.decode(tgt_in, memory, src_mask, tgt_mask), {}weight)"
+    )
+    small.use(changed("model", (scored, weight.format("self.lm_head."))))
     assert small.write(SRC) == expected
 
 

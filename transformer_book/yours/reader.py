@@ -16,6 +16,7 @@ import sys
 import tokenize
 import traceback
 from collections.abc import Mapping
+from functools import lru_cache
 from types import CodeType
 from typing import Any
 
@@ -70,11 +71,13 @@ def compile_source(source: str, part: str) -> CodeType:
     except SyntaxError:
         raise
     except (RecursionError, MemoryError, OverflowError):
-        raise SyntaxError("this is too deeply nested") from None
+        message = "this is too deeply nested"
+        raise SyntaxError(message, (name, None, None, None)) from None
     except ValueError as error:  # a character that no file can hold
-        raise SyntaxError(str(error)) from None
+        raise SyntaxError(str(error), (name, None, None, None)) from None
 
 
+@lru_cache
 def read(source: str) -> str:
     """Return a text as Python can take it, with its lines where they were."""
     source = source.removeprefix("\ufeff")
@@ -167,6 +170,7 @@ def run(source: str, part: str, others: Mapping[str, Any]) -> dict[str, Any]:
     return space
 
 
+@lru_cache
 def assigned(source: str) -> set[str]:
     """Return the names of attributes that a text may set: `torch.softmax = …`."""
     names = set()
@@ -227,8 +231,8 @@ def tell(error: BaseException) -> tuple[str, int | None]:
     text = short(error)
     if isinstance(error, SyntaxError) and str(error.filename).startswith("<your "):
         line = _cut((error.text or "").strip(), 100)
-        said = f"Line {error.lineno}: {line}\n{type(error).__name__}: {error.msg}"
-        return said, error.lineno
+        where = f"Line {error.lineno}: {line}\n" if error.lineno else ""
+        return f"{where}{type(error).__name__}: {error.msg}", error.lineno
     frames = reader_frames(error)
     if not frames:
         return text, getattr(error, "lineno", None)
@@ -251,9 +255,8 @@ def reader_frames(error: BaseException) -> list[traceback.FrameSummary]:
     return [*traceback.StackSummary.extract(iter(inside[-4:]))]
 
 
-def part_of(frame: traceback.FrameSummary) -> str:
-    """Return the part in whose text a frame is."""
-    return frame.filename.removeprefix("<your ").removesuffix(">")
+def _part_in(filename: str) -> str:
+    return filename.removeprefix("<your ").removesuffix(">")
 
 
 def short(error: BaseException) -> str:
@@ -277,12 +280,16 @@ def _cut(text: str, length: int) -> str:
 
 def sentence(error: BaseException) -> str:
     """Return what a reader's code raised in the machine, as one sentence."""
+    if isinstance(error, SyntaxError) and str(error.filename).startswith("<your "):
+        where = f" (line {error.lineno})" if error.lineno else ""
+        part = named(_part_in(error.filename))
+        return f"{part} can't be read: {error.msg}{where}."
     said = short(error).rstrip(".")
     frames = reader_frames(error)
     if not frames:
         return f"With your code, the book's raised {said}."
     frame = frames[-1]
-    return f"{named(part_of(frame))} raised {said} (line {frame.lineno})."
+    return f"{named(_part_in(frame.filename))} raised {said} (line {frame.lineno})."
 
 
 def named(part: str) -> str:

@@ -455,13 +455,19 @@ class Runner:
             with self._unchanged(owned, given):
                 found = forward(src, tgt_in, *args, **options)
             n_batch, length = tgt_in.shape
-            n_rows = 1 if self._last_only else length
-            expected = (n_batch, n_rows, self.config.tgt_vocab_size)
-            if not isinstance(found, Tensor) or tuple(found.shape) != expected:
+            expected = n_batch, length, self.config.tgt_vocab_size
+            fitting = {expected}
+            if (
+                self._last_only
+            ):  # it may have passed lm_head, where they are cut, or not
+                fitting.add((n_batch, 1, self.config.tgt_vocab_size))
+            if not isinstance(found, Tensor) or tuple(found.shape) not in fitting:
                 raise Problem(
                     f"{self._sure('model')} must return logits of shape {expected}, "
                     f"but returned {reader.kind_of(found)}."
                 )
+            if self._last_only:
+                found = found[:, -1:]
             if self.listener:
                 self.listener(src, tgt_in, found)
             return found
