@@ -8,6 +8,6 @@ export default [js.configs.recommended, {
     eqeqeq: "error",
   },
 }, {
-  files: ["build.js", "tests/*.js"],
+  files: ["build.js", "pyodide/make.js", "tests/*.js"],
   languageOptions: { globals: { ...globals.node } },
 }];
