@@ -1,4 +1,4 @@
-"""The standard library of the pages' Python; make.js runs this in Pyodide.
+"""The standard library of the pages' Python: make.js runs this there.
 
 What left_out.txt names is left out. The rest is compiled: without that,
 Python takes twice as long to start. Docstrings and asserts go.
