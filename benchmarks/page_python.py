@@ -2,8 +2,8 @@
 
     python -m benchmarks.page_python [--rounds 5] [--slow] [--page FILE]
 
-The pages have to be built. `--slow` lets the page run a quarter of the time: a browser's
-own throttling reaches no worker, so the processes of this script's browser are stopped
+The pages have to be built. `--slow` lets the page run a quarter of the time: throttling
+in a browser reaches no worker, so the processes of the browser are stopped
 and continued in turns. Beside the milliseconds that passed stand those that the page's
 process has computed, in all its threads: other work on the machine changes these less.
 """
