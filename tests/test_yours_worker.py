@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from file_server import serving_folder
-from playwright.sync_api import Page
+from playwright.sync_api import Error, Page
 
 from book._ext import pyodide, sphinx_python
 from book._ext.browser_model import model_data
@@ -136,6 +136,18 @@ def test_it_starts_and_grades(place, site, page: Page, trouble) -> None:
     assert loaded[-1] == seen[0]["total"] > 4e6
     asks = f"asks the network for {address}/"
     trouble[:] = [line for line in trouble if not line.startswith(asks)]
+
+
+def test_what_did_not_come_can_be_asked_for_again(site, browser) -> None:
+    page = browser.new_page()
+    [script, *_] = sorted((site / "_static/yours").glob("python-03*"))
+    away = script.rename(script.with_suffix(".away"))
+    with pytest.raises(Error, match="Lost: .*didn’t come"):
+        open_python(page, site.as_uri())
+    away.rename(script)
+    page.evaluate("python.start()")
+    assert check(page, SOLUTION)["answer"]["status"] == "right"
+    page.close()
 
 
 def test_two_tabs_run_it_at_once(ready, browser, site) -> None:
@@ -287,6 +299,12 @@ def test_the_spare_gets_the_model_and_the_parts(ready) -> None:
     changed = ask(ready, "write", write)
     assert changed["answer"]["text"] != own
     assert len(changed["shares"]) > 3
+    look = {"src": source, "tgt": changed["answer"]["ids"], "edits": {}}
+    kind = """async (look) => {
+      const { maps } = await python.ask("look", look);
+      return Object.values(maps)[0][0].constructor.name;
+    }"""
+    assert ready.evaluate(kind, look) == "Float32Array"
     wait_for_spare(ready)
     assert check(ready, LOOP, seconds=2)["name"] == "TooLong"
     assert ask(ready, "write", write)["answer"] == changed["answer"]
@@ -341,11 +359,11 @@ def test_the_policy_holds_in_workers(place, site, browser) -> None:
         refused = page.evaluate(
             """async () => {
               const text = `
-                const seen = [];
+                const seen = [], done = () => postMessage(seen.sort());
                 self.addEventListener("securitypolicyviolation", (event) => {
-                  seen.push(event.effectiveDirective);
-                  if (seen.length === 4) postMessage(seen.sort());
+                  if (seen.push(event.effectiveDirective) === 4) done();
                 });
+                setTimeout(done, 5000);
                 fetch("https://example.org/").catch(() => {});
                 try { new WebSocket("wss://example.org/"); } catch {}
                 try { importScripts("https://example.org/x.js"); } catch {}

@@ -47,7 +47,10 @@ async function load_files(folder, on_progress) {
       coming.catch(() => {}); // one that failed is enough
       under_way.push(coming);
     }
-    await under_way[i];
+    await under_way[i].catch(async (error) => {
+      await Promise.allSettled(under_way); // none of them comes while it is tried again
+      throw error;
+    });
     const part = given.shift();
     if (typeof part !== "string") throw reason("Lost");
     data.push(bytes_of(part));
