@@ -9,7 +9,8 @@ import { START, SWITCHES, where_to } from "./state.js";
 
 /** @param {State} state */
 export function address_of(state) {
-  const changed = Object.entries(state.asked).filter(([name, value]) =>
+  const { attempt, trying } = START, edits = { ...state.asked.edits, yours: undefined }; // no code of a reader's
+  const changed = Object.entries({ ...state.asked, edits, attempt, trying }).filter(([name, value]) =>
     JSON.stringify(value) !== JSON.stringify(START[/** @type {keyof Asked} */ (name)]));
   const text = JSON.stringify(Object.fromEntries(changed));
   return `#machine${where_to(state)}${changed.length ? `?${encodeURIComponent(text)}` : ""}`;
@@ -26,11 +27,12 @@ export function read_address(hash) {
 /** A text that an address brings @param {string} text @param {Model} model @returns {Partial<Asked>} */
 export const asked_in = (text, model) => checked(JSON.parse(decodeURIComponent(text)), model);
 
-/** What the state may become, if all of it makes sense
- *  @param {object} values @param {Model} model @returns {Partial<Asked>} */
-export function checked(values, model) {
+/** What the state may become, if all of it makes sense; code of the reader's comes from the tab alone
+ *  @param {object} values @param {Model} model @param {string[]} [parts] that the reader has written
+ *  @returns {Partial<Asked>} */
+export function checked(values, model, parts = []) {
   for (const [name, value] of Object.entries(values)) {
-    if (!Object.hasOwn(ALLOWED, name) || !ALLOWED[name](value, model)) {
+    if (!Object.hasOwn(ALLOWED, name) || !ALLOWED[name](value, model, parts)) {
       throw new Error(`${name} can’t be ${JSON.stringify(value).slice(0, 80)}`);
     }
   }
@@ -46,18 +48,19 @@ const is_text = (/** @type {unknown} */ x) => typeof x === "string" && x.length 
 const ids = (list, end) => Array.isArray(list)
   && list.every((id) => Number.isInteger(id) && id >= 0 && id < end);
 
-/** @param {unknown} edits @param {Model} model */
-function is_edits(edits, { config, attentions }) {
+/** @param {unknown} edits @param {Model} model @param {string[]} parts */
+function is_edits(edits, { config, attentions }, parts) {
   if (!(edits instanceof Object) || Array.isArray(edits)) return false;
   return Object.entries(edits).every(([name, value]) => {
     if (name === "hide") return ids(value, config.max_len);
+    if (name === "yours") return Array.isArray(value) && value.length > 0 && value.every((part) => parts.includes(part));
     if (name !== "without") return typeof value === "boolean" && Object.hasOwn(SWITCHES, name);
     return value && Object.entries(value).every(([attention, heads]) =>
       attentions.includes(attention) && ids(heads, config.n_heads));
   });
 }
 
-/** @type {{ [name: string]: (value: unknown, model: Model) => boolean }} */
+/** @type {{ [name: string]: (value: unknown, model: Model, parts: string[]) => boolean }} */
 const ALLOWED = {
   step: whole(0, 200), word: whole(0, 200), text: is_text, reference: is_text, english: is_text,
   choice: is_text, edits: is_edits,

@@ -7,13 +7,18 @@ import { language } from "./language.js";
 import { looked_words } from "./gloss.js";
 import { name_of } from "./levels.js";
 import { load_model } from "./model.js";
-import { asks_of, axis_of, before, changes_of, cut_of, edited, labels_of, OWN, is_current, needs_model, reduce, row_of,
-  searches, START, stored_numbers, surest, toggled, where_to } from "./state.js";
+import { asks_of, axis_of, before, changes_of, cut_of, edited, grows, labels_of, OWN, is_current, needs_model, reduce,
+  row_of, searches, START, stored_numbers, surest, toggled, where_to, yours_of } from "./state.js";
+import { in_order } from "./yours/parts.js";
+import { completed, Told } from "./yours/shared.js";
 
-/** @import { Action, Ask, Asked, Choice, Draw, Edits, Reading, State, View } from "./types.d.ts" */
+/** @import { Action, Ask, Asked, Choice, Draw, Edits, Packed, Reading, Sources, State, View, Work } from "./types.d.ts" */
+
+/** @import { Shared } from "./yours/shared.js" */
 
 /** @param {unknown} error */
-const failed = (error) => `That didn’t work: ${error instanceof Error ? error.message : error}.`;
+const failed = (error) => (error instanceof Told ? error.message
+  : `That didn’t work: ${error instanceof Error ? error.message : error}.`);
 
 /** As texts @param {unknown} one @param {unknown} other */
 const is_same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
@@ -28,6 +33,12 @@ export function kept(name, value) {
     return null;
   }
 }
+
+/** Lines that aren't empty @param {Sources} sources */
+const n_lines = (sources) => Object.values(sources).join("\n").split("\n").filter((line) => line.trim()).length;
+
+/** @type {{ [task: string]: number[] }} */
+const SHARES = { write: [0, 0.7], look: [0.7, 1] }; // a translation is written, and then looked at
 
 class TooLong extends Error {}
 
@@ -51,11 +62,16 @@ async function find_numbers(state, ask) {
     const { src, edits } = of, stored = stored_numbers(of, place);
     if (stored !== undefined) return stored;
     // Without a causal mask, a step's vectors are those of what was there by then.
-    const tgt = edits.causal === false ? of.tgt.slice(0, row_of(state) + 1) : of.tgt;
-    return ask("head", { src, tgt, edits, name: name_of(place), head: place.head });
+    const tgt = grows(of) ? of.tgt.slice(0, row_of(state) + 1) : of.tgt;
+    return ask("head", { src, tgt, edits, name: name_of(place), head: place.head }).catch((error) => {
+      if (!(error instanceof Told)) throw error;
+      text = error.message; // code of a reader's need not have them
+      return null;
+    });
   };
-  return { type: "found", found: await numbers_of(view),
-    found_before: other && await numbers_of(other) };
+  let text = "";
+  const found = await numbers_of(view), found_before = other && await numbers_of(other);
+  return { type: "found", found, found_before, text };
 }
 
 /** @param {State} state */
@@ -93,6 +109,14 @@ async function find_losses(state, ask) {
 /** @type {Action["type"][]} */
 const ASKS_AGAIN = ["ask", "take", "go", "step", "lead", "ready"];
 
+/** What the tab keeps, with those of the reader's parts that are still there
+ *  @param {{ edits?: Edits }} found @param {string[]} parts */
+function with_parts({ edits, ...found }, parts) {
+  if (!edits?.yours) return { ...found, ...(edits && { edits }) };
+  const { yours, ...others } = edits, left = yours.filter((name) => parts.includes(name));
+  return { ...found, edits: { ...others, ...(left.length && { yours: left }) } };
+}
+
 export class App {
   engine = /** @type {Ask|null} */ (null); // asks the model, once it is loaded
   loading = /** @type {Promise<void>|null} */ (null);
@@ -106,14 +130,23 @@ export class App {
   lacking = /** @type {{ [what: string]: { needs: unknown[], done: Promise<void>,
    *  has_failed: boolean } }} */ ({});
 
+  packed = /** @type {Packed|null} */ (null); // the model, for Python
+  on_work = /** @type {((work: Work) => void)|null} */ (null); // who else is told
+  tried = /** @type {Sources|null} */ (null); // what runs instead of what is stored
+
   /** @param {State} state
-   *  @param {{ addresses: string[], sisters?: string[], shares?: boolean }} options addresses: of
-   *  the parts of the model; sisters: of its sister's; shares: the page's address holds the state */
-  constructor(state, { addresses, sisters = [], shares = false }) {
+   *  @param {{ addresses: string[], sisters?: string[], shares?: boolean, is_second?: boolean,
+   *    shared?: Shared, stored?: () => Sources }} options addresses: of the parts of the model; sisters:
+   *  of its sister's; shares: the page's address holds the state; is_second: the address is another
+   *  machine's; shared: Python, and stored: what the reader has written */
+  constructor(state, { addresses, sisters = [], shares = false, is_second = false, shared, stored }) {
     this.sisters = sisters;
     this.state = state;
     this.addresses = addresses;
     this.shares = shares;
+    this.is_second = is_second;
+    this.shared = shared;
+    this.stored = stored || (() => ({}));
   }
 
   /** Tell of every action, once it is done. @param {Draw} draw */
@@ -163,18 +196,52 @@ export class App {
 
   async start() {
     this.dispatch({ type: "load", share: 0 });
-    this.engine = await load_model(this.addresses, (share) => this.dispatch({ type: "load", share }));
+    const { ask, packed } = await load_model(this.addresses, (share) => {
+      if (!this.state.is_ready) this.dispatch({ type: "load", share });
+    });
+    this.engine = ask;
+    this.packed = packed;
     this.dispatch({ type: "ready" });
     await this.update();
   }
 
+  /** Who answers is chosen by the question: Python, where parts are the reader's, else the engine
+   *  @param {() => boolean} is_late whether the answer isn't waited for any more @returns {Ask} */
+  answers(is_late) {
+    const { engine, shared, packed } = this;
+    return async (task, question) => {
+      const yours = "edits" in question && question.edits.yours || [];
+      if (!engine) throw new Error("the model isn’t there");
+      if (!yours.length) return engine(task, question);
+      if (!shared || !packed) throw new Told("Your code can’t be run on this page.");
+      const on_work = (/** @type {Work} */ work) => {
+        const [from, to] = work.what === "code" && SHARES[task] || [0, 1];
+        if (is_late()) return;
+        const now = { ...work, share: from + (to - from) * work.share };
+        this.on_work?.(now);
+        this.dispatch({ type: "work", work: now });
+      };
+      return shared.ask(task, question, { sources: this.sources_of(yours), packed, on_work, is_late });
+    };
+  }
+
+  /** @param {string[]} names */
+  sources_of(names) {
+    /** @type {Sources} */
+    const all = { ...this.stored(), ...this.tried };
+    return Object.fromEntries(in_order(names).map((name) => {
+      if (!all[name]) throw new Told(`There is no ${name} of yours any more: switch it off, or write it again.`);
+      return [name, all[name]];
+    }));
+  }
+
   /** Translate and look at everything. A later call makes an earlier one give up. */
   async update() {
-    const { engine } = this, turn = ++this.turn, is_late = () => turn !== this.turn;
-    if (!engine) return;
+    const turn = ++this.turn, is_late = () => turn !== this.turn, answers = this.answers(is_late);
+    if (!this.engine) return;
     /** @type {Ask} */
     const ask = async (task, question) => {
-      const answer = await engine(task, question);
+      const answer = await answers(task, question);
       if (is_late()) throw new Error("there is a later one");
       return answer;
     };
@@ -198,10 +265,13 @@ export class App {
     /** @param {Edits} edits @param {string} asks @param {{ method?: string, seed?: number,
      *    temperature?: number, top_p?: number, prefix?: number[] }} how @returns {Promise<View>} */
     const see = async (edits, asks, how) => {
-      const { ids } = await ask("write", { src, edits, ...how });
-      const look = await ask("look", { src, tgt: ids, edits, ...how });
-      const live = { read, asks, n_forced: how.prefix?.length || 0 };
-      return { source: text, gloss: state.meanings[text]?.words, sizes, edits, ...look, live };
+      const written = await ask("write", { src, edits, ...how }), { ids } = written;
+      if (!ids.length) throw new Told("Your code wrote nothing, not even the end of a sentence.");
+      const seen = await ask("look", { src, tgt: ids, edits, ...how });
+      const live = { read, asks, n_forced: how.prefix?.length || 0 }, { yours } = edits;
+      const own = yours?.length && { ran: { ms: 0, cut: false, problem: "", ...written, n_lines: n_lines(this.sources_of(yours)) } };
+      const look = own ? completed(seen, { src, ...written }, state) : seen;
+      return { source: text, gloss: state.meanings[text]?.words, sizes, edits, ...look, live: { ...live, ...own } };
     };
     const is_known = state.untouched.source === text && state.untouched.live;
     const is_changed = Boolean(changes_of(state));
@@ -225,10 +295,10 @@ export class App {
    *  @param {string} what @param {(state: State) => unknown[]} needs_of
    *  @param {(state: State, ask: Ask) => Promise<Action>} find */
   lack(what, needs_of, find) {
-    const { state, engine } = this, needs = needs_of(state);
+    const { state } = this, needs = needs_of(state);
     const are_needed = (/** @type {unknown[]} */ others) => needs.every((x, i) => x === others[i]);
-    if (!engine || are_needed(this.lacking[what]?.needs || [])) return;
-    const done = find(state, engine).then((action) => {
+    if (!this.engine || are_needed(this.lacking[what]?.needs || [])) return;
+    const done = find(state, this.answers(() => !are_needed(needs_of(this.state)))).then((action) => {
       if (are_needed(needs_of(this.state))) this.dispatch(action);
     }).catch((error) => {
       asked.has_failed = true;
@@ -267,7 +337,8 @@ export class App {
   /** What the sister model makes of an English text; "" where it can't @param {string} text */
   async write_german(text) {
     try {
-      this.sister ||= load_model(this.sisters, (share) => this.dispatch({ type: "load", share }));
+      this.sister ||= load_model(this.sisters, (share) => this.dispatch({ type: "load", share }))
+        .then(({ ask }) => ask);
       const ask = await this.sister, read = await ask("tokens", { text });
       check_length(read, this.state.config.max_len);
       this.dispatch({ type: "read", text, pieces: read.pieces });
@@ -337,8 +408,37 @@ export class App {
   }
 
   undo_all() {
-    const { edits, forced, method, temperature, top_p, seed } = START;
-    return this.ask({ edits, forced, method, temperature, top_p, seed, choice: "" });
+    const { edits, forced, method, temperature, top_p, seed, trying } = START;
+    return this.ask({ edits, forced, method, temperature, top_p, seed, trying, choice: "" });
+  }
+
+  /** Translate with these sources in the places of the book's parts, and tell what came out
+   *  @param {Sources} sources @param {string} trying the label of a mistake, or "" @param {string} [text] */
+  async run(sources, trying, text = this.state.asked.text) {
+    const { asked } = this.state, attempt = asked.attempt + 1;
+    this.tried = sources;
+    this.dispatch({ type: "stop" });
+    const { forced, method } = START, choice = "", edits = { yours: in_order(Object.keys(sources)) };
+    await this.ask({ text, edits, forced, method, choice, trying, attempt });
+    const { state } = this, { view, untouched } = state;
+    if (state.asked.attempt !== attempt) throw new Told("Another run came later.");
+    if (!is_current(state) || !view.live?.ran) throw new Told(state.status || "Something else was asked meanwhile.");
+    const { ms, cut, problem } = view.live.ran;
+    return { text: view.text, before: untouched.text, ms, cut, problem, words: yours_of(state) };
+  }
+
+  /** Run on all parts that the reader has written, or on the book's @param {boolean} on */
+  switch_yours(on) {
+    this.tried = null;
+    const { attempt } = this.state.asked, { edits } = this.state.asked;
+    return this.ask({ edits: { ...edits, yours: on ? this.state.parts : undefined }, trying: "", attempt: attempt + 1 });
+  }
+
+  /** The reader has written, or forgotten, parts: what is gone can't be run @param {string[]} parts */
+  know(parts) {
+    this.dispatch({ type: "parts", parts });
+    const { yours = [] } = this.state.asked.edits, left = yours.filter((name) => parts.includes(name));
+    if (!this.tried && left.length < yours.length) this.edit({ yours: left.length ? left : undefined });
   }
 
   take_offer() {
@@ -414,6 +514,12 @@ export class App {
     return true;
   }
 
+  /** Where a link leads; the address is of the page's first machine alone @param {string} hash */
+  visit(hash) {
+    if (!this.is_second) location.hash = hash;
+    else if (this.restore(hash)) this.enter();
+  }
+
   /** Another address, in the page that is open; on the way back, another place alone
    *  @param {string} hash */
   follow(hash) {
@@ -424,8 +530,19 @@ export class App {
     else this.enter();
   }
 
+  /** The same page, opened again: its address holds no code of the reader's, and the tab does */
+  recall_yours() {
+    try {
+      const { parts, asked } = this.state, found = with_parts(JSON.parse(kept("machine") || "{}"), parts);
+      const { yours } = checked(found, this.state, parts).edits || {};
+      if (yours) this.dispatch({ type: "go", path: this.path, asked: { edits: { ...asked.edits, yours } } });
+    } catch { // it keeps nothing
+    }
+  }
+
   remember() {
-    const { offer, asked, home } = this.state, { text, edits, forced } = { ...asked, ...offer };
+    const { offer, asked, home } = this.state, { text, edits: all, forced } = { ...asked, ...offer };
+    const edits = this.tried ? { ...all, yours: undefined } : all; // a mistake is tried here alone
     const loaded = Boolean(this.loading), is_stored = text === home.text
       && (!this.shares || is_same([edits, forced], [home.edits, home.forced]));
     kept("machine", JSON.stringify(is_stored ? { loaded } : { loaded, text, edits, forced }));
@@ -437,7 +554,7 @@ export class App {
     try {
       const { loaded, ...found } = JSON.parse(kept("machine") || "{}"), { step, word } = START;
       if (!loaded) return false;
-      const asked = checked(found, this.state);
+      const { parts } = this.state, asked = checked(with_parts(found, parts), this.state, parts);
       if (this.shares) {
         this.dispatch({ type: "go", path: this.path, asked: { ...asked, step, word } });
       } else if (asked.text && asked.text !== this.state.home.text) {

@@ -39,6 +39,9 @@ export function cache() {
   function draw({ view }, { steps }, at) {
     const step = steps[at], n = at + 1, is_last = n === steps.length;
     contents.hidden = !step.cache;
+    if (!step.cache && view.edits.yours) {
+      return `Step ${n} reads all tokens of each beam: with code of yours, there’s no cache.`;
+    }
     if (!step.cache) {
       return `Step ${n} reads all tokens of each beam. With the causal mask off, there’s no cache: ` +
         "a new token changes the keys and values of earlier ones in deeper layers.";

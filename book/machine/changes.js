@@ -3,7 +3,7 @@
 
 import { h, short } from "./draw.js";
 import { button, together, when_changed } from "./kit.js";
-import { beside, changes_of, choice_of, is_asked, is_current, waits } from "./state.js";
+import { beside, changes_of, choice_of, is_alone, is_asked, is_current, ran_in_words, waits, yours_of } from "./state.js";
 
 /** @import { App } from "./app.js" */
 /** @import { State } from "./types.d.ts" */
@@ -48,10 +48,23 @@ export function changes(app, leave) {
     undo.hidden = is_waiting || !words;
     if (is_waiting) return draw_waiting(state);
     if (!words) return news.replaceChildren(`Nothing is changed: “${state.view.text}”`);
+    if (yours_of(state)) return draw_yours(state, words);
     if (choice_of(state)) return news.replaceChildren(`Changed: ${words}. `); // it tells the rest
     const now = is_current(state) ? `Now: “${state.view.text}” ${beside(state)} `
       : state.is_busy ? "Now: …" : "";
     news.textContent = `Changed: ${words}. ${is_asked(state) ? "" : now}`;
   });
+  /** Whose it is; all of the reader's is no change, but an achievement
+   *  @param {State} state @param {string} words */
+  function draw_yours(state, words) {
+    const { view, asked: { edits: { yours }, trying }, is_busy, is_ready } = state;
+    const done = is_current(state), ran = ran_in_words(state);
+    const is_all = done && is_alone(yours) && !trying;
+    const now = done ? `Now: “${view.text}” ${beside(state)} ${is_all ? "" : ran}`
+      : is_busy || !is_ready ? "Now: …" : "Not done: what you see is from before.";
+    const says = is_all && ran ? ran : `Changed: ${words}.`;
+    news.textContent = `${says} ${is_asked(state) ? "" : now} `;
+  }
+
   return { offer, changed, draw: together(draw_offer, draw_changes) };
 }

@@ -56,8 +56,14 @@ export const shown = (token) => (token === "▁" ? "␣" : token.replace(/^▁/,
 export const is_joined = (token) => !/^[▁<]/.test(token);
 /** Alone @param {Label} token */
 export const piece = (token) => (/^\p{L}/u.test(token) ? `…${token}` : shown(token));
-/** @param {number} p */
-export const percent = (p) => (p > 0 && p < 0.005 ? "<1%" : `${Math.round(100 * p)}%`);
+/** A share, as it came out: NaN is no number, and undefined is not known @param {number} p */
+export function percent(p) {
+  if (p === undefined) return "?";
+  if (p > 0 && p < 0.005) return "<1%";
+  return Number.isFinite(p) ? `${Math.round(100 * p)}%`.replace("-", "−") : decimal(p);
+}
+/** As wide as it can be drawn: of 1 at most, and 0 of what is no number @param {number} p */
+export const drawn_share = (p) => (p > 0 ? Math.min(1, p) : 0);
 /** @param {number} x */
 export const decimal = (x, digits = 2) =>
   x.toFixed(digits).replace(/^-(0\.0*)$/, "$1").replace("-", "−").replace("Infinity", "∞");
@@ -81,7 +87,8 @@ export const COLOR = {
 
 /** @typedef {keyof typeof COLOR} Color */
 
-const n = (/** @type {number} */ x) => Math.round(10 * x) / 10;
+// What is no number, as models that were changed have it, isn't seen.
+const n = (/** @type {number} */ x) => (Number.isFinite(x) ? Math.round(10 * x) / 10 : 0);
 
 /** A text with a rim in the color of the page, so that it can stand on lines.
  *  @param {number} x @param {number} y @param {Inside} words
@@ -129,12 +136,13 @@ export const box = (x, y, width, height, color, opacity = 1, more = {}) => e("re
 export const door = (to, label, ...inside) => e("a", { href: `#machine${to}`,
   "aria-label": label, class: "machine-door" }, e("title", {}, label), ...inside);
 
-/** Signed numbers side by side, each as strong as it is large.
+/** Signed numbers side by side, each as strong as it is large; what is no number is gray.
  *  @param {number} x @param {number} y @param {Numbers} numbers
  *  @param {{ width?: number, height?: number, most: number, strength?: number }} how */
 export function strip(x, y, numbers, { width = 8, height = 20, most, strength = 1 }) {
   return Array.from(numbers, (value, i) => {
-    const share = Math.min(1, Math.abs(value) / most) * strength;
+    if (Number.isNaN(value * strength)) return box(x + i * width, y, width - 0.6, height, "hair");
+    const share = Math.min(1, Math.abs(value) / most) * drawn_share(strength);
     return share < 0.01 ? null : box(x + i * width, y, width - 0.6, height,
       value < 0 ? "minus" : "plus", share);
   });

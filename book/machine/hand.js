@@ -45,7 +45,7 @@ export function hand(app, stage) {
   /** @param {Element} lane */
   function open_word(lane) {
     app.show({ word: [...lanes()].indexOf(/** @type {SVGGElement} */ (lane)) });
-    location.hash = `#machine${FIRST}`;
+    app.visit(`#machine${FIRST}`);
   }
 
   const lanes = () => /** @type {NodeListOf<SVGGElement>} */ (stage.querySelectorAll(".lane"));
@@ -57,7 +57,7 @@ export function hand(app, stage) {
     if (!at.closest(".lane, .row") || at.closest(".choice")) return; // a door goes by itself
     const door = door_at(at, clientX, clientY);
     if (door?.matches(".lane")) open_word(door);
-    else if (door) location.hash = door.getAttribute("href") || "";
+    else if (door) app.visit(door.getAttribute("href") || "");
   });
 
   stage.addEventListener("keydown", (event) => {

@@ -27,6 +27,14 @@ export function find(inside, selector) {
   return /** @type {HTMLElement} */ (found);
 }
 
+/** An id that no other machine of the page has @param {string} name */
+export function id_of(name) {
+  const n = (N_IDS.get(name) || 0) + 1;
+  N_IDS.set(name, n);
+  return n > 1 ? `${name}-${n}` : name;
+}
+const N_IDS = /** @type {Map<string, number>} */ (new Map());
+
 /** The focus, on the first of these that is to be seen @param {HTMLElement[]} places */
 export const focus = (...places) =>
   places.find((place) => place.checkVisibility())?.focus({ preventScroll: true });

@@ -3,8 +3,9 @@
 // function of what is known of a sentence (a "view") and of where we are; none of them
 // reads the page, so the same functions make the pictures for readers without a script.
 
-import { box, COLOR, curve, decimal, door, dot, e, line, mean_of, percent, picture, piece, short,
-  shown, strip, sum_of, text } from "./draw.js";
+import { box, COLOR, curve, decimal, door, dot, drawn_share, e, line, mean_of, percent, picture,
+  piece, short, shown, strip, sum_of, text } from "./draw.js";
+import { owned, PARTS, yours_in } from "./yours/parts.js";
 
 /** @import { Attributes, Edits, How, Inside, Numbers, Place, Point, Sizes, Table, Token, Vectors,
  *    View } from "./types.d.ts" */
@@ -79,7 +80,10 @@ const is_alike = (place, view, other, row) =>
   range(row + 1).every((i) => axes(place, view)[0][i] === axes(place, other)[0][i]);
 
 const range = (/** @type {number} */ n) => [...Array(n).keys()];
-const largest = (/** @type {number[][]} */ lists) => Math.max(...lists.flat().map(Math.abs), 1e-9);
+const largest = (/** @type {number[][]} */ lists) =>
+  Math.max(...lists.flat().filter(Number.isFinite).map(Math.abs), 1e-9);
+/** How wide the stream is drawn, of a vector of this length @param {number} length */
+const width_of = (length) => (length > 0 ? Math.min(length / 22, 16) : 0);
 /** @param {View} view @param {Stack} stack */
 const n_layers = (view, stack) => view.norms[stack].length - 1;
 export const middle_layer = (/** @type {View} */ view) => n_layers(view, "decoder") >> 1;
@@ -96,11 +100,15 @@ function heads_together(view, name) {
   return means[name] ||= Array.from(heads[0], (_, i) => mean_of(heads.map((each) => each[i])));
 }
 
-/** The places that a query looks at most, best first: [[share, key], ...]
+export const rank = (/** @type {number} */ share) => (Number.isNaN(Number(share)) ? -Infinity : share);
+
+/** The places that a query looks at most, best first: [[share, key], ...]; what is no number
+ *  comes last
  *  @param {Numbers} weights @param {number} row @param {number} n_keys
  *  @returns {[number, number][]} */
 export const most = (weights, row, n_keys, n = 3) => range(n_keys)
-  .map((key) => /** @type {[number, number]} */ ([weights[row * n_keys + key], key])).sort((a, b) => b[0] - a[0]).slice(0, n);
+  .map((key) => /** @type {[number, number]} */ ([weights[row * n_keys + key], key]))
+  .sort(([a], [b]) => rank(b) - rank(a) || 0).slice(0, n);
 
 /** The same of a step of the translation, in the source, by the middle of the decoder
  *  @param {View} view @param {number} step @param {number} [n] */
@@ -177,7 +185,7 @@ function plan_of(view, tall) {
   const at = (u, v) => (tall ? [v, u] : [u, v]);
   const pitch = { source: source[1] - source[0], target: target[1] - target[0] };
   const every = (/** @type {"source"|"target"} */ side) => (tall && Math.ceil(9.5 / pitch[side])) || 1; // lane has a label
-  return { ...plan, tall, at, source, target, end, pitch,
+  return { ...plan, view, tall, at, source, target, end, pitch,
     every: { source: every("source"), target: every("target") }, means: meanings_of(view),
     layers: { encoder: layers("encoder"), decoder: layers("decoder") } };
 }
@@ -199,7 +207,8 @@ export function meanings_of({ src_labels, gloss = [] }) {
 /** @param {View} view @param {How} how */
 export function whole(view, { row, tall, before }) {
   const plan = plan_of(view, tall), { at, memory, source, target, end, layers } = plan;
-  const [width, height] = tall ? [400, plan.out + 96] : [1200, end + 62];
+  const marks = marks_of(view, plan), room = marks.length > 0 && !tall ? 18 : 0;
+  const [width, height] = tall ? [400, plan.out + 96] : [1200, end + 62 + room];
   const captions = /** @type {[number, string][]} */ (plan.captions);
   const band = [at(memory - 9, source[0] - 13), at(18, source[source.length - 1] - source[0] + 26)];
   const rows = target.map((_, i) => e("g",
@@ -216,19 +225,52 @@ export function whole(view, { row, tall, before }) {
     e("g", { class: "lanes" }, source.map((_, i) => source_lane(view, plan, i))),
     e("g", { class: "rows" }, rows),
     captions.map(([u, words]) =>
-      text(u, end + 54, words, { size: 13, fill: "soft", anchor: "middle" })));
+      text(u, end + 54, words, { size: 13, fill: "soft", anchor: "middle" })), marks);
 }
 
+/** What is the reader's, below its place; where pictures stand upright, at its edge
+ *  @param {View} view @param {Plan} plan */
+function marks_of(view, { tall, end, out, captions }) {
+  const low = { size: 12, fill: /** @type {const} */ ("plus"), anchor: tall ? "end" : "middle" };
+  const start = yours_in(view, "positions"), last = yours_in(view, "lm_head", "search");
+  const [encoder, decoder] = STACKS.map((stack) => yours_of({ view }, stack));
+  const names = tall ? [start, last] : [start, encoder, [], decoder, last];
+  const at = tall ? [12, out + 24] : captions.map(([u]) => Number(u));
+  return names.map((names, i) => {
+    const words = `yours: ${names.map((name) => PARTS[name].short).join(", ")}`;
+    return names.length > 0 && (tall ? text(396, at[i], words, low) : text(at[i], end + 71, words, low));
+  }).filter(Boolean);
+}
+
+const YOURS = { "stroke-width": 1.6, "stroke-dasharray": "7 4" }; // a frame round what the reader wrote
+const sign = e("tspan", { fill: COLOR.plus }, " · yours");
+
+/** Parts of the reader's in a layer @param {{ view: View }} plan @param {string} stack */
+const yours_of = ({ view }, stack) => yours_in(view, stack, ...LAYER_BOXES, ...KINDS[stack].flatMap(
+  (kind) => attention_boxes({ stack, kind })));
+const LAYER_BOXES = ["norm", "feed_forward", "residual"];
+/** A mask that shows is that of the decoder's own words @param {{ stack: string, kind: string }} place */
+const attention_boxes = (place) => (place.stack === "decoder" && place.kind === "self_attn"
+  ? [place.kind, "masks"] : [place.kind]);
+
+/** Whether an attention's weights are by code of the reader's
+ *  @param {View} view @param {Place} place */
+export const attends = (view, place) => yours_in(view, ...attention_boxes(place)).length > 0;
+
 /** @param {Plan} plan @param {Stack} stack @param {number} l */
-function layer_door({ tall, at, end, layers }, stack, l) {
+function layer_door(plan, stack, l) {
+  const { tall, at, end, layers } = plan;
   const [from, to] = layers[stack][l], middle = (from + to) / 2;
   const [top, bottom, gap] = tall ? [4, 398, 1] : [14, end + 36, 3];
-  const [x, y] = at(from + gap, top), [right, low] = at(to - gap, bottom);
-  return door(path_of({ ...WHOLE, stack, layer: l }), `Open ${stack} layer ${l + 1}`,
-    box(x, y, right - x, low - y, "page", 1,
-      { class: "door-ground", rx: 6, stroke: tall ? COLOR.hair : null }),
-    tall ? text(392, middle + 5, String(l + 1), { size: 15, fill: "soft", anchor: "end" })
-      : text(middle, end + 26, `layer ${l + 1}`, { size: 13, fill: "soft", anchor: "middle" }));
+  const [x, y] = at(from + gap, top), [right, low] = at(to - gap, bottom), yours = yours_of(plan, stack);
+  return door(path_of({ ...WHOLE, stack, layer: l }),
+    `Open ${stack} layer ${l + 1}${yours.length ? `: ${owned(yours)}` : ""}`,
+    box(x, y, right - x, low - y, "page", 1, { class: "door-ground", rx: 6,
+      stroke: yours.length ? COLOR.plus : tall ? COLOR.hair : null, ...(yours.length && YOURS) }),
+    tall ? [text(392, middle + 5, String(l + 1), { size: 15, fill: "soft", anchor: "end" }),
+      yours.length > 0 && text(392, middle + 20, "yours", { size: 12, fill: "plus", anchor: "end" })]
+      : text(middle, end + 26, [`layer ${l + 1}`, yours.length > 0 && sign],
+        { size: 13, fill: "soft", anchor: "middle" }));
 }
 
 /** @param {Plan} plan @param {number} u @param {number} v @param {string} words
@@ -269,7 +311,7 @@ function think({ tall, at }, u, v, color) {
  *  @param {(key: number, weight: number) => Inside} draw */
 function looks(weights, row, n_keys, threshold, draw) {
   const own = weights.slice(row * n_keys, (row + 1) * n_keys);
-  return range(n_keys).map((key) => own[key] > threshold && draw(key, own[key]));
+  return range(n_keys).map((key) => own[key] > threshold && draw(key, drawn_share(own[key])));
 }
 
 /** @param {View} view @param {Plan} plan @param {number} i */
@@ -282,7 +324,7 @@ function source_lane(view, plan, i) {
       0.5 + 8 * weight, 0.12 + 0.5 * weight);
     return e("g", { class: `flow-${l}` },
       looks(heads_together(view, `encoder.layers.${l}.self_attn`), i, source.length, 0.07, look),
-      line([at(from, v), at(to, v)], "source", 1 + view.norms.encoder[l + 1][i] / 22, 0.4),
+      line([at(from, v), at(to, v)], "source", 1 + width_of(view.norms.encoder[l + 1][i]), 0.4),
       think(plan, from + FFN * (to - from), v, "source"),
       dot(...at(to, v), "source", tall ? 2.4 : 3));
   });
@@ -359,12 +401,12 @@ function answer(view, { at, tall, target, end, out, layers }, i, before) {
   const [, from] = layers.decoder[layers.decoder.length - 1];
   const found = beside(view, before, i, ({ next }) => next[i]).slice(0, n);
   const choices = found.map((each, k) => {
-    const { id, p, was } = each, y = top + k * gap, width = Math.max(2, long * p);
+    const { id, p, was } = each, y = top + k * gap, width = Math.max(2, long * drawn_share(p));
     const is_written = id === view.tgt[i];
     return e("g", { class: `choice${k ? "" : " first"}`, "data-id": id, "data-rank": k },
       box(x, y - 8, width, 16, "target", is_written ? 0.92 : 0.35, { rx: 3 }),
       differ(p, was) && box(x + long * was - 1, y - 10, 2, 20, "ink"),
-      text(x + Math.max(width, long * (was || 0)) + 7, y + 5, in_words(each),
+      text(x + Math.max(width, long * drawn_share(was || 0)) + 7, y + 5, in_words(each),
         is_written ? { size: 16, weight: 600, fill: "target" } : { size: 13.5, fill: "soft" }));
   });
   return e("g", { class: "answer" },
@@ -388,34 +430,37 @@ export function layer(view, { row, tall, before }, place) {
   const at = (u, v) => (tall ? [stream + v, u] : [u, stream - v]);
   /** @type {(u: number) => Point} */
   const corner = (u) => (tall ? [66, u + 8] : [u + 4, 24]); // of what stands at a station
-  /** @type {(u: number, long: number, title: string) => Inside} */
-  const station = (u, long, title) => { // out of the stream, through a norm, back
+  /** @type {(u: number, long: number, kind: string, title: string) => Inside} */
+  const station = (u, long, kind, title) => { // out of the stream, through a norm, back
     const [a, b] = [u + 12, u + long - 12], [x, y] = at(a, 0), [right, low] = at(b, 0);
     const [left, top] = corner(u);
+    const yours = (/** @type {string[]} */ ...places) => yours_in(view, ...places).length > 0 && sign;
     return [
       curve([at(a, 0), at(a, 16), at(a, 20), at(a, 34)], color, 2, 0.7),
       curve([at(b, 34), at(b, 20), at(b, 16), at(b, 0)], color, 2, 0.7),
       dot(right, low, color, 6),
       text(right, low + 4.5, "+", { size: 13, anchor: "middle", fill: "page", stroke: "none" }),
-      text(x + plan.norm[0], y + plan.norm[1], "norm", { size: 12, fill: "soft" }),
-      text(left, top, title, { size: 15, weight: 600 }),
+      yours("residual") && box(right - 9, low - 9, 18, 18, "plus", 1, { rx: 9, fill: "none", stroke: COLOR.plus }),
+      text(x + plan.norm[0], y + plan.norm[1], ["norm", yours("norm")], { size: 12, fill: "soft" }),
+      text(left, top, [title, yours(...attention_boxes({ stack, kind }))], { size: 15, weight: 600 }),
     ];
   };
   const titles = ["self-attention: its own sentence", "cross-attention: the memory"];
   const attentions = KINDS[stack].map((kind, i) => {
     const u = start + i * (plan.attention + plan.gap), [x, y] = corner(u);
-    return [station(u, plan.attention, titles[i]),
+    return [station(u, plan.attention, kind, titles[i]),
       heads(view, { ...place, kind }, row, x, y + plan.head)];
   });
   const u = start + attentions.length * (plan.attention + plan.gap), [x, y] = corner(u);
-  const feed = [station(u, plan.feed, "feed-forward: alone"),
+  const feed = [station(u, plan.feed, "feed_forward", "feed-forward: alone"),
     tall ? network(x, y + 48, color, view.sizes) : network(x + 16, y + 120, color, view.sizes)];
   const stop = u + plan.feed + plan.gap + (tall ? 4 : 24);
   const lengths = [l, l + 1].map((each) => view.norms[stack][each][row]);
-  const [first, last] = lengths.map((length) => 2 + length / 22); // widths of the stream
+  const [first, last] = lengths.map((length) => 2 + width_of(length)); // widths of the stream
   const word = query_of(place, view, row);
   return picture(tall ? 400 : stop + 150, tall ? stop + 94 : 380,
-    `${stack} layer ${l + 1}, for “${word}”`,
+    `${stack} layer ${l + 1}, for “${word}”${yours_of({ view }, stack).length
+      ? `; in it: ${owned(yours_of({ view }, stack))}` : ""}`,
     line([at(start - (tall ? 22 : 40), 0), at(start + 4, 0)], color, first, 0.7),
     line([at(start, 0), at(stop, 0)], color, (first + last) / 2, 0.5),
     attentions, feed, ends(tall, start, stop, word, color, lengths,
@@ -423,11 +468,16 @@ export function layer(view, { row, tall, before }, place) {
         ({ layers }) => layers[stage][row]).map(in_words))));
 }
 
+/** What a query looks at that looks at no key more than this @param {number|undefined} share */
+export const none_of = (share) =>
+  (share === undefined ? "not shown" : Number.isNaN(share) ? "NaN" : "nothing");
+
 /** Four beside one another, in two rows
  *  @param {View} view @param {Place} place @param {number} row @param {number} left @param {number} top */
 function heads(view, place, row, left, top) {
   const [, keys] = axes(place, view), { width, height } = MINI, kind = ATTENTIONS[place.kind];
   const color = COLORS[place.stack], tone = tone_of(place);
+  const frame = attends(view, place) ? { stroke: COLOR.plus, ...YOURS } : { stroke: COLOR.hair };
   return view.maps[name_of(place)].map((weights, head) => {
     const x = left + (head % 4) * (width + 6), y = top + Math.floor(head / 4) * (height + 30);
     const [[share, best]] = most(weights, row, keys.length, 1);
@@ -436,17 +486,18 @@ function heads(view, place, row, left, top) {
     const looks = keys.map((_, key) => {
       /** @type {Point} */
       const start = [x + 9, y + 6 + key * (height - 12) / Math.max(1, keys.length - 1)];
-      const weight = weights[row * keys.length + key], bend = /** @type {Point} */ ([middle[0], start[1]]);
+      const weight = drawn_share(weights[row * keys.length + key]);
+      const bend = /** @type {Point} */ ([middle[0], start[1]]);
       return [dot(...start, tone, 1.6), weight > 0.03
         && curve([start, bend, middle, end], tone, 0.5 + 7 * weight, 0.2 + 0.7 * weight)];
     });
-    const mark = is_cut(view, { ...place, head }) ? " cut" : " nothing", word = shown(keys[best]);
+    const mark = is_cut(view, { ...place, head }) ? " cut" : ` ${none_of(share)}`, word = shown(keys[best]);
     const name = /^\p{P}+$/u.test(word) ? `“${word}”` : short(word, 6);
     const says = share > 0 ? ` ${name} ${percent(share)}` : mark;
     const most_at = `it looks most at “${shown(keys[best])}”, ${percent(share)}`;
     return door(path_of({ ...place, head }),
-      `Open head ${head + 1} of ${kind}: ${share > 0 ? most_at : mark}`,
-      box(x, y, width, height, "page", 1, { class: "door-ground", rx: 5, stroke: COLOR.hair }),
+      `Open head ${head + 1} of ${kind}: ${share > 0 ? most_at : mark.trim()}`,
+      box(x, y, width, height, "page", 1, { class: "door-ground", rx: 5, ...frame }),
       looks, dot(...end, color, 3.2),
       text(middle[0], y + height + 14, [e("tspan", { "font-weight": 600 }, String(head + 1)), says],
         { size: 11.5, fill: "soft", anchor: "middle" }));
@@ -519,7 +570,7 @@ export function numbers(view, place, found, row) {
     const is_hidden = !is_own(place) && view.edits?.hide?.includes(key);
     const score = is_hidden ? -Infinity : sum / Math.sqrt(d);
     return { key, label, k, v: part(values, key), products, sum, score,
-      weight: heads[place.head][row * n_keys + key] };
+      weight: (heads[place.head] || [])[row * n_keys + key] };
   });
   const output = q.map((_, f) => sum_of(lines.map(({ weight, v }) => weight * v[f])));
   const one = lines[Math.max(0, Math.min(place.key, lines.length - 1))]; // if the place is one weight
@@ -545,6 +596,7 @@ export function head(view, { row, tall, before, found, found_before }, place) {
   const old = before && found_before && is_alike(place, view, before, row)
     ? numbers(before, place, found_before, row).lines : [];
   const X = { ...HEAD[tall ? "tall" : "wide"], ...(!d && { word: 160, bar: 174 }) };
+  X.cell *= d > 32 ? 32 / d : 1; // heads of a reader's can be wider
   const { cell, high, title } = X, width = cell, fill = COLORS[place.stack];
   const gap = Math.max(high + 2, Math.min(26, 520 / lines.length)), top = 86;
   const bottom = top + lines.length * gap, values = tall ? bottom + 40 : top; // where they begin
@@ -552,17 +604,18 @@ export function head(view, { row, tall, before, found, found_before }, place) {
   const most_k = largest([q, ...lines.map((each) => each.k)]);
   const most_v = largest([output, ...lines.map((each) => each.v)]);
   const best = lines.reduce((a, b) => (b.weight > a.weight ? b : a)), cut = is_cut(view, place);
-  const sum = cut ? "the head is cut: no sum" : "their sum, which the head hands on";
+  const sum = cut ? "the head is cut: no sum" : attends(view, place) ? "their sum, by these weights"
+    : "their sum, which the head hands on";
   /** @type {(x: number, y: number, words: string, anchor: string) => Inside} */
   const caption = (x, y, words, anchor) => text(x, y, words, { size: 13, fill: "soft", anchor });
   return picture(tall ? 400 : 1080, tall ? end + 50 : bottom + 46,
-    `Head ${place.head + 1}: what “${query}” looks at`,
+    `Head ${place.head + 1}: what “${query}” looks at${attends(view, place) ? ", by your code" : ""}`,
     text(X.word, 42, d ? `q of “${query}”` : query, { anchor: "end", fill, ...title }),
     strip(X.key, 28, q, { width, height: high, most: most_k }),
     d > 0 && [caption(X.key + d * cell / 2, 74, `keys, ${d} numbers each`, "middle"),
       !tall && caption(X.score, 74, `q · k / √${d}`, "end"),
       caption(X.value + d * cell / 2, values - 12, "values, as strong as their weight", "middle")],
-    caption(X.bar, 74, "weight", "start"),
+    caption(X.bar, 74, attends(view, place) ? "your weight" : "weight", "start"),
     lines.map((each, i) => key_line(place, X, each, top + i * gap, gap,
       { d, most: most_k, best: each === best && each.weight > 0, was: old[i] && old[i].weight })),
     d > 0 && lines.map(({ label, v, weight }, i) => [
@@ -581,7 +634,7 @@ export function head(view, { row, tall, before, found, found_before }, place) {
  *  @param {{ d: number, most: number, best: boolean, was?: number }} how */
 function key_line(place, X, { key, label, k, score, weight }, y, gap, how) {
   const { d, most, best, was } = how, { word, bar, cell, high, long, size } = X;
-  const tone = tone_of(place), width = weight && Math.max(1.5, long * weight);
+  const tone = tone_of(place), width = weight > 0 ? Math.max(1.5, long * drawn_share(weight)) : 0;
   const style = { size, weight: best ? 600 : 400 }, fill = best ? "ink" : "soft";
   const old = differ(weight, was) ? `, was ${percent(was)}` : "";
   return door(path_of({ ...place, key }), `${shown(label)}: weight ${percent(weight)}${old}`,
@@ -599,6 +652,7 @@ function key_line(place, X, { key, label, k, score, weight }, y, gap, how) {
 
 /** @param {number} x */
 function grouped(x) {
+  if (!Number.isFinite(x)) return decimal(x);
   if (x >= 1e7) return x.toExponential(2).replace("e+", " × 10^");
   if (x < 100) return decimal(x, x < 10 ? 4 : 2);
   return decimal(x, 0).replace(/\B(?=(\d{3})+$)/g, ",");
@@ -614,39 +668,44 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
   const { d, q, query, lines, one } = numbers(view, place, found, row), name = shown(one.label);
   const old = before && found_before && is_alike(place, view, before, row)
     ? numbers(before, place, found_before, row).one : null;
-  const { left, cell, size, small, facts: facts_at } = WEIGHT[tall ? "tall" : "wide"];
+  const { left, cell: most_wide, size, small, facts: facts_at } = WEIGHT[tall ? "tall" : "wide"];
+  const cell = most_wide * Math.min(1, 32 / d);
   const tone = tone_of(place), high = 34, right = left + d * cell;
   /** @type {(middle: number, values: number[], most: number, words: string, fill: Color) => Inside} */
   const bars = (middle, values, most, words, fill) => [
     line([[left, middle], [right, middle]], "hair", 1),
     text(left - 10, middle + 5, words, { anchor: "end", fill, weight: 600, size }),
     values.map((value, f) => {
-      const long = high * Math.abs(value) / most, y = value < 0 ? middle : middle - long;
+      const long = high * Math.min(1, Math.abs(value) / most), y = value < 0 ? middle : middle - long;
       return box(left + f * cell + cell * 0.12, y, cell * 0.76, Math.max(0.5, long),
         value < 0 ? "minus" : "plus");
     })];
   const most = largest([q, one.k]), { products } = one;
-  const sums = products.map((_, f) => sum_of(products.slice(0, f + 1)));
+  const sums = products.map((_, f) => sum_of(products.slice(0, f + 1))).filter(Number.isFinite);
   const height = (/** @type {number} */ sum) => 350 - 40 * sum / largest([sums]);
   const parts = lines.map(({ score }) => Math.exp(score)), part = parts[one.key];
   const n_seen = parts.filter(Boolean).length;
   const softmax = `Softmax: e^${decimal(one.score, 4)} ≈ ${grouped(part)}, of ` +
     `${grouped(sum_of(parts))} for ${n_seen} ${n_seen === 1 ? "key" : "keys"}`;
+  const is_yours = attends(view, place); // the lines are the formula's, and the weight what came out
+  const top = Math.max(...lines.map(({ score }) => score));
+  const formula = is_yours && ` = ${percent(Math.exp(one.score - top)
+    / sum_of(lines.map(({ score }) => Math.exp(score - top))))}`;
   const facts = [`Sum of the ${d} products: ${decimal(one.sum)}`,
     `Divided by √${d}: ${decimal(one.sum / Math.sqrt(d), 4)}`,
-    part ? softmax : "The word is hidden: its score becomes −∞"];
+    one.score === -Infinity ? "The word is hidden: its score becomes −∞" : [softmax, formula]];
   return picture(tall ? 400 : 1080, 514, `One weight: “${query}” looks at “${name}”`,
     bars(60, q, most, tall ? "q" : `q of “${query}”`, COLORS[place.stack]),
     bars(150, one.k, most, tall ? "k" : `k of “${name}”`, tone),
     bars(250, products, largest([products]), tall ? "q × k" : "products", "ink"),
     largest_product(one, q, left, cell, high),
     line([[left, 350], [right, 350]], "hair", 1),
-    line(sums.map((sum, f) => [left + (f + 0.5) * cell, height(sum)]), "ink", 1.8),
-    text(right + 4, height(one.sum) + 5, tall ? "" : decimal(one.sum), { size: 13 }),
+    sums.length > 0 && line(sums.map((sum, f) => [left + (f + 0.5) * cell, height(sum)]), "ink", 1.8),
+    text(right + 4, height(sums.at(-1) || 0) + 5, tall ? "" : decimal(one.sum), { size: 13 }),
     text(left - 10, 355, tall ? "sum" : "added up so far",
       { anchor: "end", fill: "soft", size: small }),
     facts.map((words, i) => text(facts_at, 404 + 24 * i, words)),
-    text(facts_at, 476, ["Weight: ", compared(one.weight, old?.weight),
+    text(facts_at, 476, [is_yours ? "What your code gave: " : "Weight: ", compared(one.weight, old?.weight),
       is_cut(view, place) && ": the head is cut"], { weight: 600, fill: tone }));
 }
 
@@ -655,6 +714,7 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
  *  @param {number} left @param {number} cell @param {number} high */
 function largest_product({ k, products }, q, left, cell, high) {
   const sizes = products.map(Math.abs), f = sizes.indexOf(Math.max(...sizes));
+  if (f < 0) return null; // NaN
   const anchor = ["start", "middle", "end"][Math.floor(3 * f / q.length)];
   return text(left + (f + 0.5) * cell, 250 + (products[f] < 0 ? high + 16 : -high - 6),
     `${decimal(q[f], 3)} × ${decimal(k[f], 3)} = ${decimal(products[f])}`,
@@ -665,7 +725,7 @@ function largest_product({ k, products }, q, left, cell, high) {
 
 /** @param {[number, number][]} found @param {string[]} keys */
 const listed = (found, keys) => found.filter(([p]) => p > 0)
-  .map(([p, key]) => named({ label: keys[key], p })).join(", ") || "nothing";
+  .map(([p, key]) => named({ label: keys[key], p })).join(", ") || none_of(found[0]?.[0]);
 
 /** What a level shows, for a table
  *  @param {View} view @param {Place} place @param {Vectors|null} found @param {number} row
@@ -680,7 +740,7 @@ export function table(view, place, found, row) {
     return { caption: `Scores and weights of this head${is_cut(view, place) ? ", which is cut" : ""}`,
       head: ["key", "score", "weight"],
       rows: lines.map(({ label, score, weight }) =>
-        [shown(label), found ? decimal(score) : "–", decimal(weight, 3)]) };
+        [shown(label), found ? decimal(score) : "–", weight === undefined ? "?" : decimal(weight, 3)]) };
   }
   return { caption: `The products of this weight; they add up to ${decimal(one.sum, 3)}`,
     head: ["feature", "q", "k", "product"],

@@ -18,6 +18,7 @@ import { picture } from "./picture.js";
 import { PACE, player } from "./player.js";
 import { search } from "./search.js";
 import { share } from "./share.js";
+import { own_parts } from "./yours/switch.js";
 import { speech } from "./speech.js";
 import { axis_of, is_asked, is_drafted, labels_of, row_of, searches, waits } from "./state.js";
 
@@ -32,14 +33,14 @@ export function show(root, app) {
   app.dispatch({ type: "size", tall: is_narrow(root.clientWidth) }); // before there is who draws
   const talk = speech(app, root), sentence = form(app), taps = choices(app), steps = player(app), where = crumbs();
   const look = picture(app), under = beneath(app), { stage } = look;
-  const changed = changes(app, () => focus(stage, steps.forward));
+  const changed = changes(app, () => focus(stage, steps.forward)), own = own_parts(app);
   const predict = button("Predict first", start_predicting, { "aria-pressed": "false" });
   const keep = share(app, root, stage, talk.say);
   const alive = h("div", { class: "machine-live" });
   const lead = guide(app, { alive, stage, beneath: under.element, forward: steps.forward });
   const tools = h("div", { class: "machine-row" }, predict, lead.toggle, keep.element);
   const head = h("div", { class: "machine-head" }, steps.words, steps.row, where.views);
-  alive.append(...sentence.elements, ...taps.elements, head, changed.offer, changed.changed, where.way, stage, under.element, tools, look.numbers,
+  alive.append(...sentence.elements, ...taps.elements, head, changed.offer, own.element, changed.changed, where.way, stage, under.element, tools, look.numbers,
     lead.caption, talk.live);
   root.append(alive);
 
@@ -68,7 +69,8 @@ export function show(root, app) {
   /** @param {State} state */
   function draw_frame(state) {
     const { view: { source, text }, is_busy, film, guess, is_own } = state, asks = is_asked(state);
-    root.ariaLabel = `The machine translates “${source}”${asks ? "" : ` into “${text}”`}`;
+    const whose = state.view.edits.yours ? ", with code of yours" : "";
+    root.ariaLabel = `The machine translates “${source}”${asks ? "" : ` into “${text}”`}${whose}`;
     root.toggleAttribute("aria-busy", is_busy);
     root.classList.toggle("machine-hides", asks && !guess);
     root.classList.toggle("machine-waiting", waits(state) || is_drafted(state));
@@ -79,7 +81,7 @@ export function show(root, app) {
     tools.hidden = searches(state);
   }
 
-  const draws = [sentence.draw, taps.draw, steps.draw, changed.draw, where.draw, draw_panels, draw_frame,
+  const draws = [sentence.draw, taps.draw, steps.draw, own.draw, changed.draw, where.draw, draw_panels, draw_frame,
     look.draw, under.draw, keep.draw, lead.draw];
   const keep_focus = focus_keeper({ root, stage, beneath: under.element, ...where }, app.state);
   app.on((state, before, action) => {
@@ -119,6 +121,13 @@ export function show(root, app) {
       find(where.way, ".machine-up").click();
       focus(stage);
     }
+  });
+
+  root.addEventListener("click", (event) => {
+    const link = app.is_second && /** @type {Element} */ (event.target).closest('a[href^="#machine"]');
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    app.visit(link.getAttribute("href") || "");
   });
 
   new ResizeObserver(([{ contentRect: { width } }]) => {

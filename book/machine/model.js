@@ -7,12 +7,29 @@ import { translator_tasks, translator_worker } from "./tasks.js";
 
 /** @import { Ask, Packed } from "./types.d.ts" */
 
-/** Load it @param {string[]} addresses @param {(share: number) => void} on_part
- *  @returns {Promise<Ask>} */
-export async function load_model(addresses, on_part) {
-  const packed = await load_parts(addresses, on_part), ask = start_worker();
-  await ask("load", packed);
-  return ask;
+/** A model that is there, and what it was made of @typedef {{ ask: Ask, packed: Packed }} Model */
+/** @type {Map<string, { model: Promise<Model>, on_part: Set<(share: number) => void> }>} */
+const MODELS = new Map(); // of this page, by their addresses
+let last = /** @type {Promise<unknown>} */ (Promise.resolve()); // their scripts call the same function
+
+/** Load it, once for all machines of a page
+ *  @param {string[]} addresses @param {(share: number) => void} on_part @returns {Promise<Model>} */
+export function load_model(addresses, on_part) {
+  const name = addresses.join(), known = MODELS.get(name);
+  if (known) {
+    known.on_part.add(on_part);
+    return known.model;
+  }
+  const all = new Set([on_part]);
+  const model = last.then(() => load_parts(addresses, (share) => all.forEach((tell) => tell(share))))
+    .then(async (packed) => {
+      const ask = start_worker();
+      await ask("load", packed);
+      return { ask, packed };
+    });
+  last = model.catch(() => MODELS.delete(name)); // it can be loaded again
+  MODELS.set(name, { model, on_part: all });
+  return model;
 }
 
 // The weights come in scripts that call a function with their part: a page that is opened

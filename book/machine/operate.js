@@ -3,8 +3,8 @@
 // or removed; below it, words are drawn, and a given translation is scored, as the model was
 // trained and as it is now.
 
-import { decimal, e, h, mean_of, shown, table_of } from "./draw.js";
-import { button, labeled, refill, scroller, together, when_changed } from "./kit.js";
+import { decimal, drawn_share, e, h, mean_of, shown, table_of } from "./draw.js";
+import { button, id_of, labeled, refill, scroller, together, when_changed } from "./kit.js";
 import { attention_in_words } from "./levels.js";
 import { cut_of, is_cut, OWN, SWITCHES, toggled } from "./state.js";
 
@@ -40,9 +40,9 @@ export function operate(app) {
   /** @param {State} state @param {Losses} losses */
   function tell({ asked }, losses) {
     const { labels, whose, before, now } = losses, columns = now ? [before, now] : [before];
-    const most = Math.max(...columns.flat(), 1e-9);
+    const most = Math.max(...columns.flat().filter(Number.isFinite), 1e-9);
     const cell = (/** @type {number} */ x) => [decimal(x), e("span",
-      { class: "machine-bar", style: `--share: ${(x / most).toFixed(3)}` })];
+      { class: "machine-bar", style: `--share: ${drawn_share(x / most).toFixed(3)}` })];
     const table = table_of({ head: ["Token", "Untouched", "Now"].slice(0, columns.length + 1),
       rows: labels.map((label, i) => [shown(label), ...columns.map((nats) => cell(nats[i]))]) });
     return [h("h3", {}, `Loss of ${whose} translation, in nats per token: lower means less surprised`),
@@ -143,14 +143,15 @@ function words_of(app) {
     draw_words.focus(); // this button goes
     app.ask({ method: "greedy" });
   });
-  const field = h("input", { type: "text", id: "machine-reference", lang: "en", maxlength: 400,
+  const id = id_of("machine-reference");
+  const field = h("input", { type: "text", id, lang: "en", maxlength: 400,
     spellcheck: "false", placeholder: `Empty: ${OWN}`,
     onchange: () => { app.ask({ reference: field.value.trim() }); } });
   const element = h("div", {},
     group("Draw words instead of taking the likeliest", row(
       labeled("Temperature", temperature.input, temperature.number),
       labeled("Top-p", top_p.input, top_p.number), draw_words, greedy)),
-    h("h3", {}, h("label", { for: "machine-reference" }, "A translation to score")),
+    h("h3", {}, h("label", { for: id }, "A translation to score")),
     field, button("Score it", () => field.blur())); // which is a change, where it is one
 
   const draw = when_changed(({ asked, view }) => [asked, view], (state) => {

@@ -34,7 +34,8 @@ export function picture(app) {
     const level = level_of(place), row = row_of(state);
     if (level === 3 && !found) {
       stage.replaceChildren(h("p", { class: "machine-note" },
-        "The numbers of this weight come with the model."));
+        view.live ? "The numbers of this weight aren’t there: what you wrote doesn’t show them."
+          : "The numbers of this weight come with the model."));
       drawn = {};
       return;
     }

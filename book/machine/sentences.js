@@ -2,7 +2,7 @@
 // What a step shows, in words.
 
 import { percent, piece } from "./draw.js";
-import { looked_at, middle_layer } from "./levels.js";
+import { looked_at, middle_layer, none_of } from "./levels.js";
 import { changes_of, row_of, surest } from "./state.js";
 
 /** @import { State, View } from "./types.d.ts" */
@@ -10,6 +10,9 @@ import { changes_of, row_of, surest } from "./state.js";
 /** @param {{ label: string, p: number }} token */
 export const quoted = ({ label, p }) => `“${piece(label)}” (${percent(p)})`;
 
+/** @type {{ [none: string]: string }} */
+const LOOKS = { nothing: "couldn’t look at the German", NaN: "has NaN for weights: numbers that are none",
+  "not shown": "doesn’t show where it looked" };
 const LITTLE = 0.05; // a second look is told from there on
 
 /** What a step looked at most, if it could @param {View} view @param {number} step */
@@ -22,7 +25,7 @@ export function what_it_shows(state) {
   const [first, second] = looks_of(view, row);
   const how = row === surest(view) ? ", and no other step is as sure where to look" : "";
   const found = first ? `looked most at ${[first, second].filter(Boolean).join(" and ")}${how}`
-    : "couldn’t look at the German";
+    : LOOKS[none_of(looked_at(view, row, 1)[0][0])];
   const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
   const now = tall && changes_of(state) && !panel ? ` The text is now “${view.text}”` : "";
   const layer = `the decoder’s middle layer (${middle_layer(view) + 1} of ${view.norms.decoder.length - 1})`;

@@ -16,7 +16,8 @@ export function caption_of(state) {
   if (!changes) return `A Transformer translates “${view.source}” into “${view.text}”`;
   const came = untouched.text === view.text ? `still becomes “${view.text}”`
     : `becomes “${view.text}” and not “${untouched.text}”`;
-  return `I changed a Transformer (${changes}): “${view.source}” ${came}`;
+  return `I changed a Transformer (${changes.replace(/\byours?\b/g, (word) =>
+    (word === "your" ? "my" : "mine"))}): “${view.source}” ${came}`;
 }
 
 /** @param {App} app @param {HTMLElement} root @param {HTMLElement} stage
@@ -49,7 +50,8 @@ export function share(app, root, stage, say) {
   }
 
   const copy_link = () => copy(app.address, "Address of this view",
-    "Copied: the link holds what you typed, the changes, and this place.");
+    `Copied: the link holds what you typed, the changes, and this place${
+      app.state.asked.edits.yours ? ", but none of your code" : ""}.`);
   const copy_caption = () => copy(`${caption_of(app.state)} ${app.address}`, "Caption with its link",
     `Copied, with the link: ${caption_of(app.state)}`);
 

@@ -3,11 +3,11 @@
 
 import { h, shown } from "./draw.js";
 import { where_of } from "./crumbs.js";
-import { worries_of } from "./form.js";
+import { work_in_words, worries_of } from "./form.js";
 import { losses_in_words } from "./operate.js";
 import { PACE } from "./player.js";
-import { asks_of, axis_of, beside, changes_of, is_asked, is_drafted, labels_of, row_of, searches,
-  where_to } from "./state.js";
+import { asks_of, axis_of, beside, changes_of, is_asked, is_drafted, labels_of, ran_in_words, row_of,
+  searches, where_to } from "./state.js";
 import { TOUR } from "./tour.js";
 
 /** @import { App } from "./app.js" */
@@ -53,7 +53,7 @@ export function speech(app, root) {
     const is_news = asks !== told.asks && !is_asked(state) && !is_drafted(state);
     told.asks = asks;
     if (!is_news || panel === "operate") return; // there it is told with its loss
-    say([changes && `Changed: ${changes}.`, `Translation: ${view.text}`, beside(state),
+    say([changes && `Changed: ${changes}.`, `Translation: ${view.text}`, beside(state), ran_in_words(state),
       worries_of(state)].filter(Boolean).join(" "));
   }
 
@@ -73,6 +73,9 @@ export function speech(app, root) {
     switch (action.type) {
       case "load":
         if (action.share === 0 && !state.is_ready) say("The model is being loaded.");
+        break;
+      case "work":
+        if (state.work && state.work.what !== before.work?.what) say(work_in_words(state.work));
         break;
       case "sister":
         if (action.text) say("A sister model writes the sentence in German first.");

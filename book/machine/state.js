@@ -3,7 +3,8 @@
 // reads the page, asks the model or waits; app.js does.
 
 import { shown } from "./draw.js";
-import { attention_in_words, level_of, looked_at, name_of, path_of, place_of, WHOLE } from "./levels.js";
+import { attention_in_words, level_of, looked_at, name_of, path_of, place_of, rank, WHOLE } from "./levels.js";
+import { NAMES, owned } from "./yours/parts.js";
 
 /** @import { Action, Asked, Choice, Meanings, Place, State, Vectors, View } from "./types.d.ts" */
 
@@ -11,7 +12,7 @@ const FIRST = { step: 0, word: 0 }; // where a new sentence is looked at
 /** @type {Asked} */
 export const START = {
   ...FIRST, text: "", edits: {}, method: "greedy", n_beams: 4, length_penalty: 1, temperature: 1,
-  top_p: 1, seed: 1, forced: [], reference: "", choice: "", english: "",
+  top_p: 1, seed: 1, forced: [], reference: "", choice: "", english: "", attempt: 0, trying: "",
 };
 /** @type {{ [panel: string]: string }} */
 export const VIEWS = { search: "Beam search", cache: "Cache", operate: "Operate" };
@@ -32,7 +33,7 @@ export function first_state(config, { trace, edited }, page) {
   const home = { ...START, text: trace.source, step, word, ...(edited && { edits: edited.edits }) };
   const state = {
     config, attentions: Object.keys(trace.maps), size, choices, meanings, home, asked: home, draft: home.text,
-    pieces: {}, sister: "", is_typed: false,
+    parts: [], work: null, pieces: {}, sister: "", is_typed: false,
     offer: null, ...place_at(at, config), view, untouched: edited ? trace : view, found: null, found_before: null,
     search: view.search || null, losses: null, is_measuring: false, is_busy: false,
     is_ready: false, is_lost: false, loading: null, status: "", film: null, is_stopped: false,
@@ -86,18 +87,21 @@ function changes(state, action) {
     case "load": return { loading: action.share, ...(action.share === 0 && { status: "", is_lost: false }) };
     case "lost": return { loading: null, is_lost: true, status: action.text };
     case "ready": return { loading: null, is_ready: true, is_busy: true }; // it translates
+    case "parts": return { parts: action.parts };
+    case "work": return { work: action.work };
     case "status": return { status: action.text };
-    case "failed": return { status: action.text, is_busy: false, is_measuring: false };
+    case "failed": return { status: action.text, is_busy: false, is_measuring: false, work: null };
     case "read": return { pieces: { ...state.pieces, [action.text]: action.pieces } };
     case "means": return { meanings: { ...state.meanings,
       [action.text]: state.meanings[action.text] || { whole: "", words: action.words } } };
     case "sister": return { sister: action.text, ...(action.text && { draft: action.text }) };
-    case "return": return { status: action.text, is_busy: false, is_measuring: false, asked: { ...asked,
+    case "return": return { status: action.text, is_busy: false, is_measuring: false, work: null, asked: { ...asked,
       text: state.view.source, edits: state.view.edits, forced: [], choice: "", english: "" } };
     case "seen": return seen(state, action.view, action.untouched);
-    case "found": return { found: action.found, found_before: action.found_before };
-    case "searched": return { search: action.search };
-    case "measured": return { losses: action.losses, is_measuring: false };
+    case "found": return { found: action.found, found_before: action.found_before, work: null,
+      status: action.text || state.status };
+    case "searched": return { search: action.search, work: null };
+    case "measured": return { losses: action.losses, is_measuring: false, work: null };
     default: return {};
   }
 }
@@ -115,7 +119,7 @@ function asking({ asked, offer, is_ready, panel }, more) {
     ...FIRST };
   const next = { ...asked, ...(is_other && fresh), ...more }; // what was of the old sentence goes
   if (asks_of(next) !== asks_of(asked)) next.choice = more.choice || ""; // it is no longer that
-  return { asked: next, draft: next.text, offer: is_other ? null : offer,
+  return { asked: next, draft: next.text, offer: is_other ? null : offer, work: null,
     is_busy: is_ready, is_measuring: is_ready && panel === "operate" };
 }
 
@@ -140,7 +144,7 @@ function lead({ asked, view, config }, to, path) {
 function seen({ view: old, search, is_predicting, is_own }, view, untouched) {
   const is_new = view.source !== old.source;
   const is_alike = !is_new && JSON.stringify(view.edits) === JSON.stringify(old.edits);
-  return { view, untouched, status: "", is_busy: false, is_typed: false,
+  return { view, untouched, status: "", is_busy: false, is_typed: false, work: null,
     search: is_alike ? search : null, // till there is a new one
     is_predicting: is_predicting && !is_new, is_own: is_own || is_new };
 }
@@ -191,14 +195,15 @@ export const is_asked = (state) => state.is_predicting && axis_of(state) === "st
 
 /** The step that looks most at one word of the source @param {View} view */
 export function surest(view) {
-  const peaks = view.tgt.slice(0, -1).map((_, i) => looked_at(view, i, 1)[0][0]);
+  const peaks = view.tgt.slice(0, -1).map((_, i) => rank(looked_at(view, i, 1)[0][0]));
   return Math.max(0, peaks.indexOf(Math.max(...peaks)));
 }
 
 // ---- The numbers of the head that is open
 
 /** Without a causal mask, a step's vectors are those of what was there by then. @param {View} view */
-const grows = ({ edits, live }) => Boolean(live) && edits.causal === false;
+export const grows = ({ edits, live, ahead }) => Boolean(live)
+  && (edits.causal === false || Object.keys(ahead || {}).length > 0);
 
 /** As far as a view has them: null for none, undefined where the model has to be asked
  *  @param {View} view @param {Place} place @returns {Vectors|null|undefined} */
@@ -235,8 +240,29 @@ export const toggled = (list, item) => (list.includes(item) ? list.filter((x) =>
 export const is_cut = (state, name) =>
   name.endsWith("cross_attn") && cut_of(state, name).length === state.config.n_heads;
 
+/** Which parts are the reader's, in words; "" for none @param {State} state */
+export function yours_of({ asked: { edits: { yours = [] }, trying } }) {
+  if (!yours.length) return "";
+  if (trying) return `${owned(yours)}, tried: “${trying}”; the rest is the book’s`;
+  return is_alone(yours) ? "all nine parts are yours" : `${owned(yours)}; the rest is the book’s`;
+}
+/** What came out of the reader's code, besides words @param {Pick<State, "view">} state */
+export function ran_in_words({ view: { edits, live, tgt } }) {
+  if (!live?.ran) return "";
+  const { ms, n_lines, cut, problem } = live.ran;
+  const time = `${n_lines} lines, ${(ms / 1000).toFixed(1)} s`;
+  return [is_alone(edits.yours) && `This sentence was translated by your code alone: ${time}.`, problem,
+    cut && `It was cut after ${tgt.length} tokens, since it never ended by itself.`].filter(Boolean).join(" ");
+}
+
+/** Whether nothing is the book's @param {string[]} yours */
+export const is_alone = (yours = []) => NAMES.every((name) => yours.includes(name));
+
 /** How the model differs from what was trained, in words @param {State} state */
-export function edited(state) {
+export const edited = (state) => [...broken(state), yours_of(state)].filter(Boolean);
+
+/** The same without code of the reader's @param {State} state */
+function broken(state) {
   const { without = {}, hide = [], ...is_on } = state.asked.edits, { view, asked } = state;
   const name_of_token = (/** @type {number} */ i) => (view.source === asked.text
     ? `“${shown(view.src_labels[i])}”` : `token ${i + 1}`);
@@ -259,14 +285,14 @@ export function edited(state) {
  *  @param {State} state */
 export function changes_of(state) {
   const { forced, method } = state.asked;
-  return [...edited(state), forced.length > 0 && "a word chosen by hand",
+  return [...broken(state), forced.length > 0 && "a word chosen by hand",
     forced.length > 1 && "and those before it kept",
-    method === "sample" && "sampled tokens"].filter(Boolean).join(", ");
+    method === "sample" && "sampled tokens", yours_of(state)].filter(Boolean).join(", ");
 }
 
 /** All of it that the model has to be asked for @param {Asked} asked */
-export const asks_of = ({ text, edits, forced, method, seed, temperature, top_p }) =>
-  JSON.stringify([text, edits, forced, method, seed, temperature, top_p]);
+export const asks_of = ({ text, edits, forced, method, seed, temperature, top_p, attempt }) =>
+  JSON.stringify([text, edits, forced, method, seed, temperature, top_p, ...(attempt ? [attempt] : [])]);
 
 /** Whether what is shown is what is asked for @param {State} state */
 export function is_current({ view, asked, home }) {
@@ -278,6 +304,10 @@ export function is_current({ view, asked, home }) {
 export function beside(state) {
   const { view, untouched } = state;
   if (!changes_of(state) || !is_current(state) || untouched.source !== view.source) return "";
+  if (yours_of(state)) {
+    return untouched.text === view.text ? "The same words as by the book’s own code."
+      : `instead of “${untouched.text}”`;
+  }
   if (untouched.text !== view.text) return `Without changes: “${untouched.text}”`;
   return state.asked.method === "sample" ? "Drawn: the same words this time."
     : "The same words as without changes.";

@@ -22,7 +22,11 @@ export interface Edits {
   without?: { [attention: string]: number[] }; // heads that are cut
   hide?: number[]; // source positions
   src_positions?: boolean; tgt_positions?: boolean; causal?: boolean;
+  yours?: string[]; // parts that code of the reader computes: all of it runs in Python then
 }
+
+/** Source of parts, by their names */
+export interface Sources { [part: string]: string }
 
 export interface Limits { bos_id: number; eos_id: number; max_len: number; prefix?: number[] }
 export interface Sampling { temperature?: number; top_p?: number }
@@ -47,6 +51,10 @@ export type Numbers = number[] | Float32Array;
 export interface Reading {
   text: string; src: number[]; src_labels: string[]; pieces: number; too_long: boolean;
 }
+
+/** A translation; Python tells its time in ms, whether it was cut since it didn't end, and what
+ *  else the reader has to know */
+export interface Written { ids: number[]; text: string; ms?: number; cut?: boolean; problem?: string }
 
 /** All that is seen while a translation is written */
 export interface Look {
@@ -80,7 +88,7 @@ export interface Tasks {
   tokens(question: { text: string }): Reading;
   write(question: {
     src: number[]; edits: Edits; method?: string; prefix?: number[]; seed?: number;
-  } & Sampling): { ids: number[]; text: string };
+  } & Sampling): Written;
   look(question: { src: number[]; tgt: number[]; edits: Edits } & Sampling): Look;
   head(question: { src: number[]; tgt: number[]; edits: Edits; name: string; head: number }): Vectors;
   search(question: {
@@ -91,6 +99,19 @@ export interface Tasks {
 /** The model in its worker */
 export type Ask = <T extends keyof Tasks>(
   task: T, question: Parameters<Tasks[T]>[0]) => Promise<ReturnType<Tasks[T]>>;
+
+/** Python in a worker, one for all of a page: yours/python.js. What goes wrong has a sentence
+ *  for a message, and a name: Problem, Stopped, TooLong, Lost */
+export interface Python {
+  worker: number; // another one with each new start, which knows nothing of the one before
+  start(on_progress: (came: { loaded: number; total: number }) => void): Promise<void>;
+  ask(task: string, question: object,
+    how?: { on_progress?: (share: number) => void; seconds?: number }): Promise<any>;
+  stop(): void;
+}
+
+/** What Python is at: it is loaded (MB of how many), or runs the reader's code */
+export interface Work { what: "python" | "code"; share: number; size?: string }
 
 // ---- Pictures
 
@@ -103,6 +124,7 @@ export interface View extends Look {
   search?: Found; // stored: of these edits
   live?: { // of the model, and not stored: how it has cut the text, and what it was asked for
     read: Reading; asks: string; n_forced: number;
+    ran?: { ms: number; n_lines: number; cut: boolean; problem: string }; // by code of the reader's
   };
 }
 
@@ -130,6 +152,7 @@ export interface Asked extends Required<Sampling> {
   forced: number[]; n_beams: number; length_penalty: number; reference: string;
   choice: string; // the name of the one that was tapped, as long as nothing else is changed
   english: string; // the reader's own, where the sister model has written the German
+  attempt: number; trying: string; // which run of the reader's code; a mistake, by its label
 }
 
 /** What a reader can choose with one tap; was and now: what is written without and with the edits */
@@ -148,6 +171,8 @@ export interface State {
   // What stays: the model's sizes, the names of its attentions, how large it is to load
   config: Config; attentions: string[]; size: string;
   choices: Choice[]; meanings: Meanings;
+  parts: string[]; // that the reader has written, and can run
+  work: Work | null;
   home: Asked; // of the page, before anything is changed
   asked: Asked;
   draft: string; // what stands in the field
@@ -193,6 +218,8 @@ export type Action =
   | { type: "load"; share: number | null } // null: no more comes
   | { type: "lost"; text: string } // the model didn't come
   | { type: "ready" }
+  | { type: "parts"; parts: string[] }
+  | { type: "work"; work: Work | null }
   | { type: "status"; text: string }
   | { type: "failed"; text: string } // the model gave no answer
   | { type: "read"; text: string; pieces: number }
@@ -200,7 +227,7 @@ export type Action =
   | { type: "sister"; text: string } // it is asked; "" when it has answered
   | { type: "return"; text: string } // to what is shown: the model can't read what was asked
   | { type: "seen"; view: View; untouched: View }
-  | { type: "found"; found: Vectors | null; found_before: Vectors | null }
+  | { type: "found"; found: Vectors | null; found_before: Vectors | null; text?: string }
   | { type: "searched"; search: Found }
   | { type: "measured"; losses: Losses | string };
 
@@ -210,6 +237,10 @@ export type Draw = (state: State, before: State, action: Action) => void;
 declare global {
   interface Window {
     machine: import("./app.js").App;
+    // What scripts have that come when they are wanted: Python, a machine more, what it shows first
+    machine_yours?: { python: () => Python };
+    machine_second: (root: HTMLElement, settings: DOMStringMap & { stored: string }) => import("./app.js").App;
+    machine_view: DOMStringMap & { stored: string };
     machine_model: (part: Packed | string) => void; // what scripts of the model call
   }
 }

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { markup } from "../draw.js";
-import { draw, keys_of, level_of, looked_at, meanings_of, middle_layer, numbers, path_of, place_of, table,
+import { markup, percent } from "../draw.js";
+import { draw, keys_of, level_of, looked_at, meanings_of, middle_layer, most, none_of, numbers, path_of, place_of, table,
   WHOLE } from "../levels.js";
 import { CONFIG, small_tasks, stored_view } from "./model.js";
 
@@ -161,4 +161,101 @@ test("without a causal mask each step is a pass of its own", () => {
   const [of_one] = tasks.look({ src, tgt: view.tgt.slice(0, 1), edits }).log_probs;
   assert.ok(Math.abs(look.log_probs[0] - of_one) < 1e-6);
   assert.deepEqual(look.ahead["decoder.layers.0.self_attn"].map((row) => row.length), view.tgt.map((_, i) => (i + 1) ** 2));
+});
+
+// ---- What code of a reader's may make of it
+
+const NAMES = Object.keys(view.maps), LEVELS = [...PATHS, "/encoder/0/self_attn/0", `${HEAD}/0`];
+
+/** Another view: all weights, and what else is a number, by this @param {(x: number) => number} of */
+function made_up(of) {
+  const token = (/** @type {Token} */ each) => ({ ...each, p: of(each.p) });
+  const { head, ...vectors } = view.heads?.["decoder.layers.1.cross_attn"] || { head: 1, q: [], k: [], v: [] };
+  const [q, k, v] = [vectors.q, vectors.k, vectors.v].map((x) => /** @type {number[]} */ (x).map(of));
+  return { ...view, edits: { yours: ["attention"] },
+    maps: Object.fromEntries(NAMES.map((name) => [name, view.maps[name].map((head) => Array.from(head, of))])),
+    ahead: { "decoder.layers.0.self_attn": view.tgt.map((_, i) => Array((i + 1) ** 2).fill(of(0.5))) },
+    norms: Object.fromEntries(Object.entries(view.norms).map(([name, all]) => [name, all.map((row) => row.map(of))])),
+    log_probs: view.log_probs.map(of), next: view.next.map((all) => all.map(token)),
+    layers: view.layers.map((all) => all.map((each) => each.map(token))),
+    heads: { "decoder.layers.1.cross_attn": { head, q, k, v } } };
+}
+const none = { ...view, edits: { yours: ["heads"] }, maps: Object.fromEntries(NAMES.map((name) => [name, [[], []]])) };
+
+for (const [what, of] of /** @type {[string, View][]} */ ([
+  ["NaN", made_up(() => NaN)], ["∞", made_up(() => Infinity)], ["−∞", made_up(() => -Infinity)],
+  ["weights up to 40", made_up((x) => 40 * x)], ["weights below 0", made_up((x) => -x)],
+  ["1e30", made_up(() => 1e30)], ["0", made_up(() => 0)], ["weights that aren’t shown", none],
+])) {
+  test(`${what}: every level is drawn, in the picture’s bounds, and has its table`, () => {
+    for (const path of LEVELS) {
+      for (const tall of [false, true]) {
+        for (const before of [null, view]) {
+          const svg = drawn(of, path, { tall, before });
+          for (const [, name, value] of svg.matchAll(/ ([\w-]+)="([^"]*)"/g)) {
+            if (name !== "aria-label") assert.ok(!/NaN|undefined|Infinity/.test(value), `${path} ${name}: ${value}`);
+            if (name === "stroke-width") assert.ok(Number(value) <= 20, `${path}: ${value}`);
+          }
+          const [, width, height] = svg.match(/viewBox="0 0 ([\d.]+) ([\d.]+)"/) || [];
+          for (const [, x, y] of svg.matchAll(/<(?:rect|text|circle) c?x="([^"]*)" c?y="([^"]*)"/g)) {
+            assert.ok(-5 <= Number(x) && Number(x) <= Number(width) && Number(y) <= Number(height), `${path}: ${x} ${y}`);
+          }
+          assert.ok(!svg.includes("undefined") && !svg.includes("NaN%"));
+        }
+      }
+      const place = place_of(path, CONFIG), found = of.heads?.["decoder.layers.1.cross_attn"] || null;
+      const rows = table(of, place, level_of(place) < 2 ? null : found, 1)?.rows;
+      assert.ok(rows?.length && !JSON.stringify(rows).includes("%NaN"));
+    }
+  });
+}
+
+test("NaN is told as NaN and never as 0%, and weights that aren’t shown as that", () => {
+  const all_nan = made_up(() => NaN);
+  assert.match(drawn(all_nan, HEAD), /weight NaN/);
+  assert.match(drawn(all_nan, "/decoder/1"), /Open head 1 of cross-attention: NaN/);
+  assert.match(drawn(none, "/decoder/1"), /Open head 1 of cross-attention: not shown/);
+  assert.match(drawn(none, HEAD), /weight \?/);
+  for (const of of [all_nan, none]) assert.ok(!/\b0%/.test(drawn(of, HEAD).replace(/was 0%/g, "")));
+  const rows = JSON.stringify(table(all_nan, WHOLE, null, 0)?.rows);
+  assert.match(rows, /NaN/);
+});
+
+test("one weight that is NaN doesn’t hide the others", () => {
+  assert.deepEqual(most([NaN, 0.2, NaN, 0.8], 0, 4), [[0.8, 3], [0.2, 1], [NaN, 0]]);
+  assert.equal(none_of(most([NaN, NaN], 0, 2)[0][0]), "NaN");
+  assert.equal(none_of(most([], 0, 2)[0][0]), "not shown");
+});
+
+test("at one weight, the formula’s softmax and what the code gave stand side by side", () => {
+  const place = place_of(`${HEAD}/0`, CONFIG), halved = made_up((x) => x);
+  halved.maps = Object.fromEntries(NAMES.map((name) => [name, halved.maps[name].map((head) => Array.from(head, (x) => x / 2))]));
+  const found = view.heads?.["decoder.layers.1.cross_attn"] || null, { weight } = numbers(view, place, found, 1).one;
+  const svg = drawn({ ...halved, heads: view.heads }, `${HEAD}/0`).replace(/<[^>]*>/g, "");
+  assert.ok(svg.includes(` = ${percent(weight)}`) && svg.includes(`What your code gave: ${percent(weight / 2)}`), svg);
+  assert.ok(drawn(view, `${HEAD}/0`).includes("Weight: "));
+});
+
+// ---- Whose it is
+
+test("what the reader’s parts compute is framed, and said; the rest isn’t", () => {
+  const doors = (/** @type {string[]} */ yours, path = "") =>
+    [...drawn({ ...view, edits: { yours } }, path).matchAll(/aria-label="(Open [^"]*)"/g)].map(([, label]) => label);
+  assert.deepEqual(doors([]), ["Open encoder layer 1", "Open decoder layer 1", "Open decoder layer 2"]);
+  assert.deepEqual(doors(["masks", "search"]), ["Open encoder layer 1", "Open decoder layer 1: your masks",
+    "Open decoder layer 2: your masks"]);
+  assert.deepEqual(doors(["encoder"]), ["Open encoder layer 1: your encoder layer", "Open decoder layer 1", "Open decoder layer 2"]);
+  for (const [yours, says] of /** @type {[string[], string][]} */ ([[["positions"], "yours: positions"],
+    [["model"], "yours: model"], [["search", "model"], "yours: model, search"], [["heads", "attention"], "your attention, your heads"]])) {
+    for (const tall of [false, true]) {
+      const svg = drawn({ ...view, edits: { yours } }, "", { tall });
+      assert.ok(svg.includes(says), says);
+    }
+  }
+  const signs = (/** @type {string[]} */ yours, path = "/decoder/1") =>
+    [...drawn({ ...view, edits: { yours } }, path).replace(/<tspan[^>]*>/g, "").matchAll(/([\w:, -]+)(?: · yours)/g)].map(([, words]) => words);
+  assert.deepEqual(signs(["attention"]), ["self-attention: its own sentence", "cross-attention: the memory"]);
+  assert.deepEqual(signs(["masks"]), ["self-attention: its own sentence"]);
+  assert.deepEqual(signs(["masks"], "/encoder/0"), []);
+  assert.deepEqual(signs(["sublayers"]), ["norm", "norm", "norm", "feed-forward: alone"]);
 });

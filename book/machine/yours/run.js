@@ -1,0 +1,44 @@
+// @ts-check
+// The machine where code is written: it comes when something is to be run, with the front page's
+// stored sentence as its first picture, and translates with what the reader has written.
+
+import { h } from "../draw.js";
+import { beside, script } from "./here.js";
+
+/** @import { App } from "../app.js" */
+/** @import { Sources, Work } from "../types.d.ts" */
+
+/** @typedef {{ text: string, before: string, ms: number, cut: boolean, problem: string, words: string }} Ran */
+
+/** The machine's script, its style, and what it shows at first; the page may have them */
+async function load_machine() {
+  if (!document.querySelector('link[href*="machine.css"]')) {
+    document.head.append(h("link", { rel: "stylesheet", href: beside("../machine.css") }));
+  }
+  if (!window.machine_second) await script("machine.js");
+  if (!window.machine_view) await script("view.js");
+}
+
+/** @param {HTMLElement} root empty; the machine fills it at the first run */
+export function runner(root) {
+  let app = /** @type {Promise<App>|null} */ (null);
+
+  const begin = () => app ||= load_machine().then(() => window.machine_second(root, window.machine_view)).catch((error) => {
+    app = null;
+    throw new Error(`The machine didn’t come: ${error.message}.`);
+  });
+
+  return {
+    /** Translate with these sources in the places of the book's parts. before: what the book's own
+     *  write; words: whose it is; problem: what else there is to know, or ""
+     *  @param {Sources} sources @param {string} [label] of a mistake that is tried
+     *  @param {{ text?: string, on_progress?: (work: Work) => void }} [how] @returns {Promise<Ran>} */
+    async run(sources, label = "", { text, on_progress } = {}) {
+      const machine = await begin();
+      machine.on_work = on_progress || null;
+      return machine.run(sources, label, text);
+    },
+    /** Back to the book's own */
+    off: async () => (app ? (await app).undo_all() : undefined),
+  };
+}
