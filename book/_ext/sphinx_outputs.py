@@ -190,8 +190,17 @@ WITHOUT = (
 
 def machine(env: BuildEnvironment, stored: dict[str, Any]) -> str:
     """The place of the machine, what it loads, its pictures, and its trace."""
-    app, root = env.app, "../" * env.docname.count("/")
-    settings = {
+    settings = settings_of(env.app, stored, "../" * env.docname.count("/"))
+    data = "".join(f' data-{name}="{escape(x)}"' for name, x in settings.items())
+    label = escape(stored["alt"])
+    start = f'<div class="machine" role="group" aria-label="{label}"{data}>\n'
+    still = f'<div class="machine-still">{pictures(stored)}</div>\n'
+    return start + still + as_script(stored["stored"])
+
+
+def settings_of(app: Sphinx, stored: dict[str, Any], root: str) -> dict[str, str]:
+    """What a machine has to know, as its script reads it; root: where the pages are."""
+    return {
         "at": stored["at"],
         "config": app.machine_config,
         "model": json.dumps([root + path for path in app.machine_parts[MODEL]]),
@@ -200,11 +209,6 @@ def machine(env: BuildEnvironment, stored: dict[str, Any]) -> str:
         "options": json.dumps(stored["options"]),
         "words": json.dumps(words_of(stored, root), ensure_ascii=False),
     }
-    data = "".join(f' data-{name}="{escape(x)}"' for name, x in settings.items())
-    label = escape(stored["alt"])
-    start = f'<div class="machine" role="group" aria-label="{label}"{data}>\n'
-    still = f'<div class="machine-still">{pictures(stored)}</div>\n'
-    return start + still + as_script(stored["stored"])
 
 
 def words_of(stored: dict[str, Any], root: str) -> dict[str, Any]:

@@ -36,15 +36,17 @@ export function changes(app, leave) {
     if (state.is_lost) {
       news.replaceChildren(`${state.status} Not done: ${what}. `, button("Try again", () => app.load()));
     } else {
-      news.replaceChildren(`Waiting for the model (${what}). `,
+      const whom = state.is_ready && yours_of(state) ? "Python" : "the model";
+      news.replaceChildren(`Waiting for ${whom} (${what}). `,
         h("span", {}, "Until then, you see a stored sentence."));
     }
   }
 
   const draw_changes = when_changed((state) => [state.asked, state.view, state.untouched,
-    state.is_lost, state.panel, state.is_busy, is_asked(state)], (state) => {
+    state.is_lost, state.is_ready, state.panel, state.is_busy, is_asked(state)], (state) => {
     const words = changes_of(state), is_waiting = waits(state), is_operated = state.panel === "operate";
-    changed.hidden = !(words || is_waiting || is_operated);
+    const is_told = app.is_second && words === yours_of(state); // where the code stands
+    changed.hidden = is_told || !(words || is_waiting || is_operated);
     undo.hidden = is_waiting || !words;
     if (is_waiting) return draw_waiting(state);
     if (!words) return news.replaceChildren(`Nothing is changed: “${state.view.text}”`);

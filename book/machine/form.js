@@ -99,6 +99,6 @@ export function form(app) {
       if (status.textContent === text && !is_lost) return; // and isn't told again
       status.replaceChildren(text, ...(is_lost && text ? [" ", button("Try again", () => app.load())] : []));
     });
-  return { elements: [h("div", { class: "machine-origin" }, origin, world), say, bar, at_work, status, warning],
+  return { elements: [h("div", { class: "machine-origin" }, origin, world), say, bar, at_work, status, warning], bar,
     draw: together(draw_warning, draw_work, draw_rest) };
 }

@@ -242,7 +242,7 @@ function marks_of(view, { tall, end, out, captions }) {
   }).filter(Boolean);
 }
 
-const YOURS = { "stroke-width": 1.6, "stroke-dasharray": "7 4" }; // a frame round what the reader wrote
+const YOURS = { "stroke-width": 1.2, "stroke-dasharray": "5 4", "stroke-opacity": 0.75 }; // a frame round what the reader wrote
 const sign = e("tspan", { fill: COLOR.plus }, " · yours");
 
 /** Parts of the reader's in a layer @param {{ view: View }} plan @param {string} stack */

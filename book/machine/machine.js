@@ -38,9 +38,10 @@ export function show(root, app) {
   const keep = share(app, root, stage, talk.say);
   const alive = h("div", { class: "machine-live" });
   const lead = guide(app, { alive, stage, beneath: under.element, forward: steps.forward });
-  const tools = h("div", { class: "machine-row" }, predict, lead.toggle, keep.element);
-  const head = h("div", { class: "machine-head" }, steps.words, steps.row, where.views);
-  alive.append(...sentence.elements, ...taps.elements, head, changed.offer, own.element, changed.changed, where.way, stage, under.element, tools, look.numbers,
+  const { is_second } = app; // where code is written there is a field already, and who tells what came out
+  const tools = h("div", { class: "machine-row" }, predict, !is_second && [lead.toggle, keep.element]);
+  const head = h("div", { class: "machine-head" }, steps.words, steps.row, !is_second && where.views);
+  alive.append(...(is_second ? [sentence.bar] : [...sentence.elements, ...taps.elements]), head, changed.offer, own.element, changed.changed, where.way, stage, under.element, tools, look.numbers,
     lead.caption, talk.live);
   root.append(alive);
 
@@ -124,7 +125,7 @@ export function show(root, app) {
   });
 
   root.addEventListener("click", (event) => {
-    const link = app.is_second && /** @type {Element} */ (event.target).closest('a[href^="#machine"]');
+    const link = is_second && /** @type {Element} */ (event.target).closest('a[href^="#machine"]');
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     app.visit(link.getAttribute("href") || "");

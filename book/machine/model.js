@@ -15,7 +15,7 @@ let last = /** @type {Promise<unknown>} */ (Promise.resolve()); // their scripts
 /** Load it, once for all machines of a page
  *  @param {string[]} addresses @param {(share: number) => void} on_part @returns {Promise<Model>} */
 export function load_model(addresses, on_part) {
-  const name = addresses.join(), known = MODELS.get(name);
+  const name = addresses.map((each) => new URL(each, document.baseURI).href).join(), known = MODELS.get(name);
   if (known) {
     known.on_part.add(on_part);
     return known.model;

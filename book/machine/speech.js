@@ -75,7 +75,7 @@ export function speech(app, root) {
         if (action.share === 0 && !state.is_ready) say("The model is being loaded.");
         break;
       case "work":
-        if (state.work && state.work.what !== before.work?.what) say(work_in_words(state.work));
+        if (!app.is_second && state.work && state.work.what !== before.work?.what) say(work_in_words(state.work));
         break;
       case "sister":
         if (action.text) say("A sister model writes the sentence in German first.");
@@ -124,7 +124,7 @@ export function speech(app, root) {
         }
         break;
       case "seen":
-        say_translation(state);
+        if (!app.is_second) say_translation(state); // it is told where the code stands
         break;
       case "measured":
         say_losses(state);

@@ -72,7 +72,7 @@ export async function start(root, stored) {
 /** Another machine of a page, in an element that is empty: it has no address and no switch
  *  @param {HTMLElement} root @param {DOMStringMap & { stored: string }} settings @returns {App} */
 export function start_second(root, settings) {
-  const app = app_of({ ...settings, words: "{}" }, settings.stored, true);
+  const app = app_of(settings, settings.stored, true);
   root.classList.add("machine", "machine-second", "machine-alive");
   root.setAttribute("role", "group");
   show(root, app);
