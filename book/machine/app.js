@@ -10,14 +10,12 @@ import { load_model } from "./model.js";
 import { asks_of, axis_of, before, changes_of, cut_of, edited, grows, labels_of, OWN, is_current, needs_model, reduce,
   row_of, searches, START, stored_numbers, surest, toggled, where_to, yours_of } from "./state.js";
 import { in_order } from "./yours/parts.js";
-import { completed, Told } from "./yours/shared.js";
+import { is_told, told } from "./yours/told.js";
 
-/** @import { Action, Ask, Asked, Choice, Draw, Edits, Packed, Reading, Sources, State, View, Work } from "./types.d.ts" */
-
-/** @import { Shared } from "./yours/shared.js" */
+/** @import { Action, Ask, Asked, Choice, Draw, Edits, Packed, Reading, Sources, State, View, Work, Yours } from "./types.d.ts" */
 
 /** @param {unknown} error */
-const failed = (error) => (error instanceof Told ? error.message
+const failed = (error) => (is_told(error) ? error.message
   : `That didn’t work: ${error instanceof Error ? error.message : error}.`);
 
 /** As texts @param {unknown} one @param {unknown} other */
@@ -64,7 +62,7 @@ async function find_numbers(state, ask) {
     // Without a causal mask, a step's vectors are those of what was there by then.
     const tgt = grows(of) ? of.tgt.slice(0, row_of(state) + 1) : of.tgt;
     return ask("head", { src, tgt, edits, name: name_of(place), head: place.head }).catch((error) => {
-      if (!(error instanceof Told)) throw error;
+      if (!is_told(error)) throw error;
       text = error.message; // code of a reader's need not have them
       return null;
     });
@@ -132,20 +130,21 @@ export class App {
 
   packed = /** @type {Packed|null} */ (null); // the model, for Python
   on_work = /** @type {((work: Work) => void)|null} */ (null); // who else is told
+  yours = /** @type {Yours|null} */ (null); // runs the reader's code, once it has come
   tried = /** @type {Sources|null} */ (null); // what runs instead of what is stored
 
   /** @param {State} state
    *  @param {{ addresses: string[], sisters?: string[], shares?: boolean, is_second?: boolean,
-   *    shared?: Shared, stored?: () => Sources }} options addresses: of the parts of the model; sisters:
-   *  of its sister's; shares: the page's address holds the state; is_second: the address is another
-   *  machine's; shared: Python, and stored: what the reader has written */
-  constructor(state, { addresses, sisters = [], shares = false, is_second = false, shared, stored }) {
+   *    find_python?: () => Promise<Yours>, stored?: () => Sources }} options addresses: of the parts of the
+   *  model; sisters: of its sister's; shares: the page's address holds the state; is_second: the address
+   *  is another machine's; find_python: what runs the reader's code, and stored: what there is of it */
+  constructor(state, { addresses, sisters = [], shares = false, is_second = false, find_python, stored }) {
     this.sisters = sisters;
     this.state = state;
     this.addresses = addresses;
     this.shares = shares;
     this.is_second = is_second;
-    this.shared = shared;
+    this.find_python = find_python;
     this.stored = stored || (() => ({}));
   }
 
@@ -208,12 +207,13 @@ export class App {
   /** Who answers is chosen by the question: Python, where parts are the reader's, else the engine
    *  @param {() => boolean} is_late whether the answer isn't waited for any more @returns {Ask} */
   answers(is_late) {
-    const { engine, shared, packed } = this;
+    const { engine, packed } = this;
     return async (task, question) => {
       const yours = "edits" in question && question.edits.yours || [];
       if (!engine) throw new Error("the model isn’t there");
       if (!yours.length) return engine(task, question);
-      if (!shared || !packed) throw new Told("Your code can’t be run on this page.");
+      if (!this.find_python || !packed) throw told("Your code can’t be run on this page.");
+      this.yours ||= await this.find_python();
       const on_work = (/** @type {Work} */ work) => {
         const [from, to] = work.what === "code" && SHARES[task] || [0, 1];
         if (is_late()) return;
@@ -221,7 +221,7 @@ export class App {
         this.on_work?.(now);
         this.dispatch({ type: "work", work: now });
       };
-      return shared.ask(task, question, { sources: this.sources_of(yours), packed, on_work, is_late });
+      return this.yours.shared.ask(task, question, { sources: this.sources_of(yours), packed, on_work, is_late });
     };
   }
 
@@ -230,7 +230,7 @@ export class App {
     /** @type {Sources} */
     const all = { ...this.stored(), ...this.tried };
     return Object.fromEntries(in_order(names).map((name) => {
-      if (!all[name]) throw new Told(`There is no ${name} of yours any more: switch it off, or write it again.`);
+      if (!all[name]) throw told(`There is no ${name} of yours any more: switch it off, or write it again.`);
       return [name, all[name]];
     }));
   }
@@ -266,11 +266,11 @@ export class App {
      *    temperature?: number, top_p?: number, prefix?: number[] }} how @returns {Promise<View>} */
     const see = async (edits, asks, how) => {
       const written = await ask("write", { src, edits, ...how }), { ids } = written;
-      if (!ids.length) throw new Told("Your code wrote nothing, not even the end of a sentence.");
+      if (!ids.length) throw told("Your code wrote nothing, not even the end of a sentence.");
       const seen = await ask("look", { src, tgt: ids, edits, ...how });
       const live = { read, asks, n_forced: how.prefix?.length || 0 }, { yours } = edits;
       const own = yours?.length && { ran: { ms: 0, cut: false, problem: "", ...written, n_lines: n_lines(this.sources_of(yours)) } };
-      const look = own ? completed(seen, { src, ...written }, state) : seen;
+      const look = own && this.yours ? this.yours.completed(seen, { src, ...written }, state) : seen;
       return { source: text, gloss: state.meanings[text]?.words, sizes, edits, ...look, live: { ...live, ...own } };
     };
     const is_known = state.untouched.source === text && state.untouched.live;
@@ -421,8 +421,8 @@ export class App {
     const { forced, method } = START, choice = "", edits = { yours: in_order(Object.keys(sources)) };
     await this.ask({ text, edits, forced, method, choice, trying, attempt });
     const { state } = this, { view, untouched } = state;
-    if (state.asked.attempt !== attempt) throw new Told("Another run came later.");
-    if (!is_current(state) || !view.live?.ran) throw new Told(state.status || "Something else was asked meanwhile.");
+    if (state.asked.attempt !== attempt) throw told("Another run came later.");
+    if (!is_current(state) || !view.live?.ran) throw told(state.status || "Something else was asked meanwhile.");
     const { ms, cut, problem } = view.live.ran;
     return { text: view.text, before: untouched.text, ms, cut, problem, words: yours_of(state) };
   }
@@ -533,8 +533,8 @@ export class App {
   /** The same page, opened again: its address holds no code of the reader's, and the tab does */
   recall_yours() {
     try {
-      const { parts, asked } = this.state, found = with_parts(JSON.parse(kept("machine") || "{}"), parts);
-      const { yours } = checked(found, this.state, parts).edits || {};
+      const { parts, asked } = this.state, { edits } = with_parts(JSON.parse(kept("machine") || "{}"), parts);
+      const { yours } = checked({ edits }, this.state, parts).edits || {};
       if (yours) this.dispatch({ type: "go", path: this.path, asked: { edits: { ...asked.edits, yours } } });
     } catch { // it keeps nothing
     }

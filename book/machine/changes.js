@@ -44,7 +44,8 @@ export function changes(app, leave) {
 
   const draw_changes = when_changed((state) => [state.asked, state.view, state.untouched,
     state.is_lost, state.is_ready, state.panel, state.is_busy, is_asked(state)], (state) => {
-    const words = changes_of(state), is_waiting = waits(state), is_operated = state.panel === "operate";
+    const has_failed = state.is_ready && !state.is_busy && Boolean(yours_of(state)); // and why is told
+    const words = changes_of(state), is_waiting = waits(state) && !has_failed, is_operated = state.panel === "operate";
     const is_told = app.is_second && words === yours_of(state); // where the code stands
     changed.hidden = is_told || !(words || is_waiting || is_operated);
     undo.hidden = is_waiting || !words;

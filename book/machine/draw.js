@@ -56,7 +56,7 @@ export const shown = (token) => (token === "▁" ? "␣" : token.replace(/^▁/,
 export const is_joined = (token) => !/^[▁<]/.test(token);
 /** Alone @param {Label} token */
 export const piece = (token) => (/^\p{L}/u.test(token) ? `…${token}` : shown(token));
-/** A share, as it came out: NaN is no number, and undefined is not known @param {number} p */
+/** A share, as it came out @param {number|undefined} p what is not known is undefined */
 export function percent(p) {
   if (p === undefined) return "?";
   if (p > 0 && p < 0.005) return "<1%";
@@ -64,8 +64,8 @@ export function percent(p) {
 }
 /** As wide as it can be drawn: of 1 at most, and 0 of what is no number @param {number} p */
 export const drawn_share = (p) => (p > 0 ? Math.min(1, p) : 0);
-/** @param {number} x */
-export const decimal = (x, digits = 2) =>
+/** @param {number|undefined} x what is not known is undefined */
+export const decimal = (x, digits = 2) => x === undefined ? "?" :
   x.toFixed(digits).replace(/^-(0\.0*)$/, "$1").replace("-", "−").replace("Infinity", "∞");
 
 /** @param {string} words @param {number} n letters at most */

@@ -56,7 +56,7 @@ export function form(app) {
   const bar = h("progress", { max: 1, hidden: true, "aria-label": "The model is being loaded" });
   const status = h("p", { class: "machine-status", role: "alert" });
   const warning = h("p", { class: "machine-warning", hidden: true });
-  const doing = h("span"), stop = button("Stop", () => app.shared?.stop());
+  const doing = h("span"), stop = button("Stop", () => app.yours?.shared.stop());
   const at_work = h("p", { class: "machine-note", hidden: true }, doing, " ", stop);
   let clock = 0; // what is soon over needs no line
 

@@ -235,7 +235,7 @@ function marks_of(view, { tall, end, out, captions }) {
   const start = yours_in(view, "positions"), last = yours_in(view, "lm_head", "search");
   const [encoder, decoder] = STACKS.map((stack) => yours_of({ view }, stack));
   const names = tall ? [start, last] : [start, encoder, [], decoder, last];
-  const at = tall ? [12, out + 24] : captions.map(([u]) => Number(u));
+  const at = tall ? [12, out + 88] : captions.map(([u]) => Number(u));
   return names.map((names, i) => {
     const words = `yours: ${names.map((name) => PARTS[name].short).join(", ")}`;
     return names.length > 0 && (tall ? text(396, at[i], words, low) : text(at[i], end + 71, words, low));
@@ -441,7 +441,8 @@ export function layer(view, { row, tall, before }, place) {
       dot(right, low, color, 6),
       text(right, low + 4.5, "+", { size: 13, anchor: "middle", fill: "page", stroke: "none" }),
       yours("residual") && box(right - 9, low - 9, 18, 18, "plus", 1, { rx: 9, fill: "none", stroke: COLOR.plus }),
-      text(x + plan.norm[0], y + plan.norm[1], ["norm", yours("norm")], { size: 12, fill: "soft" }),
+      text(x + plan.norm[0], y + plan.norm[1], ["norm", !tall && yours("norm")], { size: 12, fill: "soft" }),
+      tall && yours("norm") && text(x + plan.norm[0], y + plan.norm[1] + 13, "yours", { size: 12, fill: "plus" }),
       text(left, top, [title, yours(...attention_boxes({ stack, kind }))], { size: 15, weight: 600 }),
     ];
   };
@@ -740,7 +741,7 @@ export function table(view, place, found, row) {
     return { caption: `Scores and weights of this head${is_cut(view, place) ? ", which is cut" : ""}`,
       head: ["key", "score", "weight"],
       rows: lines.map(({ label, score, weight }) =>
-        [shown(label), found ? decimal(score) : "–", weight === undefined ? "?" : decimal(weight, 3)]) };
+        [shown(label), found ? decimal(score) : "–", decimal(weight, 3)]) };
   }
   return { caption: `The products of this weight; they add up to ${decimal(one.sum, 3)}`,
     head: ["feature", "q", "k", "product"],

@@ -11,7 +11,7 @@ import { changes_of, row_of, surest } from "./state.js";
 export const quoted = ({ label, p }) => `“${piece(label)}” (${percent(p)})`;
 
 /** @type {{ [none: string]: string }} */
-const LOOKS = { nothing: "couldn’t look at the German", NaN: "has NaN for weights: numbers that are none",
+const LOOKS = { nothing: "couldn’t look at the German", NaN: "gave NaN for weights, which is no number",
   "not shown": "doesn’t show where it looked" };
 const LITTLE = 0.05; // a second look is told from there on
 

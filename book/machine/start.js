@@ -6,9 +6,8 @@ import { is_still } from "./kit.js";
 import { show } from "./machine.js";
 import { PACE } from "./player.js";
 import { first_state, is_current, needs_model } from "./state.js";
-import { python_of_page } from "./yours/here.js";
+import { yours_of_page } from "./yours/here.js";
 import { in_order } from "./yours/parts.js";
-import { Shared } from "./yours/shared.js";
 import { CHANGED, sources } from "./yours/store.js";
 
 // In parts, between which others have their turn, but at once where a place is asked for: it would move.
@@ -27,15 +26,13 @@ async function opened(root, linked) {
   }
 }
 
-const shared = new Shared(python_of_page);
-
 /** @param {DOMStringMap} settings @param {string} stored @param {boolean} is_second */
 function app_of(settings, stored, is_second) {
   const { config = "", model = "", sister = "[]", size = "", at = "", options = "{}", words = "{}" } = settings;
   const { step = 0, word = 0, shares = false } = JSON.parse(options);
   const state = first_state(JSON.parse(config), JSON.parse(stored), { size, at, step, word, ...JSON.parse(words) });
   return new App(state, { addresses: JSON.parse(model), sisters: JSON.parse(sister),
-    shares: shares && !is_second, is_second, shared, stored: sources });
+    shares: shares && !is_second, is_second, find_python: yours_of_page, stored: sources });
 }
 
 /** The machine whose address the page has

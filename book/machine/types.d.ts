@@ -110,6 +110,13 @@ export interface Python {
   stop(): void;
 }
 
+/** What a page has where code of a reader's runs: yours/page.js */
+export interface Yours {
+  python: () => Python; // the one of the page
+  shared: import("./yours/shared.js").Shared; // which all machines of it ask
+  completed: typeof import("./yours/shared.js").completed;
+}
+
 /** What Python is at: it is loaded (MB of how many), or runs the reader's code */
 export interface Work { what: "python" | "code"; share: number; size?: string }
 
@@ -238,7 +245,7 @@ declare global {
   interface Window {
     machine: import("./app.js").App;
     // What scripts have that come when they are wanted: Python, a machine more, what it shows first
-    machine_yours?: { python: () => Python };
+    machine_yours?: Yours;
     machine_second: (root: HTMLElement, settings: DOMStringMap & { stored: string }) => import("./app.js").App;
     machine_view: DOMStringMap & { stored: string };
     machine_model: (part: Packed | string) => void; // what scripts of the model call

@@ -5,10 +5,12 @@ import { test } from "node:test";
 
 import { address_of, asked_in, checked } from "../address.js";
 import { App } from "../app.js";
+import { markup } from "../draw.js";
+import { draw, place_of } from "../levels.js";
 import { caption_of } from "../share.js";
 import { beside, changes_of, is_current, ran_in_words } from "../state.js";
 import { NAMES } from "../yours/parts.js";
-import { Shared } from "../yours/shared.js";
+import { completed, Shared } from "../yours/shared.js";
 import { CONFIG, small_engine, small_state, small_tasks } from "./model.js";
 
 /** @import { Edits, Packed, Python, Sources, State, Work } from "../types.d.ts" */
@@ -46,8 +48,8 @@ const error_of = (name, message) => Object.assign(new Error(message), { name });
 /** An app whose model is there, with a Python, and what the reader has written
  *  @param {Sources} sources @param {Parameters<typeof fake_python>[0]} [others] */
 function app_with(sources, others = {}, at = "") {
-  const python = fake_python(others), shared = new Shared(async () => python);
-  const app = new App(small_state({ at }), { addresses: [], shared, stored: () => sources });
+  const python = fake_python(others), yours = { python: () => python, shared: new Shared(() => python), completed };
+  const app = new App(small_state({ at }), { addresses: [], find_python: async () => yours, stored: () => sources });
   const engine = small_engine(), told = /** @type {string[]} */ ([]);
   app.engine = (task, question) => {
     told.push(task);
@@ -103,7 +105,7 @@ test("sources are handed over once, and again where they or the worker are other
 
 test("a run tells what came out, and another machine’s sources don’t mix with it", async () => {
   const { app, python } = app_with({});
-  const other = new App(small_state(), { addresses: [], shared: app.shared, stored: () => ({ masks: "m" }) });
+  const other = new App(small_state(), { addresses: [], find_python: app.find_python, stored: () => ({ masks: "m" }) });
   Object.assign(other, { engine: app.engine, packed: PACKED });
   other.dispatch({ type: "ready" });
   other.know(["masks"]);
@@ -197,7 +199,11 @@ test("a model that shows less is drawn as far as it goes", async () => {
   assert.deepEqual(Object.keys(view.maps), app.state.attentions);
   assert.equal(view.norms.decoder.length, CONFIG.n_decoder_layers + 1);
   assert.equal(view.layers[1][0][0].label, "?");
-  assert.ok(view.next.every(([{ p }]) => Number.isNaN(p)) && view.log_probs.every(Number.isNaN));
+  assert.ok(view.next.every(([{ p }]) => p === undefined) && view.log_probs.every(Number.isNaN));
+  for (const path of ["", "/decoder/1", "/decoder/1/cross_attn/1", "/encoder/0"]) {
+    const place = place_of(path, CONFIG), svg = markup(draw(view, place, null, { row: 0, tall: false, before: null }));
+    assert.ok(svg.includes("?") && !/="[^"]*(NaN|undefined)/.test(svg));
+  }
 });
 
 test("Python’s progress is the machine’s: first bytes, then one run of writing and looking", async () => {

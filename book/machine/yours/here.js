@@ -3,7 +3,7 @@
 
 import { h } from "../draw.js";
 
-/** @import { Python } from "../types.d.ts" */
+/** @import { Yours } from "../types.d.ts" */
 
 const { src = "" } = /** @type {Partial<HTMLScriptElement>} */ (globalThis.document?.currentScript || {});
 const LOADED = /** @type {Map<string, Promise<void>>} */ (new Map());
@@ -27,10 +27,10 @@ export function script(name) {
   return loads;
 }
 
-/** The page's Python: the script of the places where code is written has it
- *  @returns {Promise<Python>} */
-export async function python_of_page() {
+/** What runs the reader's code: the script of the places where it is written has it
+ *  @returns {Promise<Yours>} */
+export async function yours_of_page() {
   if (!window.machine_yours) await script("yours.js");
   if (!window.machine_yours) throw new Error("there is no Python in this page");
-  return window.machine_yours.python();
+  return window.machine_yours;
 }

@@ -2,10 +2,9 @@
 // One Python for all machines of a page: it comes when somebody's code is to run, is handed the
 // model and the sources of the reader's parts, and answers one question after the other.
 
-/** @import { Ask, Look, Packed, Python, Sources, Work, Written } from "../types.d.ts" */
+import { told } from "./told.js";
 
-/** What goes wrong, told in a sentence that stands by itself */
-export class Told extends Error {}
+/** @import { Look, Packed, Python, Sources, Work, Written } from "../types.d.ts" */
 
 /** @typedef {object} How
  *  @property {Sources} sources of the parts that the question names
@@ -24,10 +23,9 @@ const SENTENCES = {
 };
 
 /** @param {unknown} error */
-function told(error) {
-  if (error instanceof Told || !(error instanceof Error)) return error;
-  const says = Object.hasOwn(SENTENCES, error.name) && SENTENCES[error.name];
-  return says ? new Told(says(error.message)) : error;
+function in_a_sentence(error) {
+  if (!(error instanceof Error) || !Object.hasOwn(SENTENCES, error.name)) return error;
+  return told(SENTENCES[error.name](error.message));
 }
 
 export class Shared {
@@ -36,7 +34,7 @@ export class Shared {
   used = ""; // the sources that it has taken in, as JSON
   last = /** @type {Promise<unknown>} */ (Promise.resolve());
 
-  /** @param {() => Promise<Python>} find loads what makes one */
+  /** @param {() => Python} find makes one */
   constructor(find) {
     this.find = find;
   }
@@ -45,7 +43,7 @@ export class Shared {
    *  @param {T} task @param {Parameters<import("../types.d.ts").Tasks[T]>[0]} question @param {How} how
    *  @returns {Promise<ReturnType<import("../types.d.ts").Tasks[T]>>} */
   ask(task, question, how) {
-    const answer = this.last.then(() => this.answer(task, question, how)).catch((error) => { throw told(error); });
+    const answer = this.last.then(() => this.answer(task, question, how)).catch((error) => { throw in_a_sentence(error); });
     this.last = answer.catch(() => {}); // the next one has its turn
     return answer;
   }
@@ -53,7 +51,7 @@ export class Shared {
   /** @param {string} task @param {object} question @param {How} how */
   async answer(task, question, { sources, packed, on_work, is_late = () => false }) {
     if (is_late()) throw new Error("there is a later one");
-    const python = this.python ||= await this.find();
+    const python = this.python ||= this.find();
     await python.start(({ loaded, total }) => on_work({ what: "python", share: loaded / total,
       size: `${(total / 1e6).toFixed(1)} MB` }));
     on_work({ what: "code", share: 0 });
@@ -94,16 +92,16 @@ const with_bytes = (packed) => ({ ...packed,
 export function completed(look, { src, ids: tgt }, { attentions, config }) {
   const tokens = { encoder: src, decoder: tgt };
   const n_stages = { encoder: config.n_encoder_layers + 1, decoder: config.n_decoder_layers + 1 };
-  const unknown = { id: -1, label: "?", p: NaN };
-  /** @template T @param {T[][]|undefined} rows @param {"encoder"|"decoder"} stack @param {T} blank */
+  const unknown = { id: -1, label: "?", p: undefined };
+  /** @param {unknown[][]|undefined} rows @param {"encoder"|"decoder"} stack @param {unknown} [blank] */
   const filled = (rows, stack, blank) => Array.from({ length: n_stages[stack] }, (_, stage) =>
     tokens[stack].map((_, i) => rows?.[stage]?.[i] ?? blank));
   const { maps = {}, norms = {}, next = [], layers, log_probs = [] } = look;
-  return /** @type {Look} */ ({ src, tgt, ahead: {}, ...look,
+  return /** @type {Look} */ (/** @type {unknown} */ ({ src, tgt, ahead: {}, ...look,
     maps: Object.fromEntries(attentions.map((name) => [name, maps[name]?.length ? maps[name]
       : Array(config.n_heads).fill([])])),
-    norms: { encoder: filled(norms.encoder, "encoder", NaN), decoder: filled(norms.decoder, "decoder", NaN) },
+    norms: { encoder: filled(norms.encoder, "encoder"), decoder: filled(norms.decoder, "decoder") },
     layers: filled(layers, "decoder", [unknown]),
     next: tgt.map((_, i) => (next[i]?.length ? next[i] : [unknown])),
-    log_probs: tgt.map((_, i) => log_probs[i] ?? NaN) });
+    log_probs: tgt.map((_, i) => log_probs[i] ?? NaN) }));
 }
