@@ -53,7 +53,7 @@ const python = {
       on_progress?.(0.5);
       await moment();
     } while (does.lasts && !is_ended);
-    if (is_ended) throw Object.assign(new Error(""), { name: "Stopped" });
+    if (is_ended) throw Object.assign(new Error("Stopped."), { name: "Stopped" });
     const answer = await engine()(task, { ...question, edits: { without: cut } });
     return { ...answer, ...does[task] };
   },
@@ -155,7 +155,7 @@ def test_the_tab_keeps_it_and_an_address_does_not(page) -> None:
     ("does", "says"),
     [
         ({"fails": ["Problem", "Your attention gave a list."]}, "gave a list."),
-        ({"fails": ["TooLong", ""]}, "stood still for 10 seconds"),
+        ({"fails": ["TooLong", "Ten seconds went by."]}, "Ten seconds went by."),
         ({"write": {"ids": [], "text": ""}}, "Your code wrote nothing"),
     ],
 )

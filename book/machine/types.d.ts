@@ -101,7 +101,7 @@ export type Ask = <T extends keyof Tasks>(
   task: T, question: Parameters<Tasks[T]>[0]) => Promise<ReturnType<Tasks[T]>>;
 
 /** Python in a worker, one for all of a page: yours/python.js. What goes wrong has a sentence
- *  for a message, and a name: Problem, Stopped, TooLong, Lost */
+ *  for a message, and a name: Problem, Stopped, TooLong, Lost, Unable, Broken */
 export interface Python {
   worker: number; // another one with each new start, which knows nothing of the one before
   start(on_progress: (came: { loaded: number; total: number }) => void): Promise<void>;

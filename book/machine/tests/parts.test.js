@@ -145,8 +145,8 @@ test("a question that nobody waits for is not asked", async () => {
 
 for (const [name, message, says] of /** @type {[string, string, RegExp][]} */ ([
   ["Problem", "Your attention returns a list.", /^Your attention returns a list\.$/],
-  ["TooLong", "", /^Your code stood still for 10 seconds, so it was ended/],
-  ["Stopped", "", /^Stopped\. /],
+  ["TooLong", "For ten seconds nothing came.", /^For ten seconds nothing came\.$/],
+  ["Stopped", "You’ve stopped it.", /^You’ve stopped it\.$/],
   ["Lost", "Python didn’t come.", /^Python didn’t come\.$/],
   ["RangeError", "too deep", /^That didn’t work: too deep\.$/],
 ])) {

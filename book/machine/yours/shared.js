@@ -14,19 +14,11 @@ import { told } from "./told.js";
 
 const SECONDS = 10; // without a step: then a run is ended
 
-/** @type {{ [name: string]: (message: string) => string }} */
-const SENTENCES = {
-  TooLong: () => `Your code stood still for ${SECONDS} seconds, so it was ended: is there a loop that never ends?`,
-  Stopped: () => "Stopped. What you see is from before.",
-  Lost: (message) => message || "Python didn’t come: perhaps the connection is gone.",
-  Problem: (message) => message,
-};
+const SENTENCES = ["Problem", "Stopped", "TooLong", "Lost", "Unable", "Broken"]; // as Python tells them
 
 /** @param {unknown} error */
-function in_a_sentence(error) {
-  if (!(error instanceof Error) || !Object.hasOwn(SENTENCES, error.name)) return error;
-  return told(SENTENCES[error.name](error.message));
-}
+const in_a_sentence = (error) => (error instanceof Error && SENTENCES.includes(error.name)
+  ? told(error.message) : error);
 
 export class Shared {
   python = /** @type {Python|null} */ (null);
