@@ -61,7 +61,10 @@ const python = {
 };
 let own; // the page's, with another Python
 Object.defineProperty(window, "machine_yours", { get: () => own,
-  set(yours) { own = { ...yours, python: () => python }; } });
+  set({ shared, completed }) {
+    const Shared = shared.constructor;
+    own = { completed, python: () => python, shared: new Shared(() => python) };
+  } });
 window.python = python;
 """
 

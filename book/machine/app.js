@@ -12,7 +12,7 @@ import { asks_of, axis_of, before, changes_of, cut_of, edited, grows, labels_of,
 import { in_order } from "./yours/parts.js";
 import { is_told, told } from "./yours/told.js";
 
-/** @import { Action, Ask, Asked, Choice, Draw, Edits, Packed, Reading, Sources, State, View, Work, Yours } from "./types.d.ts" */
+/** @import { Action, Ask, Asked, Choice, Draw, Edits, Packed, Reading, Sampling, Sources, State, View, Work, Yours } from "./types.d.ts" */
 
 /** @param {unknown} error */
 const failed = (error) => (is_told(error) ? error.message
@@ -262,12 +262,13 @@ export class App {
     const read = await ask("tokens", { text }), { src } = read, { sizes } = state.view;
     check_length(read, state.config.max_len);
     this.dispatch({ type: "read", text, pieces: read.pieces }); // a warning comes before the words
-    /** @param {Edits} edits @param {string} asks @param {{ method?: string, seed?: number,
-     *    temperature?: number, top_p?: number, prefix?: number[] }} how @returns {Promise<View>} */
-    const see = async (edits, asks, how) => {
-      const written = await ask("write", { src, edits, ...how }), { ids } = written;
+    const is_drawn = method === "sample", sampling = is_drawn ? { temperature, top_p } : {};
+    /** @param {Edits} edits @param {string} asks @param {Sampling} sampling
+     *  @param {{ method?: string, seed?: number, prefix?: number[] }} how @returns {Promise<View>} */
+    const see = async (edits, asks, sampling, how) => {
+      const written = await ask("write", { src, edits, ...how, ...sampling }), { ids } = written;
       if (!ids.length) throw told("Your code wrote nothing, not even the end of a sentence.");
-      const seen = await ask("look", { src, tgt: ids, edits, ...how });
+      const seen = await ask("look", { src, tgt: ids, edits, ...sampling });
       const live = { read, asks, n_forced: how.prefix?.length || 0 }, { yours } = edits;
       const own = yours?.length && { ran: { ms: 0, cut: false, problem: "", ...written, n_lines: n_lines(this.sources_of(yours)) } };
       const look = own && this.yours ? this.yours.completed(seen, { src, ...written }, state) : seen;
@@ -275,9 +276,8 @@ export class App {
     };
     const is_known = state.untouched.source === text && state.untouched.live;
     const is_changed = Boolean(changes_of(state));
-    const untouched = is_changed && !is_known ? await see({}, "", {}) : state.untouched;
-    const sampling = method === "sample" ? { method, seed, temperature, top_p } : {};
-    const view = await see(edits, asks_of(state.asked), { prefix: forced, ...sampling });
+    const untouched = is_changed && !is_known ? await see({}, "", {}, {}) : state.untouched;
+    const view = await see(edits, asks_of(state.asked), sampling, { prefix: forced, ...(is_drawn && { method, seed }) });
     return { view, untouched: is_changed ? untouched : view };
   }
 

@@ -79,7 +79,8 @@ test("a question of the reader’s parts goes to Python, and all others to the e
   await app.switch_yours(true);
   assert.deepEqual(told, ["tokens"]); // the untouched sentence is known
   assert.deepEqual(names(), ["load", "use", "write", "look"]);
-  const [[, { packed }], [, { parts }], [, write]] = python.asked;
+  const [[, { packed }], [, { parts }], [, write], [, look]] = python.asked;
+  assert.deepEqual(Object.keys(look), ["src", "tgt", "edits"]); // Python takes nothing that it isn't asked
   assert.deepEqual([...packed.data], [0, 0, 0]); // bytes
   assert.deepEqual(parts, { attention: "a", masks: "m" });
   assert.deepEqual(write.edits, { causal: false, yours: ["attention", "masks"] });

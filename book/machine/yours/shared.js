@@ -26,7 +26,7 @@ export class Shared {
   used = ""; // the sources that it has taken in, as JSON
   last = /** @type {Promise<unknown>} */ (Promise.resolve());
 
-  /** @param {() => Python} find makes one */
+  /** @param {() => Python|Promise<Python>} find the one of the page */
   constructor(find) {
     this.find = find;
   }
@@ -43,7 +43,7 @@ export class Shared {
   /** @param {string} task @param {object} question @param {How} how */
   async answer(task, question, { sources, packed, on_work, is_late = () => false }) {
     if (is_late()) throw new Error("there is a later one");
-    const python = this.python ||= this.find();
+    const python = this.python ||= await this.find();
     await python.start(({ loaded, total }) => on_work({ what: "python", share: loaded / total,
       size: `${(total / 1e6).toFixed(1)} MB` }));
     on_work({ what: "code", share: 0 });
