@@ -32,8 +32,9 @@ export function kept(name, value) {
   }
 }
 
-/** Lines that aren't empty @param {Sources} sources */
-const n_lines = (sources) => Object.values(sources).join("\n").split("\n").filter((line) => line.trim()).length;
+/** Lines of code: what isn't empty, a comment or a docstring @param {Sources} sources */
+const n_lines = (sources) => Object.values(sources).join("\n").replace(/("""|''')[^]*?\1/g, "").split("\n")
+  .filter((line) => /^\s*[^\s#]/.test(line)).length;
 
 /** @type {{ [task: string]: number[] }} */
 const SHARES = { write: [0, 0.7], look: [0.7, 1] }; // a translation is written, and then looked at
@@ -270,7 +271,9 @@ export class App {
       if (!ids.length) throw told("Your code wrote nothing, not even the end of a sentence.");
       const seen = await ask("look", { src, tgt: ids, edits, ...sampling });
       const live = { read, asks, n_forced: how.prefix?.length || 0 }, { yours } = edits;
-      const own = yours?.length && { ran: { ms: 0, cut: false, problem: "", ...written, n_lines: n_lines(this.sources_of(yours)) } };
+      const has_ended = ids.at(-1) === src.at(-1); // both end with <eos>
+      const own = yours?.length && { ran: { ms: 0, problem: "", ...written, cut: written.cut || !has_ended,
+        n_lines: n_lines(this.sources_of(yours)) } };
       const look = own && this.yours ? this.yours.completed(seen, { src, ...written }, state) : seen;
       return { source: text, gloss: state.meanings[text]?.words, sizes, edits, ...look, live: { ...live, ...own } };
     };

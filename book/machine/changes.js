@@ -63,7 +63,7 @@ export function changes(app, leave) {
     const { view, asked: { edits: { yours }, trying }, is_busy, is_ready } = state;
     const done = is_current(state), ran = ran_in_words(state);
     const is_all = done && is_alone(yours) && !trying;
-    const now = done ? `Now: “${view.text}” ${beside(state)} ${is_all ? "" : ran}`
+    const now = done ? `Now: ${view.text ? `“${view.text}”` : "nothing"} ${beside(state)} ${is_all ? "" : ran}`
       : is_busy || !is_ready ? "Now: …" : "Not done: what you see is from before.";
     const says = is_all && ran ? ran : `Changed: ${words}.`;
     news.textContent = `${says} ${is_asked(state) ? "" : now} `;

@@ -114,7 +114,7 @@ test("a run tells what came out, and another machine’s sources don’t mix wit
   assert.equal(ran.text, app.state.view.text);
   assert.equal(ran.before, app.state.untouched.text);
   assert.equal(ran.words, "your attention, tried: “leave out √d”; the rest is the book’s");
-  assert.ok(ran.ms >= 0 && ran.cut === false);
+  assert.ok(ran.ms >= 0 && ran.cut === (app.state.view.tgt.at(-1) !== 2)); // <eos>
   let used = "";
   for (const [task, { parts, edits }] of python.asked) { // each with its own
     if (task === "use") used = Object.keys(parts).join();
@@ -178,9 +178,12 @@ test("a translation without a token is a sentence, one that was cut says so", as
   const { app } = app_with({ search: "s" }, { write: () => ({ ids: [], text: "" }) });
   await app.switch_yours(true);
   assert.equal(app.state.status, "Your code wrote nothing, not even the end of a sentence.");
-  const long = app_with({ search: "s" }, { write: () => ({ ids: [5, 5, 5], text: "5 5 5", cut: true, ms: 1500 }) }).app;
-  await long.switch_yours(true);
-  assert.equal(ran_in_words(long.state), "It was cut after 3 tokens, since it never ended by itself.");
+  for (const [ids, cut, says] of /** @type {[number[], boolean, string][]} */ ([[[5, 5, 5], true, "It was cut after 3 tokens"],
+    [[5, 5], false, "It was cut after 2 tokens"], [[5, 2], false, ""], [[5, 2], true, "It was cut after 2 tokens"]])) {
+    const long = app_with({ search: "s" }, { write: () => ({ ids, text: "5", cut, ms: 1500 }) }).app;
+    await long.switch_yours(true);
+    assert.equal(ran_in_words(long.state), says && `${says}, since it never ended by itself.`);
+  }
 });
 
 test("a part that was forgotten is switched off, and one that isn’t there is named", async () => {
@@ -234,7 +237,7 @@ for (const [words, yours, more] of /** @type {[string, string[], object?][]} */ 
 }
 
 test("code of the reader’s alone: how many lines, how long", async () => {
-  const { app } = app_with(Object.fromEntries(NAMES.map((name) => [name, "one\n\n  two\n"])),
+  const { app } = app_with(Object.fromEntries(NAMES.map((name) => [name, 'one\n  """A\n\n  text."""\n\n# a note\n  two\n'])),
     { write: () => ({ ids: [5, 2], text: "5", ms: 849 }) });
   await app.switch_yours(true);
   assert.equal(ran_in_words(app.state), "This sentence was translated by your code alone: 18 lines, 0.8 s.");
