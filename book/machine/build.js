@@ -1,5 +1,5 @@
 // @ts-check
-// The two scripts that are committed, out of the modules here. `node build.js` writes them;
+// The scripts that are committed, out of the modules here. `node build.js` writes them;
 // `node build.js --check` writes nothing and fails where one isn't what its sources give.
 
 import { readFileSync, writeFileSync } from "node:fs";
@@ -12,6 +12,8 @@ const { outputFiles } = buildSync({
   absWorkingDir: fileURLToPath(new URL(".", import.meta.url)),
   entryPoints: {
     "book/_static/machine/machine": "page.js", // for pages
+    "book/_static/machine/yours": "yours/page.js", // for pages on which one writes
+    "book/_static/machine/editor": "yours/editor.js", // loaded when one does
     "transformer_book/charts/machine_still": "still.js", // where no script of a page runs
   },
   outdir: ROOT, write: false, bundle: true, minify: true, target: "es2022", format: "iife",

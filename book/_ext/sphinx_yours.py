@@ -1,0 +1,220 @@
+"""Sphinx extension: the places in chapters where a reader writes a part of the machine.
+
+A cell tagged `yours-NAME` is where the part NAME of `transformer_book.yours.parts` is
+built; one cell of the book has this tag. Before it stands a desk: what to write, the
+signature as text, and, for the page's script, all it knows of the part. The cell's
+source is folded below it. The desk works with the page's Python; a build without its
+files leaves the cell as it is, as print does.
+
+A page that says `<div class="yours-boxes"></div>` lists the parts there, each with a
+link to its desk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+from book._ext import repository
+from book._ext.sphinx_book import load_files
+from book._ext.sphinx_python import available
+from book._ext.toc import chapter_of, notebook_pages
+from transformer_book.yours.parts import PARTS, PREAMBLE, Part
+
+TAG = "tag_yours-"  # of a cell's node, before the name of the part
+BOXES = '<div class="yours-boxes"></div>'
+FOLD = "Read it instead: the book’s own"
+# German that the machine translates first: the front page's.
+SENTENCE = "Ein Mann, der einen Hut trägt, spielt Gitarre."
+
+
+def in_words(names: list[str]) -> str:
+    """Names as a sentence lists them: A, B and C."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+# --- the desk -------------------------------------------------------------------------
+
+
+def part_data(part: Part) -> dict[str, Any]:
+    """What the page's script knows of a part: `Part` in book/machine/yours."""
+    url = repository.address()
+    return {
+        "name": part.name,
+        "title": part.title,
+        "names": in_words([*part.defines]),
+        "owned": part.owned,
+        "stub": part.stub.strip(),
+        "solution": part.solution.strip(),
+        "tries": [
+            {"label": each.label, "source": each.source, "changed": each.changed}
+            for each in part.tries
+        ],
+        "sentence": SENTENCE,
+        "edition": repository.EDITION,
+        "preamble": PREAMBLE,
+        "setup": "" if url == repository.UNKNOWN else repository.bootstrap(url),
+    }
+
+
+def desk_start(part: Part) -> str:
+    """The desk up to the signature, which is a text of the page."""
+    names = in_words([f"<code>{escape(name)}</code>" for name in part.defines])
+    return (
+        f'<div class="yours" id="yours-{part.name}" role="group" '
+        f'aria-labelledby="yours-{part.name}-title">\n'
+        f'<p class="yours-title" id="yours-{part.name}-title"><b>Yours:</b> '
+        f"write {names}</p>\n"
+        '<p class="yours-why">Write it here, and the machine will translate with it. '
+        '<span class="without-scripts">That needs JavaScript, which is off: read the '
+        "book’s own below.</span></p>\n"
+        '<div class="yours-field">\n'
+    )
+
+
+def desk_end(part: Part) -> str:
+    """The desk below the signature: its buttons, and the data for the script."""
+    data = json.dumps(part_data(part), ensure_ascii=False).replace("<", "\\u003c")
+    tries = "".join(
+        f'<button type="button">{escape(each.label)}</button>\n' for each in part.tries
+    )
+    return (
+        '</div>\n<div class="yours-row with-script">'
+        '<button type="button" class="yours-write yours-go">Write it here</button>'
+        '</div>\n<div class="yours-row yours-tries with-script" role="group" '
+        'aria-label="Try a mistake"><span>Or try a mistake:</span>\n'
+        f"{tries}</div>\n"
+        f'<script type="application/json">{data}</script>\n</div>\n'
+    )
+
+
+def raw(html: str) -> nodes.raw:
+    """HTML as it is."""
+    return nodes.raw("", html, format="html")
+
+
+def put_desk(cell: nodes.container, part: Part) -> None:
+    """Put a desk before a cell, and fold its source."""
+    stub = nodes.literal_block(part.stub.strip(), part.stub.strip(), language="python")
+    place = cell.parent.index(cell)
+    cell.parent[place:place] = [raw(desk_start(part)), stub, raw(desk_end(part))]
+    [source] = [
+        node
+        for node in cell.findall(nodes.container)
+        if node.get("nb_element") == "cell_code_source"
+    ]
+    fold = HideCodeCellNode(prompt_show=FOLD, prompt_hide=FOLD)
+    old = source.parent  # a fold that the notebook asks for gives way to this one
+    outer = old if isinstance(old, HideCodeCellNode) else source
+    outer.replace_self(fold)
+    fold += source
+    cell["classes"].append("yours-own")
+
+
+def part_of(cell: nodes.Element) -> str | None:
+    """The part that is built in a cell, if one is."""
+    for name in cell.get("classes", ()):
+        if name.startswith(TAG):
+            return name.removeprefix(TAG)
+    return None
+
+
+def put_desks(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Put the page's desks where cells are tagged, and the list of all where it's due.
+
+    Raises:
+        ExtensionError: there is no such part.
+    """
+    if app.builder.format != "html" or not available():
+        return
+    for cell in list(document.findall(nodes.container)):
+        name = part_of(cell)
+        if name is None or cell.get("nb_element") != "cell_code":
+            continue
+        if name not in PARTS:
+            raise ExtensionError(f"{page}: a cell is tagged yours-{name}, no such part")
+        put_desk(cell, PARTS[name])
+    for text in list(document.findall(nodes.raw)):
+        if text.astext().strip() == BOXES:
+            text.replace_self(raw(list_boxes(page, homes())))
+
+
+# --- the boxes of the front page ------------------------------------------------------
+
+
+def tagged() -> Iterator[tuple[str, Path]]:
+    """Every part that a cell is tagged with, and the notebook of the cell."""
+    for path in notebook_pages():
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            metadata = cell["metadata"].get("tags", [])
+            yield from (
+                (tag.removeprefix("yours-"), path)
+                for tag in metadata
+                if tag.startswith("yours-")
+            )
+
+
+def homes() -> dict[str, Path]:
+    """The notebook in which each part has its desk.
+
+    Raises:
+        ExtensionError: two cells are tagged with one part.
+    """
+    found: dict[str, Path] = {}
+    for name, path in tagged():
+        if name in found:
+            raise ExtensionError(
+                f"yours-{name} is a tag of two cells: {found[name].name}, {path.name}"
+            )
+        found[name] = path
+    return found
+
+
+def list_boxes(page: str, places: dict[str, Path]) -> str:
+    """The parts that have a desk, in the order of the book."""
+    root = "../" * page.count("/")
+    items, links = [], []
+    for name, part in PARTS.items():
+        if name not in places:
+            continue
+        link = f"{root}book/{places[name].stem}.html#yours-{name}"
+        links.append(link)
+        items.append(
+            f'<li><a href="{link}" data-part="{name}"><b>{escape(part.title)}</b> '
+            f"<small>Chapter {chapter_of(places[name])}</small></a></li>"
+        )
+    if not links:
+        return ""
+    listed = "\n".join(items)
+    return (
+        '<div class="yours-boxes">\n<p>'
+        f'<a class="yours-start" href="{links[0]}">Start</a> '
+        f"<span>You write the {len(links)} parts of the machine in these pages, and the "
+        'machine translates with each of them. <span class="yours-count with-script">'
+        "</span></span></p>\n"
+        f"<ol>\n{listed}\n</ol>\n</div>"
+    )
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+def add_files(app: Sphinx, page: str, _: str, context: dict, *rest: Any) -> None:
+    """Load style and script where there is a desk, or the list of all."""
+    if 'class="yours' in context.get("body", ""):
+        load_files(app, "yours.css", "machine/yours.js")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the extension with Sphinx."""
+    app.connect("doctree-resolved", put_desks)
+    app.connect("html-page-context", add_files)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

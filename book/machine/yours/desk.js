@@ -1,0 +1,353 @@
+// @ts-check
+// A desk: the place in a chapter where a reader writes a part of the machine, has it checked,
+// and lets the machine translate with it.
+
+import { h } from "../draw.js";
+import { button, find, focus, when_changed } from "../kit.js";
+import { can_run_anyway, first_state, is_current, is_older, is_written, kept_of, question_of,
+  reduce, SIGNS, spoken } from "./state.js";
+import { capital, file_name, file_of, is_same, loading_words, notebook_of, outcome, seconds, tidied,
+  try_words } from "./text.js";
+
+/** @import { Action, Desk, Field, Part, RunnerLike, Tools, Try } from "./types.d.ts" */
+/** @import { Store } from "./store.js" */
+
+const LEAVING = "Tab indents. Escape, then Tab leaves the field. Ctrl+Enter checks.";
+const FREE = "Tab leaves the field now.";
+const DOING = { check: "Checking…", run: "The machine translates…", save: "Putting it together…" };
+const SAVE_AFTER = 400; // ms without a key
+
+/** @typedef {(state: Desk, before: Desk) => void} Draw */
+
+/** Draw only where what it shows has changed: of a desk */
+const on_change = /** @type {(shows: (now: Desk) => unknown[], draw: Draw) => Draw} */ (
+  /** @type {unknown} */ (when_changed));
+
+/** A file for the reader @param {string} name @param {string} text */
+function download(name, text) {
+  const href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  h("a", { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 10_000);
+}
+
+/** @param {HTMLElement} root @param {Part} part @param {Tools} tools @param {Store} store */
+export function desk(root, part, tools, store) {
+  const { name } = part;
+  let state = first_state(part, store.read(name)), turn = 0;
+  let field = /** @type {Field|null} */ (null), fields = /** @type {Promise<void>|null} */ (null);
+  let machine = /** @type {RunnerLike|null} */ (null), saved = JSON.stringify(kept_of(state));
+  let timer = 0;
+
+  // ---- The state, and what follows from it
+
+  /** @param {Action} action */
+  function dispatch(action) {
+    const before = state;
+    state = reduce(state, action);
+    if (field && state.text !== field.text()) field.set(state.text);
+    if (state.text !== before.text) field?.mark(null);
+    if (state.answer !== before.answer && state.answer) field?.mark(state.answer.line);
+    draw(state, before);
+    const words = spoken(state, before);
+    if (words) say(words);
+    clearTimeout(timer);
+    if (action.type === "type") timer = window.setTimeout(save, SAVE_AFTER);
+    else save();
+  }
+
+  /** Keep what is written, unless another tab's text would be written over */
+  function save() {
+    clearTimeout(timer);
+    const kept = kept_of(state), text = JSON.stringify(kept);
+    if (text === saved || state.other) return;
+    saved = text;
+    const trouble = store.write(name, kept);
+    if (trouble !== state.storage) dispatch({ type: "kept", trouble });
+  }
+
+  const find_others = () => dispatch({ type: "others",
+    names: Object.keys(store.sources()).filter((other) => other !== name) });
+
+  // ---- What a reader does
+
+  /** Let the reader write @param {boolean} is_wanted or only have the editor ready */
+  async function enter(is_wanted = true) {
+    fields ||= tools.load_field().then((make) => {
+      const place = h("div", { class: "yours-written" });
+      field = make(place, { text: state.text, described: hint.id,
+        label: `Your ${part.names}, in Python`,
+        on_type: (text, note) => dispatch({ type: "type", text, note }),
+        on_check: check, on_free: (is_free) => { hint.textContent = is_free ? FREE : LEAVING; } });
+      unwritten.replaceWith(place);
+      field.mark(is_current(state) && state.answer ? state.answer.line : null);
+      dispatch({ type: "enter" });
+    });
+    await fields;
+    if (is_wanted) field?.focus();
+  }
+
+  /** Do one thing after the other, until it is done or stopped
+   *  @param {() => Promise<void>} act */
+  async function work(act) {
+    const mine = ++turn;
+    try {
+      await tools.python().start((progress) => {
+        if (mine === turn) dispatch({ type: "load", progress });
+      });
+      if (mine !== turn) return;
+      dispatch({ type: "load", progress: null });
+      await act();
+    } catch (error) {
+      if (mine !== turn) return;
+      const { name: kind, message } = error instanceof Error ? error : new Error(String(error));
+      dispatch({ type: "failed", name: kind, message });
+    }
+  }
+
+  /** Let the book's grader judge; after a right answer the machine runs on it. */
+  async function check() {
+    if (state.doing) return;
+    const { text } = state;
+    dispatch({ type: "start", what: "check" });
+    const mine = turn + 1;
+    await work(async () => {
+      const answer = await tools.python().ask("check", { part: name, source: tidied(text) },
+        { seconds: 10 });
+      if (mine === turn) dispatch({ type: "answer", answer, text });
+    });
+    if (mine === turn && state.answer?.status === "right" && is_current(state)) await run();
+  }
+
+  /** Let the machine translate with the reader's text, or with a mistake @param {Try} [tried] */
+  async function run(tried) {
+    if (state.doing) return;
+    dispatch({ type: "start", what: "run", tried });
+    const mine = turn + 1, source = tried ? tried.source : tidied(state.text);
+    const others = state.with_others && !tried ? store.sources() : {};
+    await work(async () => {
+      machine ||= tools.runner(place, name);
+      const found = await machine.run({ ...others, [name]: source },
+        tried ? tried.label : part.owned, { text: state.sentence,
+          on_progress: (share) => { if (mine === turn) dispatch({ type: "progress", share }); } });
+      if (mine === turn) dispatch({ type: "found", found });
+    });
+  }
+
+  /** One file of Python that does with PyTorch what the machine does with all the parts */
+  async function save_all() {
+    if (state.doing) return;
+    dispatch({ type: "start", what: "save" });
+    await work(async () => {
+      const { text } = await tools.python().ask("program", { parts: store.sources() });
+      download("my_transformer.py", text);
+      dispatch({ type: "note", text: "Saved as my_transformer.py. It needs PyTorch and the book’s library." });
+    });
+  }
+
+  function stop() {
+    turn++;
+    tools.python().stop();
+    dispatch({ type: "failed", name: "Stopped", message: "You’ve stopped it." });
+  }
+
+  /** The same again with the sentence, or the parts, that are wanted now */
+  const rerun = () => (state.tried || state.found) && run(state.tried || undefined);
+
+  function switch_off() {
+    machine?.off();
+    dispatch({ type: "off" });
+  }
+
+  /** @param {number} line */
+  async function show_line(line) {
+    await enter(false);
+    field?.show(line);
+  }
+
+  // ---- What is seen
+
+  const live = h("p", { class: "yours-spoken", role: "status", "aria-live": "polite" });
+  let saying = 0;
+  /** @param {string} words */
+  function say(words) {
+    clearTimeout(saying);
+    saying = window.setTimeout(() => { live.textContent = words; }, 150);
+  }
+
+  const box = find(root, ".yours-field"), row = find(root, ".yours-row");
+  const write = find(row, ".yours-write"), tries = find(root, ".yours-tries");
+  const unwritten = /** @type {HTMLElement} */ (box.firstElementChild);
+  const hint = h("p", { class: "yours-hint", id: `yours-${name}-hint`, hidden: true }, LEAVING);
+
+  // The row of buttons: only those that make sense now
+  const made = {
+    check: button("Check", check, { class: "yours-go" }),
+    stop: button("Stop", stop),
+    run: button("", () => run(), { class: "yours-go" }),
+    solution: button("Solution", () => dispatch({ type: "solution" })),
+    again: button("Start again", () => dispatch({ type: "ask", what: "again" })),
+    back: button("Bring back my text", () => dispatch({ type: "back" })),
+  };
+  const keep = h("details", { class: "yours-keep" }, h("summary", {}, "Keep"), h("div", {},
+    button("Save as a file", () => download(file_name(part, "py"), file_of(part, state.text))),
+    button("Save as a notebook", () => download(file_name(part, "ipynb"), notebook_of(part, state.text))),
+    button("Save all my parts as a program", save_all, { class: "yours-all" }),
+    button("Forget", () => dispatch({ type: "ask", what: "forget" }))));
+  row.append(...Object.values(made), keep);
+
+  const draw_row = on_change((now) => [now.is_entered, now.text, now.doing, now.answer, now.away,
+    now.checked, now.best, now.found, now.others], (now) => {
+    const had = row.contains(document.activeElement), written = is_written(now);
+    const is_busy = now.doing !== null, is_open = now.is_entered || written;
+    const is_right = is_current(now) && now.answer?.status === "right";
+    made.run.textContent = is_right ? "Translate with it" : "Run it anyway";
+    /** @type {[HTMLElement, boolean][]} */
+    const seen = [[write, !is_open], [made.check, is_open], [made.stop, is_busy],
+      [made.run, !is_busy && ((is_right && !now.found) || can_run_anyway(now))],
+      [made.solution, is_open && !is_busy && !is_same(now.text, part.solution)],
+      [made.again, written && !is_busy && !is_same(now.text, part.stub)],
+      [made.back, now.away !== null && !is_busy && now.away !== now.text], [keep, written],
+      [find(keep, ".yours-all"), now.best !== "" && now.others.length > 0]];
+    for (const [each, is_seen] of seen) each.hidden = !is_seen;
+    for (const each of [made.check, ...tries.querySelectorAll("button")]) {
+      each.ariaDisabled = String(is_busy);
+    }
+    hint.hidden = !now.is_entered;
+    if (had && !row.contains(document.activeElement)) focus(made.check, made.stop, write);
+  });
+
+  // What comes of it: how far it is, the grader's sentence, what was printed
+  const bar = h("progress", { max: 1 }), told = h("span");
+  const waits = h("p", { class: "yours-waits", hidden: true }, bar, told);
+  const answer = h("div", { class: "yours-answer" });
+  const trouble = h("p", { class: "yours-trouble" }), note = h("p", { class: "yours-note" });
+  const older = h("p", { class: "yours-note" }), storage = h("p", { class: "yours-trouble" });
+  const question = h("p", { class: "yours-asks" });
+
+  const draw_waits = on_change((now) => [now.doing, now.loading, now.share], (now) => {
+    waits.hidden = !now.doing;
+    const { loading, share } = now, how_far = loading ? loading.loaded / (loading.total || 1) : share;
+    if (how_far === null || how_far >= 1) bar.removeAttribute("value");
+    else bar.value = how_far;
+    told.textContent = loading ? loading_words(loading)
+      : now.doing ? DOING[now.doing] : "";
+    bar.ariaLabel = told.textContent;
+  });
+
+  const draw_answer = on_change((now) => [now.answer, is_current(now)], (now) => {
+    const { answer: found } = now;
+    if (!found) return answer.replaceChildren();
+    const { status, message, line, printed } = found, is_error = status === "error";
+    const kind = { open: "open", right: "right", wrong: "wrong", error: "wrong" }[status];
+    const says = h("p", { class: `yours-says feedback-${kind}` }, `${SIGNS[status]} `,
+      is_error ? h("span", { class: "yours-error" }, message) : message,
+      line !== null && [" ", button(`Go to line ${line}`, () => show_line(line), { class: "yours-line" })]);
+    answer.replaceChildren(says, ...(printed ? [h("p", { class: "yours-note" }, "It printed:"),
+      h("pre", { class: "yours-printed", tabindex: 0, role: "region",
+        "aria-label": "What your code printed" }, printed)] : []));
+    answer.classList.toggle("yours-stale", !is_current(now));
+    if (!is_current(now)) says.append(h("small", {}, " (before your last change)"));
+  });
+
+  const draw_notes = on_change((now) => [now.trouble, now.note, is_older(now), now.storage,
+    now.asks, now.other], (now, before) => {
+    trouble.textContent = now.trouble;
+    note.textContent = now.note;
+    storage.textContent = now.storage;
+    older.textContent = is_older(now) ? `You wrote this with edition ${now.edition} of the book; ` +
+      `this one is ${part.edition}. Check it again.` : "";
+    const had = question.contains(document.activeElement);
+    if (now.asks === before.asks && now.other === before.other) return;
+    if (now.asks) {
+      const yes = now.asks === "again" ? "Begin again" : "Forget it";
+      question.replaceChildren(question_of(now.asks), " ",
+        button(yes, () => dispatch({ type: now.asks === "again" ? "again" : "forget" })), " ",
+        button("No", () => dispatch({ type: "ask", what: null })));
+      find(question, "button").focus({ preventScroll: true });
+    } else if (now.other) {
+      question.replaceChildren("Changed in another tab. ",
+        button("Take it", () => dispatch({ type: "take" })), " ",
+        button("Keep mine", () => dispatch({ type: "keep" })));
+    } else {
+      question.replaceChildren();
+      if (had) focus(made.check, write);
+    }
+  });
+
+  // The machine: the sentence, what came out, whose it is
+  const sentence = h("input", { type: "text", lang: "de", id: `yours-${name}-sentence`,
+    maxlength: 500, spellcheck: "false", autocomplete: "off", autocapitalize: "off", value: state.sentence,
+    oninput: () => { dispatch({ type: "sentence", text: sentence.value }); } });
+  const asks = h("form", { class: "yours-say", onsubmit: (event) => {
+    event.preventDefault();
+    if (state.tried || state.found || is_current(state)) rerun() || run();
+  } }, h("label", { for: sentence.id }, "German"), sentence, h("button", {}, "Translate"));
+  const lines = h("dl", { class: "yours-lines" }), whose = h("p", { class: "yours-note" });
+  const others = h("input", { type: "checkbox", checked: true, onchange: () => {
+    dispatch({ type: "with_others", on: others.checked });
+    rerun();
+  } });
+  const others_names = h("span"), off = button("The book’s own again", switch_off);
+  const with_others = h("label", { class: "yours-others" }, others, others_names);
+  const place = h("div", { class: "yours-machine" });
+  const result = h("div", { class: "yours-result", role: "group", "aria-label": "The machine with it", hidden: true },
+    asks, lines, whose, h("div", { class: "yours-row" }, with_others, off), place);
+
+  const draw_result = on_change((now) => [now.found, now.tried, now.doing, now.others,
+    now.with_others, now.sentence], (now) => {
+    const { found, tried } = now;
+    result.hidden = !found && now.doing !== "run";
+    result.classList.toggle("yours-stale", now.doing !== null);
+    if (sentence.value !== now.sentence) sentence.value = now.sentence;
+    with_others.hidden = Boolean(tried) || !now.others.length;
+    others_names.textContent = `with your other parts, too: ${now.others.join(", ")}`;
+    off.hidden = lines.hidden = whose.hidden = !found;
+    for (const each of tries.querySelectorAll("button")) {
+      each.ariaPressed = String(tried?.label === each.textContent);
+    }
+    if (!found || now.doing) return;
+    const line = (/** @type {string} */ term, /** @type {string} */ text, /** @type {string} */ more) =>
+      [h("dt", {}, term), h("dd", {}, text || "nothing", more && h("small", {}, ` ${more}`))];
+    lines.replaceChildren(...line(tried ? "with the mistake" : "with yours", found.text, outcome(found)),
+      ...(found.text === found.before ? [] : line("the book’s", found.before, "")));
+    const words = tried ? `${try_words(tried, found)} It took ` : `${capital(found.words).replace(/\.?$/, "")}, in `;
+    whose.textContent = `${words}${seconds(found.ms)}.`;
+  });
+
+  /** @type {Draw} */
+  const draw = (now, before) => {
+    for (const each of [draw_row, draw_waits, draw_answer, draw_notes, draw_result]) each(now, before);
+  };
+
+  // ---- Alive
+
+  box.after(hint);
+  row.after(waits, question, answer, trouble, note, older, storage);
+  tries.after(result, live);
+  if (state.text !== part.stub) { // what was written before stands there at once
+    find(unwritten, "pre").textContent = state.text;
+  }
+  unwritten.addEventListener("click", () => { // a text that is being chosen to be copied is left
+    if (getSelection()?.isCollapsed) enter();
+  });
+  write.addEventListener("click", () => enter());
+  [...tries.querySelectorAll("button")].forEach((each, i) =>
+    each.addEventListener("click", () => run(part.tries[i])));
+  store.watch(name, (kept) => {
+    saved = JSON.stringify(kept);
+    dispatch({ type: "elsewhere", kept });
+    find_others();
+  });
+  addEventListener("pagehide", save);
+  draw(state, state);
+  find_others();
+  if (is_written(state)) { // the editor comes when the place does
+    const near = new IntersectionObserver(([{ isIntersecting }]) => {
+      if (!isIntersecting) return;
+      near.disconnect();
+      enter(false);
+    });
+    near.observe(root);
+  }
+  root.classList.add("yours-alive");
+}

@@ -1,0 +1,116 @@
+// @ts-check
+// The field in which Python is written: CodeMirror, in a script of its own that is loaded when
+// a field is entered. Its colors and its size are in yours.css.
+
+import { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap, indentLess, indentMore } from "@codemirror/commands";
+import { python } from "@codemirror/lang-python";
+import { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { EditorState, StateEffect, StateField } from "@codemirror/state";
+import { Decoration, EditorView, keymap, tooltips } from "@codemirror/view";
+import { classHighlighter } from "@lezer/highlight";
+import { tidied } from "./text.js";
+
+/** @import { Field, FieldOptions, MakeField } from "./types.d.ts" */
+
+const INDENT = "    ";
+
+// ---- The line that an error is about
+
+const mark_line = /** @type {import("@codemirror/state").StateEffectType<number|null>} */ (
+  StateEffect.define());
+
+const marked = StateField.define({
+  create: () => Decoration.none,
+  update(found, transaction) {
+    let now = found.map(transaction.changes);
+    for (const effect of transaction.effects) {
+      if (!effect.is(mark_line)) continue;
+      const { doc } = transaction.state, n = effect.value;
+      now = n !== null && n >= 1 && n <= doc.lines ? Decoration.set([
+        Decoration.line({ class: "yours-marked" }).range(doc.line(n).from)]) : Decoration.none;
+    }
+    return now;
+  },
+  provide: (field) => EditorView.decorations.from(field),
+});
+
+// ---- Keys
+
+/** To the next multiple of four, or all the lines that are chosen
+ *  @param {EditorView} view */
+function indent(view) {
+  const { state } = view, { main } = state.selection;
+  if (!main.empty) return indentMore(view);
+  const column = main.head - state.doc.lineAt(main.head).from;
+  view.dispatch(state.update(state.replaceSelection(" ".repeat(4 - (column % 4))),
+    { scrollIntoView: true, userEvent: "input.indent" }));
+  return true;
+}
+
+/** @type {MakeField} */
+function make_field(place, { text, label, described, on_type, on_check, on_free }) {
+  let note = "", is_set = false;
+  const free = (/** @type {EditorView} */ view, /** @type {boolean} */ is_free) => {
+    view.setTabFocusMode(is_free);
+    on_free(is_free);
+    return true;
+  };
+  const check = () => {
+    on_check();
+    return true;
+  };
+  const view = new EditorView({ parent: place, state: EditorState.create({ doc: text, extensions: [
+    keymap.of([
+      { key: "Mod-Enter", run: check }, { key: "Ctrl-Enter", run: check },
+      { key: "Tab", run: indent, shift: indentLess },
+      { key: "Escape", run: (now) => free(now, true) },
+      ...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap,
+    ]),
+    python(), indentUnit.of(INDENT), EditorState.tabSize.of(4), history(), closeBrackets(),
+    bracketMatching(), indentOnInput(), syntaxHighlighting(classHighlighter), marked,
+    EditorView.lineWrapping, tooltips({ position: "absolute" }),
+    EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": described,
+      autocomplete: "off", autocorrect: "off", autocapitalize: "off", spellcheck: "false",
+      enterkeyhint: "enter", "data-gramm": "false" }),
+    EditorView.clipboardInputFilter.of((pasted) => {
+      const clean = tidied(pasted);
+      if (/[\t\u00a0\u2000-\u200f\ufeff]/.test(pasted)) {
+        note = "Tabs and special spaces were pasted: they are plain spaces now.";
+      }
+      return clean;
+    }),
+    EditorView.domEventHandlers({ blur: (_, now) => { free(now, false); } }),
+    EditorView.updateListener.of((update) => {
+      if (!update.docChanged) return;
+      free(update.view, false);
+      if (!is_set) on_type(update.state.doc.toString(), note);
+      note = "";
+    }),
+  ] }) });
+  const line_of = (/** @type {number} */ n) =>
+    view.state.doc.line(Math.max(1, Math.min(n, view.state.doc.lines)));
+
+  /** @type {Field} */
+  const field = {
+    text: () => view.state.doc.toString(),
+    set(now) {
+      if (now === field.text()) return;
+      is_set = true;
+      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: now },
+        selection: { anchor: 0 } });
+      is_set = false;
+    },
+    mark: (line) => view.dispatch({ effects: mark_line.of(line) }),
+    show(n) {
+      const line = line_of(n);
+      view.dispatch({ selection: { anchor: line.from + line.text.search(/\S|$/) },
+        effects: EditorView.scrollIntoView(line.from, { y: "center" }) });
+      view.focus();
+    },
+    focus: () => view.focus(),
+  };
+  return field;
+}
+
+window.machine_editor = make_field;

@@ -1,0 +1,55 @@
+// @ts-check
+// A page with desks, or with the boxes of the front page: the entry of the script that it loads.
+
+import { find } from "../kit.js";
+import { boxes } from "./boxes.js";
+import { desk } from "./desk.js";
+import { plain_field } from "./plain.js";
+import { Python } from "./python.js";
+import { runner } from "./run.js";
+import { Store } from "./store.js";
+
+/** @import { MakeField, Part, Tools } from "./types.d.ts" */
+
+const here = document.currentScript instanceof HTMLScriptElement ? document.currentScript.src : "";
+let fields = /** @type {Promise<MakeField>|null} */ (null);
+
+/** The editor, from beside this script; a plain field where it doesn't come
+ *  @returns {Promise<MakeField>} */
+function load_field() {
+  fields ||= new Promise((resolve) => {
+    const script = document.createElement("script");
+    script.src = new URL("editor.js", here).href;
+    script.addEventListener("load", () => resolve(window.machine_editor));
+    script.addEventListener("error", () => {
+      fields = null; // the next desk may have more luck
+      resolve(plain_field);
+    });
+    document.head.append(script);
+  });
+  return fields;
+}
+
+let one = /** @type {Python|null} */ (null);
+
+/** Python, one for all of the page */
+const python = () => (one ||= new Python());
+window.machine_yours = { python };
+
+/** @type {Tools} */
+const tools = {
+  python, load_field,
+  runner: (place, part) => runner(place, { python: python(), part }),
+};
+
+document.addEventListener("DOMContentLoaded", () => {
+  const store = new Store();
+  for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".yours"))) {
+    const part = /** @type {Part} */ (
+      JSON.parse(find(root, "script[type='application/json']").textContent || ""));
+    desk(root, part, tools, store);
+  }
+  for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".yours-boxes"))) {
+    boxes(root, store);
+  }
+});
