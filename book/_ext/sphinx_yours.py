@@ -197,9 +197,9 @@ def list_boxes(page: str, places: dict[str, Path]) -> str:
     return (
         '<div class="yours-boxes">\n<p>'
         f'<a class="yours-start" href="{links[0]}">Start</a> '
-        f"<span>You write the {len(links)} parts of the machine in these pages, and the "
-        'machine translates with each of them. <span class="yours-count with-script">'
-        "</span></span></p>\n"
+        f"<span>You write the {len(links)} parts of the machine in these pages, and "
+        "the machine translates with each of them. "
+        '<span class="yours-count with-script"></span></span></p>\n'
         f"<ol>\n{listed}\n</ol>\n</div>"
     )
 

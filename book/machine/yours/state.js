@@ -53,7 +53,7 @@ function replaced(state, text, note) {
 
 /** What failed, in a sentence @param {string} name of the error @param {string} message */
 function trouble_of(name, message) {
-  if (["Stopped", "TooLong", "Problem"].includes(name)) return message;
+  if (["Stopped", "TooLong", "Problem", "Unable", "Broken"].includes(name)) return message;
   if (name === "Lost") return `${message} Try again.`;
   return `That didn’t work: ${message.replace(/\.$/, "")}.`;
 }
