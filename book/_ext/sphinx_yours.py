@@ -6,14 +6,13 @@ signature as text, and, for the page's script, all it knows of the part. The cel
 source is folded below it. The desk works with the page's Python; a build without its
 files leaves the cell as it is, as print does.
 
-A page that says `<div class="yours-boxes"></div>` lists the parts there, each with a
-link to its desk.
+Behind a cell tagged `yours-boxes` stands the list of all parts, each with a link to its
+desk.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from book._ext.toc import chapter_of, notebook_pages
 from transformer_book.yours.parts import PARTS, PREAMBLE, Part
 
 TAG = "tag_yours-"  # of a cell's node, before the name of the part
-BOXES = '<div class="yours-boxes"></div>'
+BOXES = "boxes"  # in place of a part: the list of all
 FOLD = "Read it instead: the book’s own"
 # German that the machine translates first: the front page's.
 SENTENCE = "Ein Mann, der einen Hut trägt, spielt Gitarre."
@@ -128,54 +127,36 @@ def part_of(cell: nodes.Element) -> str | None:
 
 
 def put_desks(app: Sphinx, document: nodes.document, page: str) -> None:
-    """Put the page's desks where cells are tagged, and the list of all where it's due.
-
-    Raises:
-        ExtensionError: there is no such part.
-    """
+    """Put the page's desks, and the list of all, where cells are tagged."""
     if app.builder.format != "html" or not available():
         return
     for cell in list(document.findall(nodes.container)):
         name = part_of(cell)
-        if name is None or cell.get("nb_element") != "cell_code":
-            continue
-        if name not in PARTS:
-            raise ExtensionError(f"{page}: a cell is tagged yours-{name}, no such part")
-        put_desk(cell, PARTS[name])
-    for text in list(document.findall(nodes.raw)):
-        if text.astext().strip() == BOXES:
-            text.replace_self(raw(list_boxes(page, homes())))
+        if name == BOXES:
+            at = cell.parent.index(cell) + 1
+            cell.parent.insert(at, raw(list_boxes(page, homes())))
+        elif name is not None:
+            put_desk(cell, PARTS[name])
 
 
 # --- the boxes of the front page ------------------------------------------------------
-
-
-def tagged() -> Iterator[tuple[str, Path]]:
-    """Every part that a cell is tagged with, and the notebook of the cell."""
-    for path in notebook_pages():
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            metadata = cell["metadata"].get("tags", [])
-            yield from (
-                (tag.removeprefix("yours-"), path)
-                for tag in metadata
-                if tag.startswith("yours-")
-            )
 
 
 def homes() -> dict[str, Path]:
     """The notebook in which each part has its desk.
 
     Raises:
-        ExtensionError: two cells are tagged with one part.
+        ExtensionError: a part has none, or two.
     """
-    found: dict[str, Path] = {}
-    for name, path in tagged():
-        if name in found:
-            raise ExtensionError(
-                f"yours-{name} is a tag of two cells: {found[name].name}, {path.name}"
-            )
-        found[name] = path
-    return found
+    found: dict[str, list[Path]] = {name: [] for name in PARTS}
+    for path in notebook_pages():
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for name in PARTS:
+                if f"yours-{name}" in cell["metadata"].get("tags", []):
+                    found[name].append(path)
+    if wrong := [name for name, paths in found.items() if len(paths) != 1]:
+        raise ExtensionError(f"not tagged in one cell of the book: {', '.join(wrong)}")
+    return {name: path for name, [path] in found.items()}
 
 
 def list_boxes(page: str, places: dict[str, Path]) -> str:
@@ -183,16 +164,12 @@ def list_boxes(page: str, places: dict[str, Path]) -> str:
     root = "../" * page.count("/")
     items, links = [], []
     for name, part in PARTS.items():
-        if name not in places:
-            continue
         link = f"{root}book/{places[name].stem}.html#yours-{name}"
         links.append(link)
         items.append(
             f'<li><a href="{link}" data-part="{name}"><b>{escape(part.title)}</b> '
             f"<small>Chapter {chapter_of(places[name])}</small></a></li>"
         )
-    if not links:
-        return ""
     listed = "\n".join(items)
     return (
         '<div class="yours-boxes">\n<p>'

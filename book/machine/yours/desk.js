@@ -311,7 +311,7 @@ export function desk(root, part, tools, store) {
     lines.replaceChildren(...line(tried ? "with the mistake" : "with yours", found.text, outcome(found)),
       ...(found.text === found.before ? [] : line("the book’s", found.before, "")));
     const words = tried ? `${try_words(tried, found)} It took ` : `${capital(found.words).replace(/\.?$/, "")}, in `;
-    whose.textContent = `${words}${seconds(found.ms)}.`;
+    whose.textContent = `${words}${seconds(found.ms)}. ${found.problem || ""}`;
   });
 
   /** @type {Draw} */

@@ -39,7 +39,7 @@ window.machine_yours = { python };
 /** @type {Tools} */
 const tools = {
   python, load_field,
-  runner: (place, part) => runner(place, { python: python(), part }),
+  runner: (place, part) => runner(place, { part }),
 };
 
 document.addEventListener("DOMContentLoaded", () => {

@@ -26,6 +26,7 @@ export interface Answer {
 /** What the machine wrote with the reader's parts, and what the book's own write */
 export interface Translated {
   text: string; before: string; ms: number; words: string; cut: boolean;
+  problem?: string; // what else there is to know
 }
 
 export interface Progress { loaded: number; total: number } // bytes
