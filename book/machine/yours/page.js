@@ -7,6 +7,7 @@ import { desk } from "./desk.js";
 import { plain_field } from "./plain.js";
 import { Python } from "./python.js";
 import { runner } from "./run.js";
+import { completed, Shared } from "./shared.js";
 import { Store } from "./store.js";
 
 /** @import { MakeField, Part, Tools } from "./types.d.ts" */
@@ -34,7 +35,7 @@ let one = /** @type {Python|null} */ (null);
 
 /** Python, one for all of the page */
 const python = () => (one ||= new Python());
-window.machine_yours = { python };
+window.machine_yours = { python, completed, shared: new Shared(async () => python()) };
 
 /** @type {Tools} */
 const tools = {

@@ -112,8 +112,5 @@ export interface Tools {
 }
 
 declare global {
-  interface Window {
-    machine_editor: MakeField;
-    machine_yours: { python(): import("./python.js").Python };
-  }
+  interface Window { machine_editor: MakeField }
 }
