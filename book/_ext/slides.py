@@ -164,7 +164,8 @@ def of_section(section: Tag) -> list[Slide]:
 
 def of_chapter(article: Tag) -> Iterator[Slide]:
     """The slides of a chapter: its title, the core path, bugs and exercises."""
-    for extra in article.select(".headerlink, .unclear, .check-lead, summary, script"):
+    extras = ".headerlink, .unclear, .check-lead, .yours, summary, script"
+    for extra in article.select(extras):
         extra.decompose()
     for wrapper in article.select("a, section section section:not(#exercises section)"):
         wrapper.unwrap()  # a link to another page; a section in a section

@@ -12,7 +12,8 @@ import { capital, file_name, file_of, is_same, loading_words, notebook_of, outco
 /** @import { Action, Desk, Field, Part, RunnerLike, Tools, Try } from "./types.d.ts" */
 /** @import { Store } from "./store.js" */
 
-const LEAVING = "Tab indents. Escape, then Tab leaves the field. Ctrl+Enter checks.";
+const KEY = /Mac|iP(hone|ad|od)/.test(navigator.platform) ? "Cmd" : "Ctrl";
+const LEAVING = `Tab indents. Escape, then Tab leaves the field. ${KEY}+Enter checks.`;
 const FREE = "Tab leaves the field now.";
 const DOING = { check: "Checking…", run: "The machine translates…", save: "Putting it together…" };
 const SAVE_AFTER = 400; // ms without a key
@@ -192,7 +193,8 @@ export function desk(root, part, tools, store) {
     button("Save as a file", () => download(file_name(part, "py"), file_of(part, state.text))),
     button("Save as a notebook", () => download(file_name(part, "ipynb"), notebook_of(part, state.text))),
     button("Save all my parts as a program", save_all, { class: "yours-all" }),
-    button("Forget", () => dispatch({ type: "ask", what: "forget" }))));
+    button("Forget", () => dispatch({ type: "ask", what: "forget" })),
+    h("p", { class: "yours-note" }, "What you write is kept in this browser, and nowhere else.")));
   row.append(...Object.values(made), keep);
 
   const draw_row = on_change((now) => [now.is_entered, now.text, now.doing, now.answer, now.away,
