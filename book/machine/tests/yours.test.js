@@ -192,6 +192,7 @@ test("numbers and outcomes in words", () => {
   assert.equal(outcome({ ...found, cut: true }), "It never ended, so it was cut.");
   assert.equal(try_words({ label: "no mask", source: "", changed: 1 }, found),
     "No mask: this sentence stays as it was; of 40 translations, 1 changes.");
+  assert.match(try_words({ label: "no mask", source: "", changed: 0 }, found), /of 40 translations, none changes\.$/);
   assert.equal(try_words({ label: "no mask", source: "", changed: null }, found),
     "No mask: this sentence stays as it was.");
 });

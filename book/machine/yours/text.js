@@ -43,7 +43,8 @@ export const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1)
 export function try_words({ label, changed }, found) {
   const here = found.text === found.before ? "this sentence stays as it was" : "this sentence changes";
   if (changed === null) return `${capital(label)}: ${here}.`;
-  const rest = `of ${SENTENCES} translations, ${changed} ${changed === 1 ? "changes" : "change"}`;
+  const count = changed === 0 ? "none changes" : changed === 1 ? "1 changes" : `${changed} change`;
+  const rest = `of ${SENTENCES} translations, ${count}`;
   return `${capital(label)}: ${here}; ${rest}.`;
 }
 
