@@ -5,7 +5,8 @@ import { test } from "node:test";
 
 import { first_state, is_current, is_older, kept_of, reduce, spoken } from "../yours/state.js";
 import { FORBIDDEN, FULL, parsed, Store } from "../yours/store.js";
-import { file_of, is_same, loading_words, notebook_of, outcome, seconds, tidied, try_words } from "../yours/text.js";
+import { file_of, is_same, loading_words, notebook_of, outcome, seconds, slow_words, tidied,
+  try_words } from "../yours/text.js";
 
 /** @import { Action, Answer, Desk, Kept, Part, Translated } from "../yours/types.d.ts" */
 
@@ -186,6 +187,8 @@ test("numbers and outcomes in words", () => {
     "Python is loading: 3.1 of 6.3 MB, once. It runs in this page and sends nothing.");
   assert.match(loading_words({ loaded: 5, total: 5 }), /^Python is starting/);
   assert.deepEqual([3, 412, 2345, 12_600].map(seconds), ["0.01 s", "0.41 s", "2.3 s", "13 s"]);
+  assert.equal(slow_words(900), "");
+  assert.match(slow_words(12_000), /Loops over single numbers/);
   /** @type {Translated} */
   const found = { text: "A.", before: "A.", ms: 1, words: "", cut: false };
   assert.equal(outcome(found), "The same as the book’s.");

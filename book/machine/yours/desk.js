@@ -6,8 +6,8 @@ import { h } from "../draw.js";
 import { button, find, focus, when_changed } from "../kit.js";
 import { can_run_anyway, first_state, is_current, is_older, is_written, kept_of, question_of,
   reduce, SIGNS, spoken } from "./state.js";
-import { capital, file_name, file_of, is_same, loading_words, notebook_of, outcome, seconds, tidied,
-  try_words } from "./text.js";
+import { capital, file_name, file_of, is_same, loading_words, notebook_of, outcome, seconds,
+  slow_words, tidied, try_words } from "./text.js";
 
 /** @import { Action, Desk, Field, Part, RunnerLike, Tools, Try } from "./types.d.ts" */
 /** @import { Store } from "./store.js" */
@@ -313,7 +313,8 @@ export function desk(root, part, tools, store) {
     lines.replaceChildren(...line(tried ? "with the mistake" : "with yours", found.text, outcome(found)),
       ...(found.text === found.before ? [] : line("the book’s", found.before, "")));
     const words = tried ? `${try_words(tried, found)} It took ` : `${capital(found.words).replace(/\.?$/, "")}, in `;
-    whose.textContent = `${words}${seconds(found.ms)}. ${found.problem || ""}`;
+    whose.textContent = [`${words}${seconds(found.ms)}.`, found.problem, slow_words(found.ms)]
+      .filter(Boolean).join(" ");
   });
 
   /** @type {Draw} */

@@ -4,6 +4,7 @@
 /** @import { Part, Progress, Translated, Try } from "./types.d.ts" */
 
 const SENTENCES = 40; // that the mistakes were tried on
+const LONG = 6000; // ms
 
 /** A text as Python wants it: four spaces for a tab, plain spaces, one kind of line end; what
  *  nobody sees is taken out @param {string} text */
@@ -35,6 +36,10 @@ export function outcome(found) {
   if (found.cut) return "It never ended, so it was cut.";
   return found.text === found.before ? "The same as the book’s." : "";
 }
+
+/** What would make it faster, if it was slow @param {number} ms */
+export const slow_words = (ms) => (ms < LONG ? "" : "Loops over single numbers take long in the " +
+  "page’s Python; what a whole tensor does at once is fast.");
 
 /** @param {string} words */
 export const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
