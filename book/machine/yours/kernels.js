@@ -4,7 +4,7 @@
 // in Python's memory. An array comes as its address, so nothing is copied; starts and strides
 // count numbers, not bytes. Sums are float64.
 
-/** @import { Memory } from "./python.d.ts" */
+/** @import { Memory } from "./python_types.d.ts" */
 
 /** Their text goes into the worker, so nothing is used here that isn't defined here
  *  @param {Memory} memory */

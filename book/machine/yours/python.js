@@ -6,7 +6,7 @@ import { h } from "../draw.js";
 import { kernels } from "./kernels.js";
 import { python_worker } from "./worker.js";
 
-/** @import { Files, Options, Progress } from "./python.d.ts" */
+/** @import { Files, Options, Progress } from "./python_types.d.ts" */
 
 const SECONDS = 10; // without progress: then a run is ended
 // Of these the last that was answered holds for a worker that takes over.

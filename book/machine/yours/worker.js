@@ -3,7 +3,7 @@
 // {problem}, a sentence for the reader, or {broken}, if Python itself is. Its text is all that
 // goes there, behind Pyodide's, so nothing is used here that isn't defined here.
 
-/** @import { Files, Memory, Pyodide } from "./python.d.ts" */
+/** @import { Files, Memory, Pyodide } from "./python_types.d.ts" */
 
 /** @param {(memory: Memory) => object} kernels */
 export function python_worker(kernels) {
