@@ -176,7 +176,7 @@ def test_what_goes_wrong_is_a_sentence(page, does, says) -> None:
 @in_browser
 def test_a_run_can_be_stopped_and_the_page_goes_on_meanwhile(page) -> None:
     open_page(page, "translator", ["attention"])
-    page.evaluate("() => { does.lasts = true; }")
+    page.evaluate("async () => { does.lasts = true; await machine.load(); }")
     switch(page).check()
     stop = page.get_by_role("button", name="Stop", exact=True)
     expect(stop).to_be_visible()

@@ -375,6 +375,11 @@ export class App {
   /** @param {Edits} edits */
   async edit(edits) {
     await this.ask({ edits: { ...this.state.asked.edits, ...edits } });
+    this.jump();
+  }
+
+  /** To the first word that is changed, if one is */
+  jump() {
     const other = this.first_change();
     if (other >= 0) this.dispatch({ type: "jump", step: other });
   }
@@ -423,6 +428,7 @@ export class App {
     this.dispatch({ type: "stop" });
     const { forced, method } = START, choice = "", edits = { yours: in_order(Object.keys(sources)) };
     await this.ask({ text, edits, forced, method, choice, trying, attempt });
+    this.jump();
     const { state } = this, { view, untouched } = state;
     if (state.asked.attempt !== attempt) throw told("Another run came later.");
     if (!is_current(state) || !view.live?.ran) throw told(state.status || "Something else was asked meanwhile.");
@@ -431,10 +437,11 @@ export class App {
   }
 
   /** Run on all parts that the reader has written, or on the book's @param {boolean} on */
-  switch_yours(on) {
+  async switch_yours(on) {
     this.tried = null;
-    const { attempt } = this.state.asked, { edits } = this.state.asked;
-    return this.ask({ edits: { ...edits, yours: on ? this.state.parts : undefined }, trying: "", attempt: attempt + 1 });
+    const { attempt, edits } = this.state.asked, yours = on ? this.state.parts : undefined;
+    await this.ask({ edits: { ...edits, yours }, trying: "", attempt: attempt + 1 });
+    this.jump();
   }
 
   /** The reader has written, or forgotten, parts: what is gone can't be run @param {string[]} parts */
