@@ -635,6 +635,12 @@ class _Readable:
             if other.shape != self.shape:
                 broadcast_shapes(self.shape, other.shape)
                 other = other.expand(self.shape)
+            if _overlap(self, other):
+                raise RuntimeError(
+                    "unsupported operation: some elements of the input tensor and the "
+                    "written-to tensor refer to a single memory location. Please "
+                    "clone() the tensor before performing the operation."
+                )
             self._put(other.to(self.dtype)._flat())
         return self
 
@@ -672,6 +678,13 @@ class _Readable:
         flat = _expand_to_picked(value.to(self.dtype), shape)
         for n, place in enumerate(places):
             self._storage[place : place + run] = flat[n * run : n * run + run]
+
+
+def _overlap(x, y):
+    """Return whether two rows of numbers share some of their places, and not all."""
+    if x._storage is not y._storage or not (x.is_contiguous() and y.is_contiguous()):
+        return False
+    return 0 < abs(x._offset - y._offset) < x.numel()
 
 
 def _nested(numbers, shape):
@@ -1745,7 +1758,10 @@ class _Reduced:
             find = heapq.nlargest if largest else heapq.nsmallest
             return find(k, range(len(row)), key=row.__getitem__)
 
-        indices = self._along(dim, best, int64)
+        none = not self.numel()
+        indices = (
+            self._part(dim, 0, k).long() if none else self._along(dim, best, int64)
+        )
         return _results("topk", values=self.gather(dim, indices), indices=indices)
 
     def nonzero(self, *, as_tuple=False):
