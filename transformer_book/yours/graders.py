@@ -245,7 +245,9 @@ def _run_attention(answer, query, key, value, mask):
 
 def _draw_mask(*shape):
     """Draw a mask in which every query has a key left."""
-    return (torch.rand(*shape) < 0.6).index_fill(-1, torch.tensor([1]), True)
+    mask = torch.rand(*shape) < 0.6
+    mask[..., 1] = True
+    return mask
 
 
 def _draw_attention():
