@@ -62,7 +62,7 @@ def desk(page: Page, address):
 
 def at(page: Page):
     desk = page.locator("#yours-attention")
-    expect(desk).to_have_class(re.compile("yours-alive"))
+    expect(desk).to_have_class(re.compile("yours-ready"))
     return desk
 
 
@@ -148,11 +148,11 @@ def test_a_page_whose_editor_is_never_entered_loads_a_small_script(page, address
     page.goto(address)
     at(page)
     page.wait_for_timeout(300)
-    assert any(name.startswith("yours.js") for name in loaded)
-    assert not any(name.startswith("editor.js") for name in loaded)
-    assert not any("python" in name for name in loaded)
-    script = (SITE / "_static/machine/yours.js").read_bytes()
-    assert len(gzip.compress(script, 6)) < 20_000
+    assert any(name.startswith("desks.js") for name in loaded)
+    late = ("yours.js", "editor.js", "list.js", "python-")
+    assert not any(name.startswith(late) for name in loaded)
+    script = (SITE / "_static/machine/desks.js").read_bytes()
+    assert len(gzip.compress(script, 6)) < 2_500
 
 
 @pytest.mark.browser_context_args(java_script_enabled=False)
@@ -281,6 +281,7 @@ def test_an_older_editions_text_is_kept_and_said_to_be_one(page, desk):
 
 def test_two_tabs_lose_nothing(page, desk, address):
     write(desk, WRONG)
+    page.wait_for_timeout(600)  # until it's kept
     other = page.context.new_page()
     other.goto(address)
     there = at(other)

@@ -187,7 +187,7 @@ def list_boxes(page: str, places: dict[str, Path]) -> str:
 def add_files(app: Sphinx, page: str, _: str, context: dict, *rest: Any) -> None:
     """Load style and script where there is a desk, or the list of all."""
     if 'class="yours' in context.get("body", ""):
-        load_files(app, "yours.css", "machine/yours.js")
+        load_files(app, "yours.css", "machine/desks.js")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

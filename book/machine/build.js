@@ -12,8 +12,9 @@ const { outputFiles } = buildSync({
   absWorkingDir: fileURLToPath(new URL(".", import.meta.url)),
   entryPoints: {
     "book/_static/machine/machine": "page.js", // for pages
-    "book/_static/machine/yours": "yours/page.js", // for pages on which one writes
-    "book/_static/machine/editor": "yours/editor.js", // loaded when one does
+    "book/_static/machine/desks": "yours/wake.js", // for pages on which one can write
+    "book/_static/machine/yours": "yours/page.js", // loaded when one begins to
+    "book/_static/machine/editor": "yours/editor.js", // and when one does
     "transformer_book/charts/machine_still": "still.js", // where no script of a page runs
   },
   outdir: ROOT, write: false, bundle: true, minify: true, target: "es2022", format: "iife",

@@ -1,8 +1,8 @@
 // @ts-check
-// A page with desks, or with the boxes of the front page: the entry of the script that it loads.
+// The desks of a page, and Python for them and for its machines: the entry of the script that
+// comes when one of them is used.
 
 import { find } from "../kit.js";
-import { boxes } from "./boxes.js";
 import { desk } from "./desk.js";
 import { plain_field } from "./plain.js";
 import { Python } from "./python.js";
@@ -43,14 +43,14 @@ const tools = {
   runner: (place, part) => runner(place, { part }),
 };
 
-document.addEventListener("DOMContentLoaded", () => {
+function begin() {
   const store = new Store();
-  for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".yours"))) {
+  const places = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".yours:not(.yours-alive)"));
+  for (const root of places) {
     const part = /** @type {Part} */ (
       JSON.parse(find(root, "script[type='application/json']").textContent || ""));
     desk(root, part, tools, store);
   }
-  for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".yours-boxes"))) {
-    boxes(root, store);
-  }
-});
+}
+if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+else begin();
