@@ -188,7 +188,7 @@ test("numbers and outcomes in words", () => {
   assert.match(loading_words({ loaded: 5, total: 5 }), /^Python is starting/);
   assert.deepEqual([3, 412, 2345, 12_600].map(seconds), ["0.01 s", "0.41 s", "2.3 s", "13 s"]);
   assert.equal(slow_words(900), "");
-  assert.match(slow_words(12_000), /Loops over single numbers/);
+  assert.match(slow_words(16_000), /Loops over single numbers/);
   /** @type {Translated} */
   const found = { text: "A.", before: "A.", ms: 1, words: "", cut: false };
   assert.equal(outcome(found), "The same as the book’s.");

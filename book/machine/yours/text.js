@@ -4,7 +4,7 @@
 /** @import { Part, Progress, Translated, Try } from "./types.d.ts" */
 
 const SENTENCES = 40; // that the mistakes were tried on
-const LONG = 6000; // ms
+const LONG = 15_000; // ms: good code takes a third of it on a slow phone
 
 /** A text as Python wants it: four spaces for a tab, plain spaces, one kind of line end; what
  *  nobody sees is taken out @param {string} text */
