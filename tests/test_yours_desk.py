@@ -242,6 +242,11 @@ def test_what_is_printed_is_shown_and_cut(monkeypatch) -> None:
     assert len(calls) < 100_000  # what nobody sees isn't even written
 
 
+def test_a_line_that_calls_itself_is_told_once() -> None:
+    message = desk.check("attention", BAD["recursion"][0])["message"]
+    assert message.count("Line 2") == 1
+
+
 def test_errors_are_no_output_of_ours(capfd) -> None:
     desk.check("attention", before("print('seen by nobody')\n    1 / 0"))
     assert capfd.readouterr() == ("", "")
