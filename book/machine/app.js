@@ -259,7 +259,7 @@ export class App {
 
   /** @param {Ask} ask */
   async translate(ask) {
-    const { state } = this, { text, edits, forced, method, seed, temperature, top_p } = state.asked;
+    const { state } = this, { text, edits, forced, method, seed, temperature, top_p, trying } = state.asked;
     const read = await ask("tokens", { text }), { src } = read, { sizes } = state.view;
     check_length(read, state.config.max_len);
     this.dispatch({ type: "read", text, pieces: read.pieces }); // a warning comes before the words
@@ -268,14 +268,16 @@ export class App {
      *  @param {{ method?: string, seed?: number, prefix?: number[] }} how @returns {Promise<View>} */
     const see = async (edits, asks, sampling, how) => {
       const written = await ask("write", { src, edits, ...how, ...sampling }), { ids } = written;
-      if (!ids.length) throw told("Your code wrote nothing, not even the end of a sentence.");
+      const whose = trying ? "The changed" : "Your";
+      if (!ids.length) throw told(`${whose} code wrote nothing, not even the end of a sentence.`);
       const seen = await ask("look", { src, tgt: ids, edits, ...sampling });
       const live = { read, asks, n_forced: how.prefix?.length || 0 }, { yours } = edits;
       const has_ended = ids.at(-1) === src.at(-1); // both end with <eos>
       const own = yours?.length && { ran: { ms: 0, problem: "", ...written, cut: written.cut || !has_ended,
         n_lines: n_lines(this.sources_of(yours)) } };
       const look = own && this.yours ? this.yours.completed(seen, { src, ...written }, state) : seen;
-      return { source: text, gloss: state.meanings[text]?.words, sizes, edits, ...look, live: { ...live, ...own } };
+      return { source: text, gloss: state.meanings[text]?.words, sizes, edits, ...look, ...(yours && trying && { trying }),
+        live: { ...live, ...own } };
     };
     const is_known = state.untouched.source === text && state.untouched.live;
     const is_changed = Boolean(changes_of(state));

@@ -40,7 +40,7 @@ export function cache() {
     const step = steps[at], n = at + 1, is_last = n === steps.length;
     contents.hidden = !step.cache;
     if (!step.cache && view.edits.yours) {
-      return `Step ${n} reads all tokens of each beam: with code of yours, there’s no cache.`;
+      return `Step ${n} reads all tokens of each beam: with ${view.trying ? "a mistake" : "code of yours"}, there’s no cache.`;
     }
     if (!step.cache) {
       return `Step ${n} reads all tokens of each beam. With the causal mask off, there’s no cache: ` +

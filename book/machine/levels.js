@@ -5,7 +5,7 @@
 
 import { box, COLOR, curve, decimal, door, dot, drawn_share, e, line, mean_of, percent, picture,
   piece, short, shown, strip, sum_of, text } from "./draw.js";
-import { owned, PARTS, yours_in } from "./yours/parts.js";
+import { mark, PARTS, whose, yours_in } from "./yours/parts.js";
 
 /** @import { Attributes, Edits, How, Inside, Numbers, Place, Point, Sizes, Table, Token, Vectors,
  *    View } from "./types.d.ts" */
@@ -237,13 +237,14 @@ function marks_of(view, { tall, end, out, captions }) {
   const names = tall ? [start, last] : [start, encoder, [], decoder, last];
   const at = tall ? [12, out + 88] : captions.map(([u]) => Number(u));
   return names.map((names, i) => {
-    const words = `yours: ${names.map((name) => PARTS[name].short).join(", ")}`;
+    const words = `${mark(view)}: ${names.map((name) => PARTS[name].short).join(", ")}`;
     return names.length > 0 && (tall ? text(396, at[i], words, low) : text(at[i], end + 71, words, low));
   }).filter(Boolean);
 }
 
 const YOURS = { "stroke-width": 1.2, "stroke-dasharray": "5 4", "stroke-opacity": 0.75 }; // a frame round what the reader wrote
-const sign = e("tspan", { fill: COLOR.plus }, " · yours");
+/** @param {View} view */
+const sign = (view) => e("tspan", { fill: COLOR.plus }, ` · ${mark(view)}`);
 
 /** Parts of the reader's in a layer @param {{ view: View }} plan @param {string} stack */
 const yours_of = ({ view }, stack) => yours_in(view, stack, ...LAYER_BOXES, ...KINDS[stack].flatMap(
@@ -257,6 +258,9 @@ const attention_boxes = (place) => (place.stack === "decoder" && place.kind === 
  *  @param {View} view @param {Place} place */
 export const attends = (view, place) => yours_in(view, ...attention_boxes(place)).length > 0;
 
+/** @param {View} view */
+const code_of = ({ trying }) => (trying ? "the changed code" : "your code");
+
 /** @param {Plan} plan @param {Stack} stack @param {number} l */
 function layer_door(plan, stack, l) {
   const { tall, at, end, layers } = plan;
@@ -264,12 +268,12 @@ function layer_door(plan, stack, l) {
   const [top, bottom, gap] = tall ? [4, 398, 1] : [14, end + 36, 3];
   const [x, y] = at(from + gap, top), [right, low] = at(to - gap, bottom), yours = yours_of(plan, stack);
   return door(path_of({ ...WHOLE, stack, layer: l }),
-    `Open ${stack} layer ${l + 1}${yours.length ? `: ${owned(yours)}` : ""}`,
+    `Open ${stack} layer ${l + 1}${yours.length ? `: ${whose(plan.view, yours)}` : ""}`,
     box(x, y, right - x, low - y, "page", 1, { class: "door-ground", rx: 6,
       stroke: yours.length ? COLOR.plus : tall ? COLOR.hair : null, ...(yours.length && YOURS) }),
     tall ? [text(392, middle + 5, String(l + 1), { size: 15, fill: "soft", anchor: "end" }),
-      yours.length > 0 && text(392, middle + 20, "yours", { size: 12, fill: "plus", anchor: "end" })]
-      : text(middle, end + 26, [`layer ${l + 1}`, yours.length > 0 && sign],
+      yours.length > 0 && text(392, middle + 20, mark(plan.view), { size: 12, fill: "plus", anchor: "end" })]
+      : text(middle, end + 26, [`layer ${l + 1}`, yours.length > 0 && sign(plan.view)],
         { size: 13, fill: "soft", anchor: "middle" }));
 }
 
@@ -434,7 +438,7 @@ export function layer(view, { row, tall, before }, place) {
   const station = (u, long, kind, title) => { // out of the stream, through a norm, back
     const [a, b] = [u + 12, u + long - 12], [x, y] = at(a, 0), [right, low] = at(b, 0);
     const [left, top] = corner(u);
-    const yours = (/** @type {string[]} */ ...places) => yours_in(view, ...places).length > 0 && sign;
+    const yours = (/** @type {string[]} */ ...places) => yours_in(view, ...places).length > 0 && sign(view);
     return [
       curve([at(a, 0), at(a, 16), at(a, 20), at(a, 34)], color, 2, 0.7),
       curve([at(b, 34), at(b, 20), at(b, 16), at(b, 0)], color, 2, 0.7),
@@ -442,7 +446,7 @@ export function layer(view, { row, tall, before }, place) {
       text(right, low + 4.5, "+", { size: 13, anchor: "middle", fill: "page", stroke: "none" }),
       yours("residual") && box(right - 9, low - 9, 18, 18, "plus", 1, { rx: 9, fill: "none", stroke: COLOR.plus }),
       text(x + plan.norm[0], y + plan.norm[1], ["norm", !tall && yours("norm")], { size: 12, fill: "soft" }),
-      tall && yours("norm") && text(x + plan.norm[0], y + plan.norm[1] + 13, "yours", { size: 12, fill: "plus" }),
+      tall && yours("norm") && text(x + plan.norm[0], y + plan.norm[1] + 13, mark(view), { size: 12, fill: "plus" }),
       text(left, top, [title, yours(...attention_boxes({ stack, kind }))], { size: 15, weight: 600 }),
     ];
   };
@@ -461,7 +465,7 @@ export function layer(view, { row, tall, before }, place) {
   const word = query_of(place, view, row);
   return picture(tall ? 400 : stop + 150, tall ? stop + 94 : 380,
     `${stack} layer ${l + 1}, for “${word}”${yours_of({ view }, stack).length
-      ? `; in it: ${owned(yours_of({ view }, stack))}` : ""}`,
+      ? `; in it: ${whose(view, yours_of({ view }, stack))}` : ""}`,
     line([at(start - (tall ? 22 : 40), 0), at(start + 4, 0)], color, first, 0.7),
     line([at(start, 0), at(stop, 0)], color, (first + last) / 2, 0.5),
     attentions, feed, ends(tall, start, stop, word, color, lengths,
@@ -610,13 +614,13 @@ export function head(view, { row, tall, before, found, found_before }, place) {
   /** @type {(x: number, y: number, words: string, anchor: string) => Inside} */
   const caption = (x, y, words, anchor) => text(x, y, words, { size: 13, fill: "soft", anchor });
   return picture(tall ? 400 : 1080, tall ? end + 50 : bottom + 46,
-    `Head ${place.head + 1}: what “${query}” looks at${attends(view, place) ? ", by your code" : ""}`,
+    `Head ${place.head + 1}: what “${query}” looks at${attends(view, place) ? `, by ${code_of(view)}` : ""}`,
     text(X.word, 42, d ? `q of “${query}”` : query, { anchor: "end", fill, ...title }),
     strip(X.key, 28, q, { width, height: high, most: most_k }),
     d > 0 && [caption(X.key + d * cell / 2, 74, `keys, ${d} numbers each`, "middle"),
       !tall && caption(X.score, 74, `q · k / √${d}`, "end"),
       caption(X.value + d * cell / 2, values - 12, "values, as strong as their weight", "middle")],
-    caption(X.bar, 74, attends(view, place) ? "your weight" : "weight", "start"),
+    caption(X.bar, 74, attends(view, place) ? `${view.trying ? "changed" : "your"} weight` : "weight", "start"),
     lines.map((each, i) => key_line(place, X, each, top + i * gap, gap,
       { d, most: most_k, best: each === best && each.weight > 0, was: old[i] && old[i].weight })),
     d > 0 && lines.map(({ label, v, weight }, i) => [
@@ -706,7 +710,7 @@ export function weight(view, { row, tall, before, found, found_before }, place) 
     text(left - 10, 355, tall ? "sum" : "added up so far",
       { anchor: "end", fill: "soft", size: small }),
     facts.map((words, i) => text(facts_at, 404 + 24 * i, words)),
-    text(facts_at, 476, [is_yours ? "What your code gave: " : "Weight: ", compared(one.weight, old?.weight),
+    text(facts_at, 476, [is_yours ? `What ${code_of(view)} gave: ` : "Weight: ", compared(one.weight, old?.weight),
       is_cut(view, place) && ": the head is cut"], { weight: 600, fill: tone }));
 }
 

@@ -18,6 +18,7 @@ import { picture } from "./picture.js";
 import { PACE, player } from "./player.js";
 import { search } from "./search.js";
 import { share } from "./share.js";
+import { mistaken } from "./yours/parts.js";
 import { own_parts } from "./yours/switch.js";
 import { speech } from "./speech.js";
 import { axis_of, is_asked, is_drafted, labels_of, row_of, searches, waits } from "./state.js";
@@ -70,7 +71,8 @@ export function show(root, app) {
   /** @param {State} state */
   function draw_frame(state) {
     const { view: { source, text }, is_busy, film, guess, is_own } = state, asks = is_asked(state);
-    const whose = state.view.edits.yours ? ", with code of yours" : "";
+    const { edits: { yours }, trying } = state.view;
+    const whose = yours ? `, with ${trying ? mistaken(yours, trying) : "code of yours"}` : "";
     root.ariaLabel = `The machine translates “${source}”${asks ? "" : ` into “${text}”`}${whose}`;
     root.toggleAttribute("aria-busy", is_busy);
     root.classList.toggle("machine-hides", asks && !guess);

@@ -4,7 +4,7 @@
 
 import { shown } from "./draw.js";
 import { attention_in_words, level_of, looked_at, name_of, path_of, place_of, rank, WHOLE } from "./levels.js";
-import { NAMES, owned } from "./yours/parts.js";
+import { mistaken, NAMES, owned } from "./yours/parts.js";
 
 /** @import { Action, Asked, Choice, Meanings, Place, State, Vectors, View } from "./types.d.ts" */
 
@@ -243,7 +243,7 @@ export const is_cut = (state, name) =>
 /** Which parts are the reader's, in words; "" for none @param {State} state */
 export function yours_of({ asked: { edits: { yours = [] }, trying } }) {
   if (!yours.length) return "";
-  if (trying) return `${owned(yours)}, tried: “${trying}”; the rest is the book’s`;
+  if (trying) return mistaken(yours, trying);
   return is_alone(yours) ? "all nine parts are yours" : `${owned(yours)}; the rest is the book’s`;
 }
 /** What came out of the reader's code, besides words @param {Pick<State, "view">} state */

@@ -125,6 +125,7 @@ export interface Work { what: "python" | "code"; share: number; size?: string }
 /** All that is known of a sentence: stored in the page, or live, of the model */
 export interface View extends Look {
   source: string; edits: Edits; sizes: { d_model: number; d_ff: number };
+  trying?: string; // a mistake in the book's own parts: edits.yours aren't the reader's
   gloss?: [string, string][]; // its words with what they mean, where that is known
   heads?: { [attention: string]: Vectors }; // one of each attention is stored
   nats?: number[]; // stored: what the model's own translation costs the changed model

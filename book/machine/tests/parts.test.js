@@ -113,8 +113,14 @@ test("a run tells what came out, and another machine’s sources don’t mix wit
   const [ran] = await Promise.all([app.run({ attention: WRONG }, "leave out √d", "9 6"), other.switch_yours(true)]);
   assert.equal(ran.text, app.state.view.text);
   assert.equal(ran.before, app.state.untouched.text);
-  assert.equal(ran.words, "your attention, tried: “leave out √d”; the rest is the book’s");
+  assert.equal(ran.words, "the book’s attention with a mistake: “leave out √d”");
   assert.ok(ran.ms >= 0 && ran.cut === (app.state.view.tgt.at(-1) !== 2)); // <eos>
+  assert.equal(app.state.view.trying, "leave out √d");
+  assert.ok(!app.state.untouched.trying && !other.state.view.trying);
+  const drawn = ["", "/encoder/0", "/decoder/1", "/decoder/1/cross_attn/1"].map((path) =>
+    markup(draw(app.state.view, place_of(path, CONFIG), null, { row: 0, tall: false, before: null }))).join();
+  assert.ok(!/yours?\b/.test(drawn) && /changed: attention/.test(drawn) && / · changed/.test(drawn)); // it isn't the reader's
+  assert.match(drawn, /Open encoder layer 1: the book’s attention with a mistake: “leave out √d”/);
   let used = "";
   for (const [task, { parts, edits }] of python.asked) { // each with its own
     if (task === "use") used = Object.keys(parts).join();
@@ -227,7 +233,7 @@ for (const [words, yours, more] of /** @type {[string, string[], object?][]} */ 
   ["source positions off, a word chosen by hand, your search; the rest is the book’s", ["search"],
     { forced: [4], edits: { yours: ["search"], src_positions: false } }],
   ["all nine parts are yours", NAMES],
-  ["your masks, tried: “upside down”; the rest is the book’s", ["masks"], { trying: "upside down" }],
+  ["the book’s masks with a mistake: “upside down”", ["masks"], { trying: "upside down" }],
 ])) {
   test(`whose it is: “${words}”`, () => {
     const { app } = app_with(Object.fromEntries(yours.map((name) => [name, "x"])));

@@ -25,6 +25,16 @@ export const in_order = (names) => NAMES.filter((name) => names.includes(name));
 /** “your attention, your masks” @param {string[]} names */
 export const owned = (names) => in_order(names).map((name) => PARTS[name].owned).join(", ");
 
+/** The same parts of the book's, with one of its mistakes @param {string[]} names @param {string} trying */
+export const mistaken = (names, trying) => `the book’s ${owned(names).replaceAll("your ", "")} with a mistake: “${trying}”`;
+
+/** Whose the code is that computes something in a view: the reader's, or the book's with a mistake
+ *  @param {{ trying?: string }} view @param {string[]} names */
+export const whose = ({ trying }, names) => (trying ? mistaken(names, trying) : owned(names));
+
+/** The same in a word, at its place @param {{ trying?: string }} view */
+export const mark = ({ trying }) => (trying ? "changed" : "yours");
+
 /** Those of the reader's parts in a view that compute one of these boxes
  *  @param {{ edits?: import("../types.d.ts").Edits }} view @param {string[]} boxes */
 export const yours_in = ({ edits }, ...boxes) => in_order(edits?.yours || []).filter((name) =>

@@ -13,10 +13,10 @@ export function own_parts(app) {
   const words = h("span"), element = h("div", { class: "machine-row machine-yours", hidden: true },
     labeled("", box, words));
 
-  const draw = when_changed(({ parts, asked }) => [parts, asked.edits], ({ parts, asked }) => {
-    const { yours = [] } = asked.edits;
+  const draw = when_changed(({ parts, asked }) => [parts, asked.edits, asked.trying], ({ parts, asked }) => {
+    const { edits: { yours = [] }, trying } = asked;
     element.hidden = !parts.length;
-    box.checked = yours.length > 0;
+    box.checked = yours.length > 0 && !trying;
     words.textContent = `Run on your parts (${parts.length} of ${NAMES.length})`;
     element.title = owned(parts);
   });
