@@ -8,7 +8,7 @@ import { looked_words } from "./gloss.js";
 import { name_of } from "./levels.js";
 import { load_model } from "./model.js";
 import { asks_of, axis_of, before, changes_of, cut_of, edited, grows, labels_of, OWN, is_current, needs_model, reduce,
-  row_of, searches, START, stored_numbers, surest, toggled, where_to, yours_of } from "./state.js";
+  notes_of, row_of, searches, START, stored_numbers, surest, toggled, where_to, yours_of } from "./state.js";
 import { in_order } from "./yours/parts.js";
 import { is_told, told } from "./yours/told.js";
 
@@ -434,7 +434,7 @@ export class App {
     const { state } = this, { view, untouched } = state;
     if (state.asked.attempt !== attempt) throw told("Another run came later.");
     if (!is_current(state) || !view.live?.ran) throw told(state.status || "Something else was asked meanwhile.");
-    const { ms, cut, problem } = view.live.ran;
+    const { ms, cut } = view.live.ran, problem = notes_of(state);
     return { text: view.text, before: untouched.text, ms, cut, problem, words: yours_of(state) };
   }
 

@@ -36,8 +36,8 @@ function origin_of({ asked, draft, is_predicting, meanings, view: { source } }) 
   return known && known.whole ? ["By hand, in English: ", h("b", {}, `“${known.whole}”`)] : [];
 }
 
-/** What Python is at @param {Work} work */
-export const work_in_words = ({ what, size }) => (what === "code" ? "Your code is running."
+/** What Python is at @param {Work} work @param {string} [trying] */
+export const work_in_words = ({ what, size }, trying) => (what === "code" ? `${trying ? "The changed" : "Your"} code is running.`
   : `Python is being loaded, to run your code (${size}, once). It runs in this page, and nothing leaves it.`);
 
 /** @param {App} app */
@@ -60,11 +60,11 @@ export function form(app) {
   const at_work = h("p", { class: "machine-note", hidden: true }, doing, " ", stop);
   let clock = 0; // what is soon over needs no line
 
-  const draw_work = when_changed(({ work }) => [work?.what], ({ work }) => {
+  const draw_work = when_changed(({ work, asked }) => [work?.what, asked.trying], ({ work, asked }) => {
     clearTimeout(clock);
     if (!work) at_work.hidden = true;
     else {
-      doing.textContent = work_in_words(work);
+      doing.textContent = work_in_words(work, asked.trying);
       stop.hidden = work.what === "python";
       clock = setTimeout(() => { at_work.hidden = false; }, work.what === "python" ? 0 : 1500);
     }
@@ -86,13 +86,13 @@ export function form(app) {
     });
   const draw_rest = when_changed((state) => [state.draft, state.loading, state.status, state.is_lost,
     state.sister, state.work, waits(state)], (state) => {
-      const { draft, loading, work, sister, is_lost } = state, share = loading ?? work?.share ?? null;
+      const { draft, loading, work, sister, is_lost, asked } = state, share = loading ?? work?.share ?? null;
       const size = loading === null ? work?.size : state.size;
       const text = is_lost && waits(state) ? "" : state.status; // it is told with what isn't done
       if (field.value !== draft) field.value = draft;
       bar.hidden = share === null;
       bar.value = share || 0;
-      bar.ariaLabel = loading === null && work ? work_in_words(work) : "The model is being loaded";
+      bar.ariaLabel = loading === null && work ? work_in_words(work, asked.trying) : "The model is being loaded";
       const whose = sister && state.is_ready ? "sister: " : "";
       go.textContent = share !== null ? `${whose}${Math.round(100 * share)}%${size ? ` of ${size}` : ""}`
         : sister ? "Into German…" : "Translate";

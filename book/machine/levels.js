@@ -248,15 +248,20 @@ const sign = (view) => e("tspan", { fill: COLOR.plus }, ` · ${mark(view)}`);
 
 /** Parts of the reader's in a layer @param {{ view: View }} plan @param {string} stack */
 const yours_of = ({ view }, stack) => yours_in(view, stack, ...LAYER_BOXES, ...KINDS[stack].flatMap(
-  (kind) => attention_boxes({ stack, kind })));
+  (kind) => attention_boxes(view, { stack, kind })));
 const LAYER_BOXES = ["norm", "feed_forward", "residual"];
-/** A mask that shows is that of the decoder's own words @param {{ stack: string, kind: string }} place */
-const attention_boxes = (place) => (place.stack === "decoder" && place.kind === "self_attn"
-  ? [place.kind, "masks"] : [place.kind]);
+/** What computes an attention: the padding's mask is in all of them, the causal one in the decoder's
+ *  own, and a mistake is in one of the two
+ *  @param {View} view @param {{ stack: string, kind: string }} place */
+function attention_boxes({ trying = "" }, { stack, kind }) {
+  const is_own = stack === "decoder" && kind === "self_attn"; // no padding stands behind its words
+  const is_masked = kind.endsWith("attn") && (is_own ? !trying.includes("padding") : !trying.includes("causal"));
+  return is_masked ? [kind, "masks"] : [kind];
+}
 
 /** Whether an attention's weights are by code of the reader's
  *  @param {View} view @param {Place} place */
-export const attends = (view, place) => yours_in(view, ...attention_boxes(place)).length > 0;
+export const attends = (view, place) => yours_in(view, ...attention_boxes(view, place)).length > 0;
 
 /** @param {View} view */
 const code_of = ({ trying }) => (trying ? "the changed code" : "your code");
@@ -447,7 +452,7 @@ export function layer(view, { row, tall, before }, place) {
       yours("residual") && box(right - 9, low - 9, 18, 18, "plus", 1, { rx: 9, fill: "none", stroke: COLOR.plus }),
       text(x + plan.norm[0], y + plan.norm[1], ["norm", !tall && yours("norm")], { size: 12, fill: "soft" }),
       tall && yours("norm") && text(x + plan.norm[0], y + plan.norm[1] + 13, mark(view), { size: 12, fill: "plus" }),
-      text(left, top, [title, yours(...attention_boxes({ stack, kind }))], { size: 15, weight: 600 }),
+      text(left, top, [title, yours(...attention_boxes(view, { stack, kind }))], { size: 15, weight: 600 }),
     ];
   };
   const titles = ["self-attention: its own sentence", "cross-attention: the memory"];

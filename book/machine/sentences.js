@@ -27,8 +27,8 @@ export function what_it_shows(state) {
   const found = first ? `looked most at ${[first, second].filter(Boolean).join(" and ")}${how}`
     : LOOKS[none_of(looked_at(view, row, 1)[0][0])];
   const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
-  const now = tall && changes_of(state) && !panel ? ` The text is now “${view.text}”` : "";
+  const whole = tall && changes_of(state) && !panel ? ` The whole translation: “${view.text}”` : "";
   const layer = `the decoder’s middle layer (${middle_layer(view) + 1} of ${view.norms.decoder.length - 1})`;
   const first_of_all = film && !row ? "The German side has read: each word has looked at the others. " : "";
-  return `${first_of_all}Writing ${quoted(written)}: ${layer} ${found}.${now}`;
+  return `${first_of_all}Writing ${quoted(written)}: ${layer} ${found}.${whole}`;
 }

@@ -6,7 +6,7 @@ import { where_of } from "./crumbs.js";
 import { work_in_words, worries_of } from "./form.js";
 import { losses_in_words } from "./operate.js";
 import { PACE } from "./player.js";
-import { asks_of, axis_of, beside, changes_of, is_asked, is_drafted, labels_of, ran_in_words, row_of,
+import { asks_of, axis_of, beside, changes_of, is_asked, is_drafted, labels_of, notes_of, ran_in_words, row_of,
   searches, where_to } from "./state.js";
 import { TOUR } from "./tour.js";
 
@@ -75,7 +75,7 @@ export function speech(app, root) {
         if (action.share === 0 && !state.is_ready) say("The model is being loaded.");
         break;
       case "work":
-        if (!app.is_second && state.work && state.work.what !== before.work?.what) say(work_in_words(state.work));
+        if (!app.is_second && state.work && state.work.what !== before.work?.what) say(work_in_words(state.work, state.asked.trying));
         break;
       case "sister":
         if (action.text) say("A sister model writes the sentence in German first.");
@@ -124,7 +124,8 @@ export function speech(app, root) {
         }
         break;
       case "seen":
-        if (!app.is_second) say_translation(state); // it is told where the code stands
+        if (!app.is_second) say_translation(state);
+        else say(notes_of(state)); // the rest is told where the code stands
         break;
       case "measured":
         say_losses(state);

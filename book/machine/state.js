@@ -247,11 +247,22 @@ export function yours_of({ asked: { edits: { yours = [] }, trying } }) {
   return is_alone(yours) ? "all nine parts are yours" : `${owned(yours)}; the rest is the book’s`;
 }
 /** What came out of the reader's code, besides words @param {Pick<State, "view">} state */
-export function ran_in_words({ view: { edits, live, tgt } }) {
+export function ran_in_words({ view }) {
+  const { edits, live } = view;
   if (!live?.ran) return "";
-  const { ms, n_lines, cut, problem } = live.ran;
-  const time = `${n_lines} lines, ${(ms / 1000).toFixed(1)} s`;
-  return [is_alone(edits.yours) && `This sentence was translated by your code alone: ${time}.`, problem,
+  const { ms, n_lines } = live.ran, time = `${n_lines} lines, ${(ms / 1000).toFixed(1)} s`;
+  return [is_alone(edits.yours) && `This sentence was translated by your code alone: ${time}.`,
+    notes_of({ view })].filter(Boolean).join(" ");
+}
+
+const NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six"];
+
+/** What else there is to know of a translation by Python: what it read besides the sentence, what
+ *  went wrong, and whether it ended @param {Pick<State, "view">} state */
+export function notes_of({ view: { live, tgt } }) {
+  if (!live?.ran) return "";
+  const { cut, problem, padding = 0 } = live.ran, number = NUMBERS[padding] || padding;
+  return [padding > 0 && `${number} padding tokens stand behind the sentence, as in a batch.`, problem,
     cut && `It was cut after ${tgt.length} tokens, since it never ended by itself.`].filter(Boolean).join(" ");
 }
 

@@ -52,9 +52,10 @@ export interface Reading {
   text: string; src: number[]; src_labels: string[]; pieces: number; too_long: boolean;
 }
 
-/** A translation; Python tells its time in ms, whether it was cut since it didn't end, and what
+/** A translation; Python tells its time in ms, how many tokens of padding stood behind the source,
+ *  whether it was cut since it didn't end, and what
  *  else the reader has to know */
-export interface Written { ids: number[]; text: string; ms?: number; cut?: boolean; problem?: string }
+export interface Written { ids: number[]; text: string; ms?: number; cut?: boolean; problem?: string; padding?: number }
 
 /** All that is seen while a translation is written */
 export interface Look {
@@ -132,7 +133,7 @@ export interface View extends Look {
   search?: Found; // stored: of these edits
   live?: { // of the model, and not stored: how it has cut the text, and what it was asked for
     read: Reading; asks: string; n_forced: number;
-    ran?: { ms: number; n_lines: number; cut: boolean; problem: string }; // by code of the reader's
+    ran?: { ms: number; n_lines: number; cut: boolean; problem: string; padding?: number }; // by code of the reader's
   };
 }
 

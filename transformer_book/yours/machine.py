@@ -125,8 +125,9 @@ class Machine:
             sampling: temperature and top_p.
 
         Returns:
-            ids; text; cut, if it didn't end by itself; and problem, if a number was
-            none: then the translation ends there.
+            ids; text; padding, how many tokens of it stood behind the source, if any;
+            cut, if it didn't end by itself; and problem, if a number was none: then
+            the translation ends there.
         """
         self._begin(src, edits, n_steps=len(src) + 2)
         ids, limit = list(prefix), self._limit(len(src), len(prefix))
@@ -142,6 +143,8 @@ class Machine:
                 break
             ids.append(choose(step["logits"][0], draw, **sampling))
         answer = {"ids": ids, "text": self.tokens.decode(ids)}
+        if n_pads := self._n_pads():
+            answer["padding"] = n_pads
         if problem:
             return answer | {"cut": True, "problem": problem}
         return answer if ids[-1] == EOS else answer | {"cut": True}
@@ -481,9 +484,12 @@ class Machine:
         Where a reader's masks have to hide it, padding stands behind it, as in a batch
         with a longer sentence. No picture shows it.
         """
-        masks = self.runner.sources.keys() & {"masks", "model"}
-        n_pads = PADDING if masks else 0
-        return torch.tensor([[*self._src, *[self.config.pad_id] * n_pads]])
+        padding = [self.config.pad_id] * self._n_pads()
+        return torch.tensor([[*self._src, *padding]])
+
+    def _n_pads(self) -> int:
+        """Return how many tokens of padding stand behind the source."""
+        return PADDING if self.runner.sources.keys() & {"masks", "model"} else 0
 
     def _multiplications(self, n_src: int, n_tgt: int, n_rows: int) -> dict[str, int]:
         """Count those of one pass, one target scored in each row."""

@@ -242,7 +242,7 @@ test("what the reader’s parts compute is framed, and said; the rest isn’t", 
   const doors = (/** @type {string[]} */ yours, path = "") =>
     [...drawn({ ...view, edits: { yours } }, path).matchAll(/aria-label="(Open [^"]*)"/g)].map(([, label]) => label);
   assert.deepEqual(doors([]), ["Open encoder layer 1", "Open decoder layer 1", "Open decoder layer 2"]);
-  assert.deepEqual(doors(["masks", "search"]), ["Open encoder layer 1", "Open decoder layer 1: your masks",
+  assert.deepEqual(doors(["masks", "search"]), ["Open encoder layer 1: your masks", "Open decoder layer 1: your masks",
     "Open decoder layer 2: your masks"]);
   assert.deepEqual(doors(["encoder"]), ["Open encoder layer 1: your encoder layer", "Open decoder layer 1", "Open decoder layer 2"]);
   for (const [yours, says] of /** @type {[string[], string][]} */ ([[["positions"], "yours: positions"],
@@ -255,7 +255,12 @@ test("what the reader’s parts compute is framed, and said; the rest isn’t", 
   const signs = (/** @type {string[]} */ yours, path = "/decoder/1") =>
     [...drawn({ ...view, edits: { yours } }, path).replace(/<tspan[^>]*>/g, "").matchAll(/([\w:, -]+)(?: · yours)/g)].map(([, words]) => words);
   assert.deepEqual(signs(["attention"]), ["self-attention: its own sentence", "cross-attention: the memory"]);
-  assert.deepEqual(signs(["masks"]), ["self-attention: its own sentence"]);
-  assert.deepEqual(signs(["masks"], "/encoder/0"), []);
+  const [own, cross] = ["self-attention: its own sentence", "cross-attention: the memory"];
+  assert.deepEqual(signs(["masks"]), [own, cross]);
+  assert.deepEqual(signs(["masks"], "/encoder/0"), [own]);
+  const changed = (/** @type {string} */ trying, /** @type {string} */ path) => [...drawn({ ...view, trying,
+    edits: { yours: ["masks"] } }, path).replace(/<tspan[^>]*>/g, "").matchAll(/([\w:, -]+)(?: · changed)/g)].map(([, words]) => words);
+  assert.deepEqual(["/encoder/0", "/decoder/1"].map((path) => changed("padding is seen", path)), [[own], [cross]]);
+  assert.deepEqual(["/encoder/0", "/decoder/1"].map((path) => changed("no causal mask", path)), [[], [own]]);
   assert.deepEqual(signs(["sublayers"]), ["norm", "norm", "norm", "feed-forward: alone"]);
 });

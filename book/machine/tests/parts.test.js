@@ -8,6 +8,7 @@ import { App } from "../app.js";
 import { markup } from "../draw.js";
 import { draw, place_of } from "../levels.js";
 import { caption_of } from "../share.js";
+import { what_it_shows } from "../sentences.js";
 import { beside, changes_of, is_current, ran_in_words } from "../state.js";
 import { NAMES } from "../yours/parts.js";
 import { completed, Shared } from "../yours/shared.js";
@@ -189,6 +190,8 @@ test("a translation without a token is a sentence, one that was cut says so", as
     const long = app_with({ search: "s" }, { write: () => ({ ids, text: "5", cut, ms: 1500 }) }).app;
     await long.switch_yours(true);
     assert.equal(ran_in_words(long.state), says && `${says}, since it never ended by itself.`);
+    const ran = await long.run({ search: "t" }, ""); // apart from the translation
+    assert.deepEqual([ran.cut, ran.problem, ran.text.includes("cut")], [Boolean(says), ran_in_words(long.state), false]);
   }
 });
 
@@ -227,6 +230,19 @@ test("Python’s progress is the machine’s: first bytes, then one run of writi
 });
 
 // ---- What is told
+
+test("padding behind the sentence is told where there is any", async () => {
+  const { app } = app_with({ masks: "m" }, { write: () => ({ ids: [5, 2], text: "5", padding: 4 }) });
+  const { problem } = await app.run({ masks: "n" }, "padding is seen");
+  assert.equal(problem, "Four padding tokens stand behind the sentence, as in a batch.");
+});
+
+test("the whole translation isn’t told as what is written so far", async () => {
+  const { app } = app_with({ search: "s" });
+  await app.switch_yours(true);
+  app.dispatch({ type: "size", tall: true });
+  assert.ok(what_it_shows(app.state).endsWith(` The whole translation: “${app.state.view.text}”`));
+});
 
 for (const [words, yours, more] of /** @type {[string, string[], object?][]} */ ([
   ["your attention, your masks; the rest is the book’s", ["masks", "attention"]],

@@ -31,10 +31,9 @@ export function loading_words({ loaded, total }) {
 export const seconds = (ms) => (ms < 9950 ? `${(Math.max(ms, 10) / 1000).toFixed(ms < 1000 ? 2 : 1)} s`
   : `${Math.round(ms / 1000)} s`);
 
-/** What came out of the machine, for one who sees the translations @param {Translated} found */
+/** Beside a translation, for one who sees them; what went wrong has its own place @param {Translated} found */
 export function outcome(found) {
-  if (found.cut) return "It never ended, so it was cut.";
-  return found.text === found.before ? "The same as the book’s." : "";
+  return found.text === found.before && !found.cut ? "The same as the book’s." : "";
 }
 
 /** What would make it faster, if it was slow @param {number} ms */
