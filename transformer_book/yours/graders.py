@@ -20,6 +20,7 @@ from transformer_lib.model.config import TransformerConfig
 
 Change = tuple[str, str]  # what is replaced in the solution, and by what
 Answer = dict[str, Any]
+SHAPE = "{shape}"  # in a sentence: the shape of what was returned
 
 
 @dataclass(eq=False)
@@ -115,9 +116,12 @@ class PartGrader(Grader):
                     others = self._run_all(source, results)
                     agreed = sum(map(self._agree, results, others, expected))
                     if agreed == len(results):
-                        return mistake.sentence
-                    fitting.setdefault(agreed, mistake.sentence)
-        return fitting[max(fitting)] if fitting else None
+                        return _with_shape(mistake.sentence, results[number])
+                    if not isinstance(other, Mistake):  # many raise the same error
+                        fitting.setdefault(agreed, mistake.sentence)
+        if not fitting:
+            return None
+        return _with_shape(fitting[max(fitting)], results[number])
 
     def _write_arguments(self, case: tuple) -> str:
         """Write what is called, in a part with several definitions, and how."""
@@ -127,6 +131,12 @@ class PartGrader(Grader):
         order = told.get("norm_first")
         how = "" if order is None else f" with norm_first={order}"
         return f"{told['name']}{how}: "
+
+
+def _with_shape(sentence: str, result: Any) -> str:
+    """Write into a sentence, if it asks for it, which shape came."""
+    shape = tuple(getattr(result, "shape", ()))
+    return sentence.replace(SHAPE, str(shape))
 
 
 def use(
@@ -277,20 +287,52 @@ attention.wrong(
     (_ROOT, ""),
     (_ROOT, " / query.size(-1)"),
     (_ROOT, " * math.sqrt(query.size(-1))"),
-    (_ROOT, " / math.sqrt(query.size(-2))"),
-    (_ROOT, " / math.sqrt(key.size(-2))"),
+)
+attention.wrong(
+    "d_head is the last axis of query, query.size(-1): under the root stands another.",
+    *(
+        (_ROOT, f" / math.sqrt({each}.size({axis}))")
+        for each, axis in [
+            *(("query", axis) for axis in (-2, 0, 1)),
+            *(("key", axis) for axis in (-2, 0, 1)),
+            *(("value", axis) for axis in (-1, 1)),
+        ]
+    ),
 )
 attention.wrong(
     "d_head ** 1 / 2 is d_head / 2: the power comes first. Write d_head ** 0.5.",
     (_ROOT, " / query.size(-1) ** 1 / 2"),
     (_ROOT, " / (query.size(-1) ** 1 / 2)"),
 )
+_UNZEROED = ("weights.masked_fill(~mask, 0.0)", "weights")
+
+
+def _another_axis(result, query, key, value, mask):
+    """Whether the weights sum to 1 along another axis than the keys'."""
+    weights = result[1]
+    if (weights < 0).any() or _sums_to_1(weights, -1):
+        return False
+    return any(_sums_to_1(weights, axis) for axis in range(weights.dim() - 1))
+
+
+def _sums_to_1(weights, axis):
+    """Whether all sums are 1, but those of NaN: there, softmax found no score left."""
+    sums = weights.sum(dim=axis)
+    sums = sums[~sums.isnan()]
+    return sums.numel() > 0 and bool(((sums - 1).abs() < 1e-4).all())
+
+
+_AXIS = "softmax must run over the keys, the last axis, dim=-1: every row sums to 1."
 attention.wrong(
-    "softmax must run over the keys, dim=-1, so that every row sums to 1.",
-    (_SOFTMAX, _SOFTMAX.replace("-1", "-2")),
-    (_SOFTMAX, _SOFTMAX.replace("-1", "0")),
-    (_SOFTMAX, _SOFTMAX.replace("-1", "1")),
+    _AXIS,
+    *(
+        change
+        for axis in ("-2", "0", "1", "2", "-3")
+        for other in [(_SOFTMAX, _SOFTMAX.replace("-1", axis))]
+        for change in (other, [other, _UNZEROED], [other, _UNZEROED, (_HIDE, "scores")])
+    ),
 )
+attention.mistake(_AXIS, sign=_another_axis)
 attention.wrong(
     "softmax is missing: the scores must become weights.",
     (_SOFTMAX, "weights = scores\n"),
@@ -300,14 +342,33 @@ attention.wrong(
     ("weights @ value", "weights @ key"),
 )
 attention.wrong(
+    "the weights average the values, not the scores: softmax makes weights of scores.",
+    ("weights @ value", "scores @ value"),
+)
+attention.wrong(
+    "the second thing to return is the weights, not the scores.",
+    ("value, weights", "value, scores"),
+)
+attention.wrong(
     "the keys must be turned in their last two axes only: key.transpose(-2, -1).",
     ("key.transpose(-2, -1)", "key.permute(*range(key.dim())[::-1])"),
     ("key.transpose(-2, -1)", "key.transpose(0, 1)"),
+    ("key.transpose(-2, -1)", "key.transpose(1, 2)"),
     ("key.transpose(-2, -1)", "key"),
 )
 attention.wrong(
-    "the mask is not used.",
-    [(_HIDE, "scores"), ("weights.masked_fill(~mask, 0.0)", "weights")],
+    "the mask is not used: before the softmax, "
+    'scores.masked_fill(~mask, float("-inf")) hides the keys that may not be seen.',
+    [(_HIDE, "scores"), _UNZEROED],
+)
+attention.wrong(
+    "a mask can't be added, since True counts as 1: masked_fill hides a score.",
+    [(_HIDE, "scores + mask"), _UNZEROED],
+    [(_HIDE, "scores - mask.float()"), _UNZEROED],
+)
+attention.wrong(
+    "hide a score by minus infinity, not by plus infinity.",
+    [(_HIDE, _HIDE.replace("-inf", "inf")), _UNZEROED],
 )
 attention.wrong(
     "the mask is upside down: True means that the query may attend to the key.",
@@ -477,6 +538,7 @@ masks.wrong(
     (".tril()", ".triu()"),
     (".tril()", ".tril(-1)"),
     (".tril()", ".triu(-1)"),
+    (f"{_TRIANGLE}.tril()", "torch.eye(length, dtype=torch.bool)"),
 )
 masks.wrong(
     "query i must not see i + 1: in training, that is its own answer.",
@@ -489,14 +551,26 @@ masks.wrong(
     (_PADDED, "torch.ones_like(ids, dtype=torch.bool)"),
 )
 masks.wrong(
-    "padding is what equals pad_id, whichever number that is.", (_PADDED, "(ids != 0)")
+    "padding is what equals pad_id, whichever number that is.",
+    (_PADDED, "(ids != 0)"),
+    (_PADDED, "(ids > pad_id)"),
+    (_PADDED, "(ids < pad_id)"),
 )
 masks.wrong(
-    "the shape must be (batch, 1, 1, k_len): with an axis for heads and one for "
-    "queries, which the mask is the same for.",
+    "the shape must be (batch, 1, 1, k_len), with a 1 for the heads and a 1 for the "
+    f"queries: yours is {SHAPE}.",
     (_AXES, ""),
     (_AXES, "[:, None]"),
     (_AXES, "[None, None]"),
+    (_AXES, "[None]"),
+    (_AXES, "[:, None, None, None]"),
+    (_AXES, "[:, :, None, None]"),
+)
+masks.wrong(
+    f"the causal mask is a square, (length, length): yours is {SHAPE}.",
+    (".tril()", ".tril()[None]"),
+    (".tril()", ".tril()[None, None]"),
+    (".tril()", ".tril()[0]"),
 )
 masks.wrong(
     "the padding mask hides keys, the last axis, and not queries.",
@@ -566,8 +640,8 @@ sublayers = PartGrader(
     part="sublayers",
     solve=solution_of("sublayers"),
     cases=_draw_sublayers,
-    right="Every position is normed by itself, thinks by itself, and nothing is lost: "
-    "x is added as it came in.",
+    right="Each position is normalized and passed through the network by itself, and x "
+    "is added as it came in.",
     run=_run_sublayers,
 )
 _NORM = "F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.eps)"
@@ -587,7 +661,7 @@ def _norm(old, new):
 
 
 sublayers.wrong(
-    "divide by n, not by n - 1: correction=0.",
+    "the variance divides by n, not by n - 1: correction=0.",
     _norm("correction=0", "correction=1"),
     (
         _NORM,
@@ -622,6 +696,29 @@ sublayers.wrong(
     (_NORM, _BY_HAND.replace("-1", "0")),
     (_NORM, _BY_HAND.replace("-1", "(0, 1)")),
     (_NORM, _BY_HAND.replace("-1", "(1, 2)")),
+    (_NORM, _BY_HAND.replace("-1", "(0, 1, 2)")),
+    (_NORM, _BY_HAND.replace("-1", "1").replace("correction=0", "correction=1")),
+    (_NORM, _BY_HAND.replace("-1", "0").replace("correction=0", "correction=1")),
+    (_NORM, _BY_HAND.replace("-1", "(0, 1, 2)").replace("=0", "=1")),
+)
+sublayers.wrong(
+    "keepdim=True keeps the axis of the mean and of the variance, so that both fit x.",
+    (_NORM, _BY_HAND.replace(", keepdim=True", "")),
+    _norm("x.mean(-1, keepdim=True)", "x.mean(-1)"),
+    _norm("x.var(-1, keepdim=True, correction=0)", "x.var(-1, correction=0)"),
+)
+sublayers.wrong(
+    "the variance stands under the root, not the standard deviation: x.var.",
+    _norm("x.var(", "x.std("),
+    _norm("x.var(-1, keepdim=True, correction=0)", "x.std(-1, keepdim=True)"),
+)
+sublayers.wrong(
+    "subtract the mean first, in parentheses, and then divide.",
+    _norm("(x - x.mean(-1, keepdim=True))", "x - x.mean(-1, keepdim=True)"),
+)
+sublayers.wrong(
+    "multiply by self.gain and add self.bias: they are exchanged.",
+    (_NORM, _NORM.replace("self.gain, self.bias", "self.bias, self.gain")),
 )
 sublayers.wrong("subtract the mean.", _norm("(x - x.mean(-1, keepdim=True))", "x"))
 sublayers.wrong(
@@ -633,6 +730,19 @@ _NETWORK = "self.contract(self.dropout(self.activation(self.expand(x))))"
 sublayers.wrong(
     "the activation is missing: without it, two matrices are one.",
     (_NETWORK, "self.contract(self.expand(x))"),
+)
+sublayers.wrong(
+    "the activation is self.activation, the ReLU: max(0, x).",
+    (_NETWORK, "self.contract(F.gelu(self.expand(x)))"),
+    (_NETWORK, "self.contract(self.expand(x).sigmoid())"),
+    (_NETWORK, "self.contract(self.expand(x).tanh())"),
+    (_NETWORK, "self.contract(self.expand(x).softmax(dim=-1))"),
+)
+sublayers.wrong(
+    "self.contract comes last: it leads from d_ff back to d_model.",
+    (_NETWORK, "self.activation(self.expand(x))"),
+    (_NETWORK, "self.expand(x)"),
+    (_NETWORK, "self.expand(self.activation(self.contract(x)))"),
 )
 sublayers.wrong(
     "the activation stands between the two matrices.",
@@ -670,6 +780,12 @@ sublayers.wrong(
     (_PRE, _PRE.replace("x + ", "self.norm(x) + ")),
     (_POST, "x + self.norm(self.dropout(sublayer(x)))"),
     (_POST, "x + self.dropout(self.norm(sublayer(x)))"),
+)
+sublayers.wrong(
+    "in pre-norm, the norm stands before the sub-layer: sublayer(self.norm(x)).",
+    (_PRE, "x + self.norm(sublayer(x))"),
+    (_PRE, "x + self.dropout(self.norm(sublayer(x)))"),
+    (_PRE, "x + self.dropout(self.norm(sublayer(self.norm(x))))"),
 )
 sublayers.wrong(
     "dropout belongs to the sub-layer's output alone, before x is added.",

@@ -42,7 +42,10 @@ _LEFT_OUT_OF = {
 }
 # What stands in its place.
 _INSTEAD = {
-    "scaled_dot_product_attention": {"probabilities before dropout": "probabilities"},
+    "scaled_dot_product_attention": {
+        "probabilities before dropout": "probabilities",
+        "1, or to 0 where no key is left.": "1.",
+    },
     "MultiHeadAttention": {
         "d_query": "d_model",
         "d_key": "d_model",
