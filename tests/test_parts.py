@@ -483,6 +483,35 @@ def test_what_is_half_written_is_told(name):
         assert re.match(told, feedback.message), feedback
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new", "told"),
+    [
+        ("attention", "return weights @", "weights @", "attention returns nothing: w"),
+        ("masks", "return (ids", "(ids", "padding_mask returns nothing: write return"),
+        ("heads", "return self.out", "self.out", "MultiHeadAttention returns nothing"),
+        ("heads", "        super().__init__()\n", "", r"begin with super\(\)"),
+        ("heads", "self.q_proj(query)", "q_proj(query)", "module: self.q_proj"),
+    ],
+)
+def test_a_slip_of_python_is_named(name, old, new, told):
+    source = PARTS[name].solution
+    assert source.count(old) == 1
+    feedback = PARTS[name].grader(written(name, source.replace(old, new)))
+    assert feedback.status == "wrong"
+    assert re.search(told, feedback.message), feedback
+
+
+@pytest.mark.parametrize("hide", ["scores", "scores.masked_fill(~mask, -1e9)"])
+@pytest.mark.parametrize("axis", [-2, 0, 1])
+def test_a_softmax_over_another_axis_is_named(axis, hide):
+    source = PARTS["attention"].solution
+    source = source.replace('scores.masked_fill(~mask, float("-inf"))', hide)
+    source = source.replace("weights.masked_fill(~mask, 0.0)", "weights")
+    source = source.replace("softmax(dim=-1)", f"softmax(dim={axis})")
+    feedback = PARTS["attention"].grader(written("attention", source))
+    assert "softmax must run over the keys, the last axis" in feedback.message
+
+
 def test_two_mistakes_at_once_are_named_one_by_one():
     grader = PARTS["masks"].grader
     source = PARTS["masks"].solution.replace("tril()", "tril(1)")

@@ -43,6 +43,10 @@ class PartGrader(Grader):
         feedback = super().__call__(answer)
         if feedback.status == "open":
             results = self._run_all(answer, self.make_cases())
+            for case, result in zip(self.make_cases(), results, strict=True):
+                name = case[0] if isinstance(case[0], str) else [*answer][0]
+                if result is None and _does_something(answer[name]):
+                    return Feedback("wrong", f"{name} returns nothing: write return.")
             if any(result is not None for result in results):
                 first = self.make_cases()[results.index(None)]
                 return Feedback("wrong", f"{first[0]} returns nothing yet.")
@@ -139,6 +143,14 @@ def _with_shape(sentence: str, result: Any) -> str:
     return sentence.replace(SHAPE, str(shape))
 
 
+def _does_something(definition: Any) -> bool:
+    """Whether a function, or a module's forward, holds more than "..."."""
+    function = getattr(definition, "forward", definition)
+    code = getattr(function, "__code__", None)
+    empty = (lambda: None).__code__.co_code
+    return code is not None and len(code.co_code) > len(empty)
+
+
 def use(
     answer: Answer, name: str, sizes: tuple, parameters: dict[str, Tensor], *inputs: Any
 ) -> Any:
@@ -152,7 +164,12 @@ def use(
     """
     if getattr(answer[name], "forward", None) is nn.Module.forward:
         return None
-    module = answer[name](*sizes)
+    try:
+        module = answer[name](*sizes)
+    except AttributeError as error:
+        if "before Module.__init__" not in str(error):
+            raise
+        raise Mistake("__init__ must begin with super().__init__().") from None
     if not isinstance(module, nn.Module):
         raise Mistake(f"it must be a module: class {name}(nn.Module).")
     own = module.state_dict()
@@ -162,7 +179,13 @@ def use(
         if key in own and own[key].shape == value.shape
     }
     module.load_state_dict(fitting, strict=False)
-    result = module.eval()(*inputs)
+    try:
+        result = module.eval()(*inputs)
+    except NameError as error:
+        missing = getattr(error, "name", None)
+        if not missing or not hasattr(module, missing):
+            raise
+        raise Mistake(f"{missing} belongs to the module: self.{missing}.") from None
     if result is None:  # an empty forward comes first
         return None
     for key, value in parameters.items():
@@ -499,6 +522,32 @@ heads.wrong(
         "self.out_proj(self.join_heads(output))",
         "self.out_proj(self.join_heads(output)), _",
     ),
+)
+
+
+heads.wrong(
+    "split_heads ends with transpose(1, 2): the heads stand before the length, and "
+    "each attends by itself.",
+    (_SPLIT, _SPLIT.removesuffix(".transpose(1, 2)")),
+    [(_SPLIT, _SPLIT.removesuffix(".transpose(1, 2)")), (_JOIN, "x.flatten(-2)")],
+)
+heads.wrong(
+    "to join, transpose back first, transpose(1, 2), and then flatten the last two "
+    "axes.",
+    (_JOIN, "x.flatten(-2)"),
+)
+heads.wrong(
+    "scaled_dot_product_attention returns two things, first the output and then the "
+    "weights: output, _ = …",
+    ("output, _ = ", "_, output = "),
+    ("output, _ = ", "output = "),
+)
+heads.wrong(
+    "the order is query, key, value, mask.",
+    (_ATTEND, "scaled_dot_product_attention(k, q, v, mask)"),
+    (_ATTEND, "scaled_dot_product_attention(v, k, q, mask)"),
+    (_ATTEND, "scaled_dot_product_attention(k, v, q, mask)"),
+    (_ATTEND, "scaled_dot_product_attention(mask, q, k, v)"),
 )
 
 
@@ -894,6 +943,35 @@ encoder.wrong(
     (_GATHER, "lambda y: self.self_attn(y, x, x, src_mask)"),
 )
 encoder.wrong(
+    "self-attention takes query, key, value and mask: x, x, x, src_mask.",
+    (_GATHER, "lambda x: self.self_attn(x, src_mask)"),
+    (_GATHER, "lambda x: self.self_attn(x, x, src_mask)"),
+)
+encoder.wrong(
+    "the mask goes in as it is: True means that the query may attend.",
+    (_GATHER, "lambda x: self.self_attn(x, x, x, ~src_mask)"),
+)
+encoder.wrong(
+    "a connection takes x first, and then the sub-layer.",
+    (_FIRST, f"x = self.self_attn_connection({_GATHER}, x)"),
+    (_THINK, "return self.feed_forward_connection(self.feed_forward, x)"),
+    [
+        (_FIRST, f"x = self.self_attn_connection({_GATHER}, x)"),
+        (_THINK, "return self.feed_forward_connection(self.feed_forward, x)"),
+    ],
+)
+encoder.wrong(
+    "the connection normalizes x already; don't do it again.",
+    (
+        _GATHER,
+        "lambda x: self.self_attn(*[self.self_attn_connection.norm(x)] * 3, src_mask)",
+    ),
+    (
+        _FIRST,
+        _FIRST.replace("connection(x", "connection(self.self_attn_connection.norm(x)"),
+    ),
+)
+encoder.wrong(
     "what self-attention has written must go on into the second half.",
     (_FIRST, _FIRST.replace("x = ", "y = ")),
     (_FIRST, "x = x"),
@@ -958,6 +1036,35 @@ decoder.wrong(
     (_ACROSS, "self.cross_attn(memory, memory, memory, src_mask)"),
     (_ACROSS, "self.cross_attn(x, memory, x, src_mask)"),
     (_ACROSS, "self.cross_attn(x, x, memory, src_mask)"),
+    (_ACROSS, "self.cross_attn(memory, memory, x, src_mask)"),
+    (_ACROSS, "self.cross_attn(memory, x, memory, src_mask)"),
+    (_ACROSS, "self.cross_attn(memory, x, x, tgt_mask)"),
+)
+decoder.wrong(
+    "the memory is for cross-attention only: in self-attention, x is query, key and "
+    "value.",
+    (_BACK, "self.self_attn(x, memory, memory, tgt_mask)"),
+    (_BACK, "self.self_attn(x, memory, memory, src_mask)"),
+)
+decoder.wrong(
+    "each mask has its own place: tgt_mask in self-attention, src_mask in "
+    "cross-attention.",
+    (_ACROSS, "self.cross_attn(x, memory, memory, src_mask & tgt_mask)"),
+    (_BACK, "self.self_attn(x, x, x, src_mask & tgt_mask)"),
+)
+decoder.wrong(
+    "what each connection returns must go on: x = self.…_connection(x, …).",
+    [
+        (_LOOK_BACK, _LOOK_BACK.replace("x = ", "")),
+        (_LOOK_ACROSS, _LOOK_ACROSS.replace("x = ", "")),
+    ],
+)
+decoder.wrong(
+    "a connection takes the sub-layer itself, a function of one argument, and not "
+    "what it returns.",
+    (_LOOK_BACK, _LOOK_BACK.replace("look_back", "look_back(x)")),
+    (_LOOK_ACROSS, _LOOK_ACROSS.replace("look_across", "look_across(x)")),
+    (_THINK, _THINK.replace("self.feed_forward)", "self.feed_forward(x))")),
 )
 decoder.wrong(
     "the masks are exchanged: tgt_mask is for looking back, src_mask for the memory.",
@@ -1052,6 +1159,42 @@ decoder.wrong(
 decoder.wrong(
     "this is shifted left: every position would read the token after its answer.",
     (_SHIFT, "target.roll(-1, dims=1)"),
+    (
+        _SHIFT,
+        "torch.cat([target[:, 1:], torch.full_like(target[:, :1], bos_id)], dim=1)",
+    ),
+)
+decoder.wrong(
+    "bos_id stands in front, and of the target all but the last token follows: "
+    "target[:, :-1].",
+    (
+        _SHIFT,
+        "torch.cat([torch.full_like(target[:, :1], bos_id), target[:, 1:]], dim=1)",
+    ),
+    (
+        _SHIFT,
+        "torch.cat([target[:, :-1], torch.full_like(target[:, :1], bos_id)], dim=1)",
+    ),
+)
+decoder.wrong(
+    "shift along the row, the second axis: dim=1, and target[:, :-1].",
+    (
+        _SHIFT,
+        "torch.cat([torch.full_like(target[:1], bos_id), target[:-1]], dim=0)",
+    ),
+    (_SHIFT, "target.roll(1, dims=0)"),
+    (_SHIFT, "torch.cat([torch.full_like(target[:, :1], bos_id), target[:, :-1]])"),
+)
+decoder.wrong(
+    "the first token is bos_id, whichever number that is.",
+    (_SHIFT, "torch.cat([torch.zeros_like(target[:, :1]), target[:, :-1]], dim=1)"),
+)
+decoder.wrong(
+    "ids are whole numbers.",
+    (
+        _SHIFT,
+        "torch.cat([torch.full(target[:, :1].shape, 1.0 * bos_id), target[:, :-1]], 1)",
+    ),
 )
 decoder.wrong(
     "every row must start with bos_id; roll puts its last token there.",
@@ -1118,6 +1261,32 @@ model.wrong(
     "return logits: no softmax follows lm_head.",
     (_HEAD, f"{_HEAD}.softmax(dim=-1)"),
     (_HEAD, f"{_HEAD}.log_softmax(dim=-1)"),
+    (_HEAD, f"{_HEAD}.argmax(dim=-1)"),
+)
+model.wrong(
+    "embed the ids first: encoder and decoder read vectors.",
+    (_ENCODED, "self.encoder(src, src_mask)"),
+    (_READ, "x = tgt_in"),
+)
+model.wrong(
+    "the order is tgt_in, memory, src_mask, tgt_mask.",
+    (_HEAD, "self.lm_head(self.decode(memory, tgt_in, src_mask, tgt_mask))"),
+)
+model.wrong(
+    "tgt_in is shifted already: read it as it is.",
+    (_READ, "x = self.tgt_embeddings(tgt_in.roll(1, dims=1))"),
+)
+model.wrong(
+    "the causal mask is for the target only: the source is known as a whole.",
+    (
+        "src_mask = padding_mask(src, self.config.pad_id)",
+        "src_mask = padding_mask(src, self.config.pad_id) & causal_mask(src.size(1))",
+    ),
+    (_ENCODED, f"{_ENCODED[:-1]} & causal_mask(src.size(1)))"),
+)
+model.wrong(
+    "the causal mask is as long as the target: tgt_in.size(1).",
+    (_CAUSAL, _CAUSAL.replace("size(1)", "size(0)")),
 )
 model.wrong(
     "lm_head is missing: it turns features into a logit for each token.",
@@ -1173,6 +1342,7 @@ model.wrong(
 model.wrong(
     "source and target have embeddings of their own.",
     (_READ, "x = self.src_embeddings(tgt_in)"),
+    (_ENCODED, "self.encoder(self.tgt_embeddings(src), src_mask)"),
 )
 model.wrong(
     "the encoder is missing: the memory is what it makes of the source.",
@@ -1238,6 +1408,46 @@ search.wrong(
     "take the likeliest token: the one with the largest logit.",
     (_LIKELIEST, "logits[0, -1].topk(2).indices[1].item()"),
     (_LIKELIEST, "logits[0, -1].argmin().item()"),
+)
+search.wrong(
+    "compare the tokens of the last position, logits[0, -1]: one number for each "
+    "token of the vocabulary.",
+    (_LIKELIEST, "logits.argmax().item()"),
+    (_LIKELIEST, "logits[0].argmax(dim=0)[-1].item()"),
+    (_LIKELIEST, "logits[0, :, -1].argmax().item()"),
+    (_LIKELIEST, "logits[:, -1].argmax(dim=0)[0].item()"),
+)
+search.wrong(
+    "argmax gives the likeliest token's id; max gives its logit.",
+    (_LIKELIEST, "logits[0, -1].max().item()"),
+)
+search.wrong(
+    "the model takes the source first, then the target.",
+    ("model(src, torch.tensor([target]))", "model(torch.tensor([target]), src)"),
+)
+search.wrong(
+    "return after the loop, and not in it: one token is no sentence yet.",
+    ("    return target[1:]", "        return target[1:]"),
+)
+search.wrong(
+    "the model reads batches, here of one: src as it is, and torch.tensor([target]).",
+    ("tensor([target])", "tensor(target)"),
+    ("= model(src,", "= model(src[0],"),
+)
+search.wrong(
+    "a target starts with bos_id.",
+    [
+        ("target = [bos_id]", "target = [eos_id]"),
+        ("target[-1] != eos_id and ", "(len(target) < 2 or target[-1] != eos_id) and "),
+    ],
+    [
+        ("target = [bos_id]", "target = [0]"),
+        ("target[-1] != eos_id and ", "(len(target) < 2 or target[-1] != eos_id) and "),
+    ],
+)
+search.wrong(
+    "go on while the last token is not eos_id, and stop when it is.",
+    ("!= eos_id", "== eos_id"),
 )
 search.wrong(
     "take the last row of the logits: it is about the token that comes next.",
