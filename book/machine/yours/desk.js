@@ -79,12 +79,24 @@ export function desk(root, part, tools, store) {
         label: `Your ${part.names}, in Python`,
         on_type: (text, note) => dispatch({ type: "type", text, note }),
         on_check: check, on_free: (is_free) => { hint.textContent = is_free ? FREE : LEAVING; } });
+      reserve();
       unwritten.replaceWith(place);
       field.mark(is_current(state) && state.answer ? state.answer.line : null);
       dispatch({ type: "enter" });
     });
     await fields;
-    if (is_wanted) field?.focus();
+    if (is_wanted) field?.begin();
+  }
+
+  /** The field stays as high as its text was, until the page gets another width */
+  function reserve() {
+    const wide = innerWidth, release = () => {
+      if (innerWidth === wide) return; // it is a keyboard that came
+      box.style.minHeight = "";
+      removeEventListener("resize", release);
+    };
+    box.style.minHeight = `${box.offsetHeight}px`;
+    addEventListener("resize", release);
   }
 
   /** Do one thing after the other, until it is done or stopped

@@ -9,11 +9,12 @@ import { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "
 import { EditorState, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, EditorView, keymap, tooltips } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
-import { tidied } from "./text.js";
+import { open_place, tidied } from "./text.js";
 
 /** @import { Field, FieldOptions, MakeField } from "./types.d.ts" */
 
 const INDENT = "    ";
+const NEAR = 100; // px from the edge of the window that a place to write at is away, at least
 
 // ---- The line that an error is about
 
@@ -109,6 +110,14 @@ function make_field(place, { text, label, described, on_type, on_check, on_free 
       view.focus();
     },
     focus: () => view.focus(),
+    begin() {
+      const open = open_place(field.text());
+      if (open) {
+        view.dispatch({ selection: { anchor: open.from, head: open.to },
+          effects: EditorView.scrollIntoView(open.from, { y: "nearest", yMargin: NEAR }) });
+      }
+      view.focus();
+    },
   };
   return field;
 }

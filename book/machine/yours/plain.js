@@ -2,6 +2,7 @@
 // A plain field to write in, where the editor didn't come.
 
 import { h } from "../draw.js";
+import { open_place } from "./text.js";
 
 /** @import { Field, MakeField } from "./types.d.ts" */
 
@@ -39,5 +40,13 @@ export function plain_field(place, { text, label, described, on_type, on_check }
       area.setSelectionRange(start, Math.max(start, start_of(n + 1) - 1));
     },
     focus: () => area.focus(),
+    begin() {
+      const open = open_place(area.value);
+      area.focus({ preventScroll: true });
+      if (open) area.setSelectionRange(open.from, open.to);
+      const line = parseFloat(getComputedStyle(area).lineHeight) || 0, { top } = area.getBoundingClientRect();
+      const at = top + line * area.value.slice(0, open?.from ?? 0).split("\n").length;
+      if (at < line * 4 || at > innerHeight - line * 2) scrollBy(0, at - innerHeight / 2);
+    },
   };
 }

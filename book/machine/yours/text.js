@@ -69,3 +69,11 @@ export function notebook_of(part, text) {
   return `${JSON.stringify({ cells, metadata: { kernelspec, language_info: { name: "python" } },
     nbformat: 4, nbformat_minor: 5 }, null, 1)}\n`;
 }
+
+/** The first "..." that stands alone in a line: the place to write at @param {string} text */
+export function open_place(text) {
+  const found = /^[ ]*\.\.\.[ ]*$/m.exec(text);
+  if (!found) return null;
+  const from = found.index + found[0].indexOf(".");
+  return { from, to: from + 3 };
+}

@@ -79,6 +79,7 @@ export interface Field {
   mark(line: number | null): void;
   show(line: number): void; // the cursor there, and the focus
   focus(): void;
+  begin(): void; // the focus, at the first place that is left open
 }
 export interface FieldOptions {
   text: string; label: string; described: string; // described: id of what says how to leave it
