@@ -3,7 +3,7 @@
 // and lets the machine translate with it.
 
 import { h } from "../draw.js";
-import { button, find, focus, when_changed } from "../kit.js";
+import { button, find, focus, is_still, when_changed } from "../kit.js";
 import { can_run_anyway, first_state, is_current, is_older, is_written, kept_of, question_of,
   reduce, SIGNS, spoken } from "./state.js";
 import { capital, file_name, file_of, is_same, loading_words, notebook_of, outcome, seconds,
@@ -16,13 +16,33 @@ const KEY = /Mac|iP(hone|ad|od)/.test(navigator.platform) ? "Cmd" : "Ctrl";
 const LEAVING = `Tab indents. Escape, then Tab leaves the field. ${KEY}+Enter checks.`;
 const FREE = "Tab leaves the field now.";
 const DOING = { check: "Checking…", run: "The machine translates…", save: "Putting it together…" };
+const YES = { again: "Begin again", solution: "Show the book’s", forget: "Forget it" };
 const SAVE_AFTER = 400; // ms without a key
+const EDGE = 12; // px from the edge of the window to what is brought there
 
 /** @typedef {(state: Desk, before: Desk) => void} Draw */
 
 /** Draw only where what it shows has changed: of a desk */
 const on_change = /** @type {(shows: (now: Desk) => unknown[], draw: Draw) => Draw} */ (
   /** @type {unknown} */ (when_changed));
+
+/** Let what stands between two places be seen, if it isn't: from its top where it is too high
+ *  @param {Element} first @param {Element} [last] @param {"first"|"last"} [most] what matters most */
+function bring(first, last = first, most = "first") {
+  const { top: above } = first.getBoundingClientRect(), { bottom: below } = last.getBoundingClientRect();
+  const head = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+  const { offsetTop = 0, height = innerHeight } = visualViewport || {};
+  const up = above - offsetTop - head - EDGE, down = below - offsetTop - height + EDGE;
+  if (up >= 0 && down <= 0) return;
+  const by = most === "first" ? Math.min(up, Math.max(down, 0)) : Math.max(down, Math.min(up, 0));
+  scrollBy({ top: by, behavior: is_still() ? "instant" : "smooth" });
+}
+
+/** Whether a part of it is in the window @param {Element} place */
+function is_seen(place) {
+  const { top, bottom } = place.getBoundingClientRect();
+  return bottom > 0 && top < innerHeight;
+}
 
 /** A file for the reader @param {string} name @param {string} text */
 function download(name, text) {
@@ -49,11 +69,26 @@ export function desk(root, part, tools, store) {
     if (state.text !== before.text) field?.mark(null);
     if (state.answer !== before.answer && state.answer) field?.mark(state.answer.line);
     draw(state, before);
+    show_news(before);
     const words = spoken(state, before);
     if (words) say(words);
     clearTimeout(timer);
     if (action.type === "type") timer = window.setTimeout(save, SAVE_AFTER);
     else save();
+  }
+
+  /** What has come is brought where it is seen, unless the reader has gone on @param {Desk} before */
+  function show_news(before) {
+    if (!is_seen(root)) return;
+    const { answer: says, found, tried } = state;
+    if (found && found !== before.found) {
+      if (tried) bring(tries, whose);
+      else bring(is_current(state) ? answer : lines, whose);
+    } else if (says && says !== before.answer) bring(answer);
+    else if (state.trouble && state.trouble !== before.trouble) bring(trouble);
+    else if (state.asks && state.asks !== before.asks) bring(question);
+    else if (state.note && state.note !== before.note) bring(note);
+    else if (state.doing && state.doing !== before.doing) bring(row, waits);
   }
 
   /** Keep what is written, unless another tab's text would be written over */
@@ -169,6 +204,8 @@ export function desk(root, part, tools, store) {
   function switch_off() {
     machine?.off();
     dispatch({ type: "off" });
+    focus(made.run, made.check, write);
+    bring(root, row, "last");
   }
 
   /** @param {number} line */
@@ -197,8 +234,8 @@ export function desk(root, part, tools, store) {
     check: button("Check", check, { class: "yours-go" }),
     stop: button("Stop", stop),
     run: button("", () => run(), { class: "yours-go" }),
-    solution: button("Solution", () => dispatch({ type: "solution" })),
     again: button("Start again", () => dispatch({ type: "ask", what: "again" })),
+    solution: button("Solution", () => dispatch({ type: "ask", what: "solution" })),
     back: button("Bring back my text", () => dispatch({ type: "back" })),
   };
   const keep = h("details", { class: "yours-keep" }, h("summary", {}, "Keep"), h("div", {},
@@ -273,9 +310,8 @@ export function desk(root, part, tools, store) {
     const had = question.contains(document.activeElement);
     if (now.asks === before.asks && now.other === before.other) return;
     if (now.asks) {
-      const yes = now.asks === "again" ? "Begin again" : "Forget it";
-      question.replaceChildren(question_of(now.asks), " ",
-        button(yes, () => dispatch({ type: now.asks === "again" ? "again" : "forget" })), " ",
+      const { asks: type } = now;
+      question.replaceChildren(question_of(type), " ", button(YES[type], () => dispatch({ type })), " ",
         button("No", () => dispatch({ type: "ask", what: null })));
       find(question, "button").focus({ preventScroll: true });
     } else if (now.other) {
@@ -305,7 +341,7 @@ export function desk(root, part, tools, store) {
   const with_others = h("label", { class: "yours-others" }, others, others_names);
   const place = h("div", { class: "yours-machine" });
   const result = h("div", { class: "yours-result", role: "group", "aria-label": "The machine with it", hidden: true },
-    asks, lines, whose, h("div", { class: "yours-row" }, with_others, off), place);
+    lines, whose, asks, h("div", { class: "yours-row" }, with_others, off), place);
 
   const draw_result = on_change((now) => [now.found, now.tried, now.doing, now.others,
     now.with_others, now.sentence], (now) => {

@@ -42,13 +42,15 @@ export const is_current = ({ answer, checked, text }) => answer !== null && chec
 export const can_run_anyway = (state) => is_current(state) && state.answer?.status === "wrong"
   && state.answer.runs;
 
+/** Whether what stands in the field is the reader's @param {Desk} state */
+const is_own = ({ text, part }) => !is_same(text, part.stub) && !is_same(text, part.solution);
+
 /** Another text, and the old one put away if there is something of the reader's in it
  *  @param {Desk} state @param {string} text @param {string} note @returns {Desk} */
 function replaced(state, text, note) {
-  const { part: { stub, solution } } = state;
-  const is_own = !is_same(state.text, stub) && !is_same(state.text, solution);
-  return { ...state, text, away: is_own ? state.text : state.away, answer: null, checked: "",
-    asks: null, note: is_own ? note : "" };
+  const own = is_own(state);
+  return { ...state, text, away: own ? state.text : state.away, answer: null, checked: "",
+    asks: null, note: own ? note : "" };
 }
 
 /** What failed, in a sentence @param {string} name of the error @param {string} message */
@@ -61,10 +63,10 @@ function trouble_of(name, message) {
 /** @param {Desk} state @param {Answer} answer @param {string} text @returns {Desk} */
 function answered(state, answer, text) {
   const { part, checked, best, edition } = state;
-  const is_right = answer.status === "right", is_own = is_right && !is_same(text, part.solution);
+  const is_right = answer.status === "right", is_best = is_right && !is_same(text, part.solution);
   const counts = answer.status !== "open" && !is_right && text !== checked;
   return { ...state, answer, checked: text, doing: null, is_stopping: false, tried: null, note: "",
-    attempts: state.attempts + Number(counts), best: is_own ? text : best,
+    attempts: state.attempts + Number(counts), best: is_best ? text : best,
     edition: is_right ? part.edition : edition };
 }
 
@@ -99,8 +101,9 @@ export function reduce(state, action) {
         trouble: trouble_of(action.name, action.message) };
     case "off":
       return { ...state, found: null, tried: null };
-    case "ask":
-      return { ...state, asks: action.what };
+    case "ask": // the solution comes without a question where nothing of the reader's stands
+      return action.what === "solution" && (state.attempts < ATTEMPTS || !is_own(state))
+        ? reduce(state, { type: "solution" }) : { ...state, asks: action.what };
     case "again":
       return { ...replaced(state, part.stub, "Your text is put away: you can have it back."),
         edition: part.edition };
@@ -178,7 +181,9 @@ export function spoken(state, before) {
   return told.map((words) => words.trim()).filter(Boolean).join(" ");
 }
 
-/** @param {"again"|"forget"} asks */
-export const question_of = (asks) => (asks === "again"
-  ? "Begin again with the empty function? Your text is put away."
-  : "Forget what you wrote here? It can’t be brought back.");
+/** @param {NonNullable<Desk["asks"]>} asks */
+export const question_of = (asks) => ({
+  again: "Begin again with the empty function? Your text is put away: you can have it back.",
+  solution: "Put the book’s own in its place? Your text is put away: you can have it back.",
+  forget: "Forget what you wrote here? It can’t be brought back.",
+})[asks];

@@ -43,7 +43,7 @@ export interface Desk {
   tried: Try | null; // what the machine runs with, if it isn't the reader's text
   found: Translated | null;
   trouble: string; // what went wrong, in a sentence
-  asks: "again" | "forget" | null; // whether it is meant
+  asks: "again" | "solution" | "forget" | null; // whether it is meant
   other: Kept | null; // what another tab has written
   storage: string; // why nothing is kept
   note: string; // what was done
