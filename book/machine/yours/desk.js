@@ -325,9 +325,15 @@ export function desk(root, part, tools, store) {
   });
 
   // The machine: the sentence, what came out, whose it is
-  const sentence = h("input", { type: "text", lang: "de", id: `yours-${name}-sentence`,
-    maxlength: 500, spellcheck: "false", autocomplete: "off", autocapitalize: "off", value: state.sentence,
-    oninput: () => { dispatch({ type: "sentence", text: sentence.value }); } });
+  const sentence = h("textarea", { rows: 2, lang: "de", id: `yours-${name}-sentence`,
+    maxlength: 500, spellcheck: "false", autocomplete: "off", autocapitalize: "off", enterkeyhint: "go",
+    oninput: () => { dispatch({ type: "sentence", text: sentence.value.replace(/\s*\n\s*/g, " ") }); },
+    onkeydown: (event) => {
+      const { key, isComposing } = /** @type {KeyboardEvent} */ (event);
+      if (key !== "Enter" || isComposing) return;
+      event.preventDefault();
+      asks.requestSubmit();
+    } });
   const asks = h("form", { class: "yours-say", onsubmit: (event) => {
     event.preventDefault();
     if (state.tried || state.found || is_current(state)) rerun() || run();

@@ -36,6 +36,26 @@ const marked = StateField.define({
   provide: (field) => EditorView.decorations.from(field),
 });
 
+// ---- A line that is too long goes on further in than it began
+
+/** @param {import("@codemirror/state").Text} doc */
+function hanging(doc) {
+  const found = [];
+  for (let n = 1; n <= doc.lines; n++) {
+    const { from, text } = doc.line(n), begin = text.search(/\S/);
+    if (begin > 0) {
+      found.push(Decoration.line({ attributes: { style: `--begin:${begin}ch` } }).range(from));
+    }
+  }
+  return Decoration.set(found);
+}
+
+const hung = StateField.define({
+  create: ({ doc }) => hanging(doc),
+  update: (found, { docChanged, state }) => (docChanged ? hanging(state.doc) : found),
+  provide: (field) => EditorView.decorations.from(field),
+});
+
 // ---- Keys
 
 /** To the next multiple of four, or all the lines that are chosen
@@ -69,7 +89,7 @@ function make_field(place, { text, label, described, on_type, on_check, on_free 
       ...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap,
     ]),
     python(), indentUnit.of(INDENT), EditorState.tabSize.of(4), history(), closeBrackets(),
-    bracketMatching(), indentOnInput(), syntaxHighlighting(classHighlighter), marked,
+    bracketMatching(), indentOnInput(), syntaxHighlighting(classHighlighter), marked, hung,
     EditorView.lineWrapping, tooltips({ position: "absolute" }),
     EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": described,
       autocomplete: "off", autocorrect: "off", autocapitalize: "off", spellcheck: "false",
