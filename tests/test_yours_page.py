@@ -188,6 +188,22 @@ def test_nothing_moves_when_the_field_is_entered(desk):
     assert text_of(desk) == PART.stub.rstrip()
 
 
+@pytest.mark.parametrize("size", [(1280, 900), (390, 844)], ids=["wide", "phone"])
+def test_who_begins_stands_at_the_first_open_place(page, size):
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.goto((SITE / f"book/{PARTS['sublayers'].chapter}.html").resolve().as_uri())
+    desk = page.locator("#yours-sublayers")
+    expect(desk).to_have_class(re.compile("yours-ready"))
+    height = desk.locator(".yours-field").bounding_box()["height"]
+    enter(desk)
+    assert page.evaluate("getSelection().toString()") == "..."
+    expect(desk.locator(".cm-line").get_by_text("...").first).to_be_in_viewport()
+    assert desk.locator(".yours-field").bounding_box()["height"] >= height
+    page.keyboard.type("pass")
+    assert "pass" in text_of(desk)
+    assert page.evaluate("document.activeElement.className").startswith("cm-content")
+
+
 def test_the_keyboard_leads_in_and_out(desk):
     button(desk, "Write it here").press("Enter")
     expect(field(desk)).to_be_focused()
@@ -214,6 +230,7 @@ def test_the_keyboard_leads_in_and_out(desk):
 
 def test_what_is_pasted_from_elsewhere_is_made_fit(desk):
     enter(desk)
+    desk.page.keyboard.press("ControlOrMeta+Home")
     desk.page.evaluate(
         """() => {
           const data = new DataTransfer();
@@ -413,6 +430,11 @@ def test_the_solution_comes_after_two_attempts(desk):
     assert text_of(desk) == WRONG
     expect(check(desk, f"{WRONG}\n# again")).to_contain_text("square root")
     button(desk, "Solution").click()
+    expect(desk.locator(".yours-asks")).to_contain_text("you can have it back")
+    button(desk, "No").click()
+    assert text_of(desk) == f"{WRONG}\n# again"
+    button(desk, "Solution").click()
+    button(desk, "Show the book’s").click()
     assert text_of(desk) == PART.solution.strip()
     button(desk, "Bring back my text").click()
     assert text_of(desk) == f"{WRONG}\n# again"
@@ -429,6 +451,24 @@ def test_a_mistake_is_tried_without_touching_the_text(desk):
     expect(button(desk, label)).to_have_attribute("aria-pressed", "true")
     button(desk, "The book’s own again").click()
     expect(result).to_be_hidden()
+    expect(button(desk, "Check")).to_be_focused()
+    expect(button(desk, "Check")).to_be_in_viewport()
+
+
+@PHONE
+def test_on_a_phone_what_comes_is_seen(page, desk):
+    write(desk, RIGHT)
+    page.keyboard.press("ControlOrMeta+Home")
+    page.keyboard.press("ControlOrMeta+Enter")
+    says = desk.locator(".yours-says")
+    expect(says).to_be_in_viewport(timeout=SECONDS)
+    expect(desk.locator(".yours-lines dd").first).to_be_in_viewport(timeout=SECONDS)
+    expect(says).to_be_in_viewport()
+    button(desk, PART.tries[0].label).click()
+    term = desk.locator(".yours-lines dt").first
+    expect(term).to_have_text("with the mistake", timeout=SECONDS)
+    expect(desk.locator(".yours-lines dd").first).to_be_in_viewport()
+    expect(desk.locator(".yours-tries")).to_be_in_viewport()
 
 
 # --- where the editor doesn't come ------------------------------------------------
@@ -446,7 +486,7 @@ def test_without_the_editor_a_plain_field_does(page, address, trouble):
         page.goto(f"{address}#yours-attention")
         desk = at(page)
         button(desk, "Write it here").click()
-        area = desk.locator("textarea")
+        area = desk.locator(".yours-field textarea")
         expect(area).to_be_focused()
         assert area.input_value() == PART.stub.strip()
         area.fill(WRONG)

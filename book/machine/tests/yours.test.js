@@ -109,6 +109,16 @@ test("what has been put away isn't written over by what is nobody's", () => {
   assert.deepEqual([state.text, state.away], [PART.stub, OWN]);
 });
 
+test("the solution asks before it takes the place of the reader's text", () => {
+  const ask = /** @type {Action} */ ({ type: "ask", what: "solution" });
+  const own = after(kept({ attempts: 2 }), ask);
+  assert.deepEqual([own.text, own.asks], [OWN, "solution"]);
+  assert.equal(after(kept({ attempts: 2, text: PART.stub }), ask).text, PART.solution);
+  const early = after(kept({ attempts: 1 }), ask);
+  assert.deepEqual([early.text, early.asks], [OWN, null]);
+  assert.match(early.note, /1 to go/);
+});
+
 test("the solution comes after two attempts, of different texts", () => {
   let state = after(null, { type: "solution" });
   assert.match(state.note, /after 2 attempts: 2 to go/);
