@@ -8,6 +8,7 @@ function in its chapter, check it, see the machine translate with it, try a mist
 
 from __future__ import annotations
 
+import re
 from io import BytesIO
 
 from PIL import Image
@@ -43,7 +44,8 @@ def write(page: Page, desk: Locator) -> list[Frame]:
     page.keyboard.press("Shift+Home")
     taken = [frame(page, END)]
     page.keyboard.press("Backspace")
-    body = PART.solution.rpartition('"""')[2].strip("\n").splitlines()
+    body = re.sub(r" *#.*", "", PART.solution.rpartition('"""')[2])
+    body = [line for line in body.splitlines() if line.strip()]
     for number, line in enumerate(body):
         page.keyboard.insert_text(line if not number else f"\n{line}")
         taken.append(frame(page, LINE))

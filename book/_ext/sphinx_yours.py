@@ -31,8 +31,9 @@ from transformer_book.yours.parts import PARTS, PREAMBLE, Part
 TAG = "tag_yours-"  # of a cell's node, before the name of the part
 BOXES = "boxes"  # in place of a part: the list of all
 FOLD = "Read it instead: the book’s own"
-# German that the machine translates first: the front page's.
-SENTENCE = "Ein Mann, der einen Hut trägt, spielt Gitarre."
+# German that the machine translates first: nearly all mistakes of the part change it.
+SENTENCE = "Zwei Kinder spielen im Garten mit einem Ball."
+SENTENCES = {"attention": "Eine Frau mit einem roten Hut liest ein Buch in der Sonne."}
 
 
 def in_words(names: list[str]) -> str:
@@ -57,7 +58,7 @@ def part_data(part: Part) -> dict[str, Any]:
             {"label": each.label, "source": each.source, "changed": each.changed}
             for each in part.tries
         ],
-        "sentence": SENTENCE,
+        "sentence": SENTENCES.get(part.name, SENTENCE),
         "edition": repository.EDITION,
         "preamble": PREAMBLE,
         "setup": "" if url == repository.UNKNOWN else repository.bootstrap(url),
