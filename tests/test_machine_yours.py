@@ -274,7 +274,7 @@ def test_a_second_machine_tells_what_came_out(page, name) -> None:
     came = run(page, {"attention": "wrong"}, "leave out √d", SENTENCE)
     assert came["before"].startswith("Two children")
     assert came["text"] == page.evaluate("second.state.view.text")
-    words = "your attention, tried: “leave out √d”; the rest is the book’s"
+    words = "the book’s attention with a mistake: “leave out √d”"
     assert (came["words"], came["cut"]) == (words, False)
     assert page.evaluate("python.asked.find(([task]) => task === 'use')[1].parts") == {
         "attention": "wrong"
