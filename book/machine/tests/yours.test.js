@@ -104,6 +104,21 @@ test("the text is put away, never lost, by what takes its place", () => {
   assert.equal(untouched.text, OWN);
 });
 
+test("while another tab's text is asked about, this tab's is put away", () => {
+  const asked = after(null, type("mine"), { type: "enter" }, { type: "elsewhere", kept: kept() },
+    type("mine, and more"));
+  assert.deepEqual(kept_of(asked), kept({ away: "mine, and more" }));
+  assert.equal(reduce(first_state(PART, kept_of(asked)), { type: "back" }).text, "mine, and more");
+  const there = after(kept(), { type: "enter" }, type("typed on"),
+    { type: "elsewhere", kept: kept_of(asked), is_known: true });
+  assert.deepEqual([there.text, there.away, there.other], ["typed on", "mine, and more", null]);
+});
+
+test("two texts change places: none is lost by having the other back", () => {
+  const state = after(kept({ away: "x" }), { type: "back" });
+  assert.deepEqual([state.text, state.away], ["x", OWN]);
+});
+
 test("what has been put away isn't written over by what is nobody's", () => {
   const state = after(kept({ attempts: 2 }), { type: "solution" }, { type: "again" });
   assert.deepEqual([state.text, state.away], [PART.stub, OWN]);

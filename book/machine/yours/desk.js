@@ -57,7 +57,7 @@ export function desk(root, part, tools, store) {
   let state = first_state(part, store.read(name)), turn = 0;
   let field = /** @type {Field|null} */ (null), fields = /** @type {Promise<void>|null} */ (null);
   let machine = /** @type {RunnerLike|null} */ (null), saved = JSON.stringify(kept_of(state));
-  let timer = 0;
+  let timer = 0, own = state.text; // what this tab has kept last
 
   // ---- The state, and what follows from it
 
@@ -91,12 +91,13 @@ export function desk(root, part, tools, store) {
     else if (state.doing && state.doing !== before.doing) bring(row, waits);
   }
 
-  /** Keep what is written, unless another tab's text would be written over */
+  /** Keep what is written; where another tab's text would be written over, beside that */
   function save() {
     clearTimeout(timer);
     const kept = kept_of(state), text = JSON.stringify(kept);
-    if (text === saved || state.other) return;
+    if (text === saved) return;
     saved = text;
+    if (!state.other) own = state.text;
     const trouble = store.write(name, kept);
     if (trouble !== state.storage) dispatch({ type: "kept", trouble });
   }
@@ -392,7 +393,7 @@ export function desk(root, part, tools, store) {
     each.addEventListener("click", () => run(part.tries[i])));
   store.watch(name, (kept) => {
     saved = JSON.stringify(kept);
-    dispatch({ type: "elsewhere", kept });
+    dispatch({ type: "elsewhere", kept, is_known: !state.other && kept?.text === own });
     find_others();
   });
   addEventListener("pagehide", save);

@@ -25,9 +25,15 @@ export function first_state(part, kept) {
 export const is_written = ({ text, part, best, away }) =>
   !is_same(text, part.stub) || best !== "" || away !== null;
 
+/** Whether what stands in the field is the reader's @param {Desk} state */
+const is_own = ({ text, part }) => !is_same(text, part.stub) && !is_same(text, part.solution);
+
 /** What the browser keeps of it; null: nothing @param {Desk} state @returns {Kept|null} */
 export function kept_of(state) {
-  const { text, edition, best, attempts, away } = state;
+  const { text, edition, best, attempts, away, other } = state;
+  if (other) { // until that is answered, the other tab's stays, and this tab's is put away
+    return { ...other, best: other.best || best, away: is_own(state) ? text : other.away ?? away };
+  }
   return is_written(state) ? { text, edition, best, attempts, away } : null;
 }
 
@@ -41,9 +47,6 @@ export const is_current = ({ answer, checked, text }) => answer !== null && chec
 /** @param {Desk} state */
 export const can_run_anyway = (state) => is_current(state) && state.answer?.status === "wrong"
   && state.answer.runs;
-
-/** Whether what stands in the field is the reader's @param {Desk} state */
-const is_own = ({ text, part }) => !is_same(text, part.stub) && !is_same(text, part.solution);
 
 /** Another text, and the old one put away if there is something of the reader's in it
  *  @param {Desk} state @param {string} text @param {string} note @returns {Desk} */
@@ -117,7 +120,8 @@ export function reduce(state, action) {
         "can have it back.");
     case "back":
       if (state.away === null) return state;
-      return { ...replaced(state, state.away, ""), away: null, note: "Here it is again." };
+      return { ...replaced(state, state.away, ""), away: is_own(state) ? state.text : null,
+        note: "Here it is again." };
     case "forget":
       return { ...first_state(part, null), is_entered: state.is_entered, storage: state.storage,
         sentence: state.sentence, others: state.others, with_others: state.with_others,
@@ -125,7 +129,7 @@ export function reduce(state, action) {
     case "kept": // said once
       return { ...state, storage: action.trouble };
     case "elsewhere":
-      return elsewhere(state, action.kept);
+      return elsewhere(state, action.kept, action.is_known);
     case "take":
       if (!state.other) return state;
       return { ...replaced(state, state.other.text, "Your text of this tab is put away: you can " +
@@ -144,12 +148,14 @@ export function reduce(state, action) {
   }
 }
 
-/** What another tab has kept, or forgotten @param {Desk} state @param {Kept|null} kept
- *  @returns {Desk} */
-function elsewhere(state, kept) {
+/** What another tab has kept, or forgotten. is_known: it has only put a text of its own away
+ *  @param {Desk} state @param {Kept|null} kept @param {boolean} [is_known] @returns {Desk} */
+function elsewhere(state, kept, is_known = false) {
   if (!kept) return state; // what stands here stays
   const best = kept.best || state.best, attempts = Math.max(state.attempts, kept.attempts);
-  if (kept.text === state.text) return { ...state, best, attempts, other: null };
+  if (is_known || kept.text === state.text) {
+    return { ...state, best, attempts, away: kept.away ?? state.away, other: null };
+  }
   if (!state.is_entered) { // nobody has touched it here
     return { ...state, text: kept.text, edition: kept.edition, best, attempts, away: kept.away,
       answer: null };

@@ -65,7 +65,7 @@ export type Action =
   | { type: "ask"; what: Desk["asks"] }
   | { type: "again" } | { type: "solution" } | { type: "back" } | { type: "forget" }
   | { type: "kept"; trouble: string }
-  | { type: "elsewhere"; kept: Kept | null }
+  | { type: "elsewhere"; kept: Kept | null; is_known?: boolean }
   | { type: "take" } | { type: "keep" }
   | { type: "sentence"; text: string }
   | { type: "others"; names: string[] }
