@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { first_state, is_current, is_older, kept_of, reduce, spoken } from "../yours/state.js";
+import { first_state, is_current, is_older, kept_of, made_with, reduce,
+  spoken } from "../yours/state.js";
 import { FORBIDDEN, FULL, parsed, Store } from "../yours/store.js";
 import { file_of, is_same, loading_words, notebook_of, outcome, seconds, slow_words, tidied,
   try_words } from "../yours/text.js";
@@ -182,6 +183,21 @@ test("what fails is told, and lets go", () => {
   const lost = reduce(state, { type: "failed", name: "Lost", message: "Python didn’t come." });
   assert.equal(lost.trouble, "Python didn’t come. Try again.");
   assert.equal(reduce(lost, { type: "start", what: "run" }).trouble, "");
+});
+
+test("a translation is of the text that made it", () => {
+  /** @type {Action[]} */
+  const run = [{ type: "start", what: "run" },
+    { type: "found", found: { text: "A.", before: "A.", ms: 1, words: "", cut: false } }];
+  const state = after(null, ...checked(OWN, RIGHT), ...run);
+  assert.equal(made_with(state).words, "with yours");
+  const spoiled = checked("spoiled", WRONG).reduce(reduce, state);
+  assert.deepEqual(made_with(spoiled), { is_past: true, words: "from your last right text" });
+  const anyway = run.reduce(reduce, spoiled);
+  assert.equal(made_with(anyway).words, "with yours, not right yet");
+  const failed = reduce(reduce(spoiled, run[0]), { type: "failed", name: "Problem", message: "no" });
+  assert.equal(made_with(failed).words, "from your last right text");
+  assert.equal(made_with(reduce(anyway, type("more"))).words, "from an earlier text");
 });
 
 // ---- What is said

@@ -4,7 +4,7 @@
 
 import { h } from "../draw.js";
 import { button, find, focus, is_still, when_changed } from "../kit.js";
-import { can_run_anyway, first_state, is_current, is_older, is_written, kept_of, question_of,
+import { can_run_anyway, first_state, is_current, is_older, is_written, kept_of, made_with, question_of,
   reduce, SIGNS, spoken } from "./state.js";
 import { capital, file_name, file_of, is_same, loading_words, notebook_of, outcome, seconds,
   slow_words, tidied, try_words } from "./text.js";
@@ -351,21 +351,21 @@ export function desk(root, part, tools, store) {
     lines, whose, asks, h("div", { class: "yours-row" }, with_others, off), place);
 
   const draw_result = on_change((now) => [now.found, now.tried, now.doing, now.others,
-    now.with_others, now.sentence], (now) => {
-    const { found, tried } = now;
+    now.with_others, now.sentence, made_with(now).words], (now) => {
+    const { found } = now, tried = now.ran?.tried, { words: term, is_past } = made_with(now);
     result.hidden = !found && now.doing !== "run";
-    result.classList.toggle("yours-stale", now.doing !== null);
+    result.classList.toggle("yours-stale", now.doing !== null || is_past);
     if (sentence.value !== now.sentence) sentence.value = now.sentence;
-    with_others.hidden = Boolean(tried) || !now.others.length;
+    with_others.hidden = Boolean(now.tried) || !now.others.length;
     others_names.textContent = `with your other parts, too: ${now.others.join(", ")}`;
     off.hidden = lines.hidden = whose.hidden = !found;
     for (const each of tries.querySelectorAll("button")) {
-      each.ariaPressed = String(tried?.label === each.textContent);
+      each.ariaPressed = String(now.tried?.label === each.textContent);
     }
     if (!found || now.doing) return;
     const line = (/** @type {string} */ term, /** @type {string} */ text, /** @type {string} */ more) =>
       [h("dt", {}, term), h("dd", {}, text || "nothing", more && h("small", {}, ` ${more}`))];
-    lines.replaceChildren(...line(tried ? "with the mistake" : "with yours", found.text, outcome(found)),
+    lines.replaceChildren(...line(term, found.text, outcome(found)),
       ...(found.text === found.before ? [] : line("the book’s", found.before, "")));
     const words = tried ? `${try_words(tried, found)} It took ` : `${capital(found.words).replace(/\.?$/, "")}, in `;
     whose.textContent = [`${words}${seconds(found.ms)}.`, found.problem, slow_words(found.ms)]

@@ -16,7 +16,7 @@ export function first_state(part, kept) {
     part, text: kept?.text ?? part.stub, edition: kept?.edition || part.edition,
     best: kept?.best || "", attempts: kept?.attempts || 0, away: kept?.away ?? null, checked: "",
     is_entered: false, doing: null, is_stopping: false, loading: null, share: null, answer: null,
-    tried: null, found: null, trouble: "", asks: null, other: null, storage: "", note: "",
+    tried: null, found: null, ran: null, trouble: "", asks: null, other: null, storage: "", note: "",
     sentence: part.sentence, others: [], with_others: true,
   };
 }
@@ -98,12 +98,12 @@ export function reduce(state, action) {
       return answered({ ...state, loading: null }, action.answer, action.text);
     case "found":
       return { ...state, doing: null, is_stopping: false, loading: null, share: null,
-        found: action.found };
+        found: action.found, ran: { text: state.text, tried: state.tried, fails: false } };
     case "failed":
-      return { ...state, doing: null, is_stopping: false, loading: null, share: null,
+      return { ...state, ran: state.ran && { ...state.ran, fails: state.ran.fails || state.doing === "run" }, doing: null, is_stopping: false, loading: null, share: null,
         trouble: trouble_of(action.name, action.message) };
     case "off":
-      return { ...state, found: null, tried: null };
+      return { ...state, found: null, tried: null, ran: null };
     case "ask": // the solution comes without a question where nothing of the reader's stands
       return action.what === "solution" && (state.attempts < ATTEMPTS || !is_own(state))
         ? reduce(state, { type: "solution" }) : { ...state, asks: action.what };
@@ -164,6 +164,16 @@ function elsewhere(state, kept, is_known = false) {
 }
 
 // ---- In words
+
+/** What made the translation that is shown, and whether that is of the past @param {Desk} state */
+export function made_with(state) {
+  const { ran, text, best } = state, is_past = ran !== null && (ran.fails || (!ran.tried && ran.text !== text));
+  if (ran?.tried) return { is_past, words: `${is_past ? "before, " : ""}with the mistake` };
+  const is_best = ran !== null && best !== "" && ran.text === best;
+  if (is_past) return { is_past, words: is_best ? "from your last right text" : "from an earlier text" };
+  const is_wrong = is_current(state) && state.answer?.status !== "right";
+  return { is_past, words: is_wrong ? "with yours, not right yet" : "with yours" };
+}
 
 /** What a reader is told aloud of a change, or "" @param {Desk} state @param {Desk} before */
 export function spoken(state, before) {

@@ -42,6 +42,7 @@ export interface Desk {
   answer: Answer | null;
   tried: Try | null; // what the machine runs with, if it isn't the reader's text
   found: Translated | null;
+  ran: { text: string; tried: Try | null; fails: boolean } | null; // what that was made with; whether a later run failed
   trouble: string; // what went wrong, in a sentence
   asks: "again" | "solution" | "forget" | null; // whether it is meant
   other: Kept | null; // what another tab has written
