@@ -215,12 +215,17 @@ test("results are spoken, once", () => {
     "Python is loading: 0.0 of 6.3 MB, once. It runs in this page and sends nothing.");
   assert.equal(next({ type: "load", progress: { loaded: 3.1e6, total: 6.3e6 } }), "");
   assert.equal(next({ type: "answer", answer: { ...WRONG, printed: "x" }, text: OWN }),
-    "divide. Your code printed something, below.");
+    "Not yet: divide. Your code printed something, below.");
   assert.equal(next({ type: "start", what: "run", tried: PART.tries[0] }), "Translating.");
   const found = { text: "A.", before: "B.", ms: 1, words: "", cut: false };
   assert.equal(next({ type: "found", found }), "Leave out √d: this sentence changes; of 40 " +
     "translations, 9 change. Translation: A. The book’s: B.");
   assert.equal(next({ type: "sentence", text: "Zwei." }), "");
+  next({ type: "start", what: "check" });
+  assert.equal(next({ type: "answer", answer: RIGHT, text: OWN }), "Right: Well.");
+  assert.equal(next({ type: "start", what: "run" }), "");
+  assert.equal(next({ type: "found", found: { ...found, before: "A." } }),
+    "Translation: A. The same as the book’s.");
 });
 
 test("numbers and outcomes in words", () => {

@@ -171,14 +171,14 @@ export function desk(root, part, tools, store) {
   async function run(tried) {
     if (state.doing) return;
     dispatch({ type: "start", what: "run", tried });
-    const mine = turn + 1, source = tried ? tried.source : tidied(state.text);
+    const mine = turn + 1, { text } = state, source = tried ? tried.source : tidied(state.text);
     const others = state.with_others && !tried ? store.sources() : {};
     await work(async () => {
       machine ||= tools.runner(place, name);
       const found = await machine.run({ ...others, [name]: source },
         tried ? tried.label : part.owned, { text: state.sentence,
           on_progress: (share) => { if (mine === turn) dispatch({ type: "progress", share }); } });
-      if (mine === turn) dispatch({ type: "found", found });
+      if (mine === turn) dispatch({ type: "found", found, text });
     });
   }
 
@@ -218,11 +218,15 @@ export function desk(root, part, tools, store) {
   // ---- What is seen
 
   const live = h("p", { class: "yours-spoken", role: "status", "aria-live": "polite" });
-  let saying = 0;
+  let saying = 0, unsaid = /** @type {string[]} */ ([]);
   /** @param {string} words */
   function say(words) {
     clearTimeout(saying);
-    saying = window.setTimeout(() => { live.textContent = words; }, 150);
+    unsaid.push(words); // what follows at once is said after it, not in its place
+    saying = window.setTimeout(() => {
+      live.textContent = unsaid.join(" ");
+      unsaid = [];
+    }, 150);
   }
 
   const box = find(root, ".yours-field"), row = find(root, ".yours-row");

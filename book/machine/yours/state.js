@@ -1,7 +1,7 @@
 // @ts-check
 // The state of a desk, and what each action makes of it.
 
-import { is_same, loading_words, try_words } from "./text.js";
+import { is_same, loading_words, outcome, try_words } from "./text.js";
 
 /** @import { Action, Answer, Desk, Kept, Part } from "./types.d.ts" */
 
@@ -9,6 +9,8 @@ export const ATTEMPTS = 2; // before the solution is shown
 
 /** @type {{ [status in Answer["status"]]: string }} */
 export const SIGNS = { open: "…", wrong: "✗", right: "✓", error: "✗" };
+/** The same aloud @type {{ [status in Answer["status"]]: string }} */
+const VERDICTS = { open: "Not yet:", wrong: "Not yet:", right: "Right:", error: "Not yet: error." };
 
 /** @param {Part} part @param {Kept|null} kept @returns {Desk} */
 export function first_state(part, kept) {
@@ -98,7 +100,7 @@ export function reduce(state, action) {
       return answered({ ...state, loading: null }, action.answer, action.text);
     case "found":
       return { ...state, doing: null, is_stopping: false, loading: null, share: null,
-        found: action.found, ran: { text: state.text, tried: state.tried, fails: false } };
+        found: action.found, ran: { text: action.text ?? state.text, tried: state.tried, fails: false } };
     case "failed":
       return { ...state, ran: state.ran && { ...state.ran, fails: state.ran.fails || state.doing === "run" }, doing: null, is_stopping: false, loading: null, share: null,
         trouble: trouble_of(action.name, action.message) };
@@ -179,15 +181,16 @@ export function made_with(state) {
 export function spoken(state, before) {
   const { answer, found, tried, trouble, note, storage, other, loading, doing, asks } = state;
   const told = [];
-  if (doing && !before.doing) told.push({ check: "Checking.", run: "Translating.", save: "" }[doing]);
+  const is_sequel = doing === "run" && answer?.status === "right" && !tried; // said with what comes
+  if (doing && !before.doing && !is_sequel) told.push({ check: "Checking.", run: "Translating.", save: "" }[doing]);
   if (loading && !before.loading) told.push(loading_words(loading));
   if (answer && answer !== before.answer) {
     const printed = answer.printed ? "Your code printed something, below." : "";
-    told.push(`${answer.status === "error" ? "Error." : ""} ${answer.message}`, printed);
+    told.push(`${VERDICTS[answer.status]} ${answer.message}`, printed);
   }
   if (found && found !== before.found) {
     told.push(tried ? try_words(tried, found) : "", `Translation: ${found.text}`,
-      found.text === found.before ? "" : `The book’s: ${found.before}`);
+      found.text === found.before ? outcome(found) : `The book’s: ${found.before}`);
   }
   if (trouble !== before.trouble) told.push(trouble);
   if (note !== before.note) told.push(note);

@@ -60,7 +60,7 @@ export type Action =
   | { type: "progress"; share: number }
   | { type: "stopping" }
   | { type: "answer"; answer: Answer; text: string }
-  | { type: "found"; found: Translated }
+  | { type: "found"; found: Translated; text?: string }
   | { type: "failed"; name: string; message: string }
   | { type: "off" } // the machine is the book's own again
   | { type: "ask"; what: Desk["asks"] }
