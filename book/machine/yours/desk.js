@@ -234,6 +234,13 @@ export function desk(root, part, tools, store) {
   const unwritten = /** @type {HTMLElement} */ (box.firstElementChild);
   const hint = h("p", { class: "yours-hint", id: `yours-${name}-hint`, hidden: true }, LEAVING);
 
+  /** The focus to the text, not to a button that the next key would press: but where a keyboard
+   *  would come up on the screen */
+  function land() {
+    if (field && !matchMedia("(pointer: coarse)").matches) field.focus();
+    else focus(made.check, write);
+  }
+
   // The row of buttons: only those that make sense now
   const made = {
     check: button("Check", check, { class: "yours-go" }),
@@ -253,7 +260,7 @@ export function desk(root, part, tools, store) {
 
   const draw_row = on_change((now) => [now.is_entered, now.text, now.doing, now.answer, now.away,
     now.checked, now.best, now.found, now.others], (now) => {
-    const had = row.contains(document.activeElement), written = is_written(now);
+    const at = document.activeElement, had = row.contains(at), written = is_written(now);
     const is_busy = now.doing !== null, is_open = now.is_entered || written;
     const is_right = is_current(now) && now.answer?.status === "right";
     made.run.textContent = is_right ? "Translate with it" : "Run it anyway";
@@ -269,7 +276,10 @@ export function desk(root, part, tools, store) {
       each.ariaDisabled = String(is_busy);
     }
     hint.hidden = !now.is_entered;
-    if (had && !row.contains(document.activeElement)) focus(made.check, made.stop, write);
+    if (!had || /** @type {HTMLElement} */ (at).checkVisibility()) return;
+    if (at === made.run) focus(result, made.stop, made.check);
+    else if (at === write) focus(made.check);
+    else land();
   });
 
   // What comes of it: how far it is, the grader's sentence, what was printed
@@ -278,7 +288,10 @@ export function desk(root, part, tools, store) {
   const answer = h("div", { class: "yours-answer" });
   const trouble = h("p", { class: "yours-trouble" }), note = h("p", { class: "yours-note" });
   const older = h("p", { class: "yours-note" }), storage = h("p", { class: "yours-trouble" });
-  const question = h("p", { class: "yours-asks" });
+  const question = h("p", { class: "yours-asks", onkeydown: (event) => {
+    const { key } = /** @type {KeyboardEvent} */ (event);
+    if (key === "Escape" && state.asks) dispatch({ type: "ask", what: null });
+  } });
 
   const draw_waits = on_change((now) => [now.doing, now.loading, now.share], (now) => {
     waits.hidden = !now.doing;
@@ -312,20 +325,22 @@ export function desk(root, part, tools, store) {
     storage.textContent = now.storage;
     older.textContent = is_older(now) ? `You wrote this with edition ${now.edition} of the book; ` +
       `this one is ${part.edition}. Check it again.` : "";
-    const had = question.contains(document.activeElement);
+    const had = question.contains(document.activeElement), is_kept = now.text === before.text;
     if (now.asks === before.asks && now.other === before.other) return;
     if (now.asks) {
       const { asks: type } = now;
       question.replaceChildren(question_of(type), " ", button(YES[type], () => dispatch({ type })), " ",
-        button("No", () => dispatch({ type: "ask", what: null })));
-      find(question, "button").focus({ preventScroll: true });
+        button("No", () => dispatch({ type: "ask", what: null }), { class: "yours-no" }));
+      find(question, ".yours-no").focus({ preventScroll: true });
     } else if (now.other) {
       question.replaceChildren("Changed in another tab. ",
         button("Take it", () => dispatch({ type: "take" })), " ",
         button("Keep mine", () => dispatch({ type: "keep" })));
     } else {
       question.replaceChildren();
-      if (had) focus(made.check, write);
+      const { asks: type } = before;
+      if (had && is_kept && type) focus(type === "forget" ? find(keep, "summary") : made[type], made.check, write);
+      else if (had) land();
     }
   });
 
@@ -351,7 +366,8 @@ export function desk(root, part, tools, store) {
   const others_names = h("span"), off = button("The book’s own again", switch_off);
   const with_others = h("label", { class: "yours-others" }, others, others_names);
   const place = h("div", { class: "yours-machine" });
-  const result = h("div", { class: "yours-result", role: "group", "aria-label": "The machine with it", hidden: true },
+  const result = h("div", { class: "yours-result", role: "group", "aria-label": "The machine with it",
+    tabindex: -1, hidden: true },
     lines, whose, asks, h("div", { class: "yours-row" }, with_others, off), place);
 
   const draw_result = on_change((now) => [now.found, now.tried, now.doing, now.others,
@@ -378,7 +394,7 @@ export function desk(root, part, tools, store) {
 
   /** @type {Draw} */
   const draw = (now, before) => {
-    for (const each of [draw_row, draw_waits, draw_answer, draw_notes, draw_result]) each(now, before);
+    for (const each of [draw_result, draw_row, draw_waits, draw_answer, draw_notes]) each(now, before);
   };
 
   // ---- Alive

@@ -71,7 +71,7 @@ function indent(view) {
 
 /** @type {MakeField} */
 function make_field(place, { text, label, described, on_type, on_check, on_free }) {
-  let note = "", is_set = false;
+  let note = "", is_set = false, is_used = false; // since the focus came
   const free = (/** @type {EditorView} */ view, /** @type {boolean} */ is_free) => {
     view.setTabFocusMode(is_free);
     on_free(is_free);
@@ -84,7 +84,7 @@ function make_field(place, { text, label, described, on_type, on_check, on_free 
   const view = new EditorView({ parent: place, state: EditorState.create({ doc: text, extensions: [
     keymap.of([
       { key: "Mod-Enter", run: check }, { key: "Ctrl-Enter", run: check },
-      { key: "Tab", run: indent, shift: indentLess },
+      { key: "Tab", run: indent, shift: (now) => is_used && indentLess(now) },
       { key: "Escape", run: (now) => free(now, true) },
       ...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap,
     ]),
@@ -101,10 +101,18 @@ function make_field(place, { text, label, described, on_type, on_check, on_free 
       }
       return clean;
     }),
-    EditorView.domEventHandlers({ blur: (_, now) => { free(now, false); } }),
+    EditorView.domEventHandlers({
+      blur: (_, now) => {
+        is_used = false;
+        free(now, false);
+      },
+      keydown: ({ key }) => { is_used ||= !["Tab", "Shift"].includes(key); },
+      mousedown: () => { is_used = true; },
+    }),
     EditorView.updateListener.of((update) => {
       if (!update.docChanged) return;
       free(update.view, false);
+      is_used ||= !is_set;
       if (!is_set) on_type(update.state.doc.toString(), note);
       note = "";
     }),

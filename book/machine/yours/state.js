@@ -55,7 +55,7 @@ export const can_run_anyway = (state) => is_current(state) && state.answer?.stat
 function replaced(state, text, note) {
   const own = is_own(state);
   return { ...state, text, away: own ? state.text : state.away, answer: null, checked: "",
-    asks: null, note: own ? note : "" };
+    asks: null, note: own ? `${note} Your text is put away: you can have it back.`.trim() : note };
 }
 
 /** What failed, in a sentence @param {string} name of the error @param {string} message */
@@ -110,7 +110,7 @@ export function reduce(state, action) {
       return action.what === "solution" && (state.attempts < ATTEMPTS || !is_own(state))
         ? reduce(state, { type: "solution" }) : { ...state, asks: action.what };
     case "again":
-      return { ...replaced(state, part.stub, "Your text is put away: you can have it back."),
+      return { ...replaced(state, part.stub, ""),
         edition: part.edition };
     case "solution":
       if (state.attempts < ATTEMPTS) {
@@ -118,8 +118,7 @@ export function reduce(state, action) {
         return { ...state, note: `The solution comes after ${ATTEMPTS} attempts: ` +
           `${left} to go. Check what you have.` };
       }
-      return replaced(state, part.solution, "This is the book’s own. Your text is put away: you " +
-        "can have it back.");
+      return replaced(state, part.solution, "The book’s own stands in the field now.");
     case "back":
       if (state.away === null) return state;
       return { ...replaced(state, state.away, ""), away: is_own(state) ? state.text : null,
@@ -134,8 +133,7 @@ export function reduce(state, action) {
       return elsewhere(state, action.kept, action.is_known);
     case "take":
       if (!state.other) return state;
-      return { ...replaced(state, state.other.text, "Your text of this tab is put away: you can " +
-        "have it back."), best: state.other.best || state.best, edition: state.other.edition,
+      return { ...replaced(state, state.other.text, "The other tab’s text stands in the field now."), best: state.other.best || state.best, edition: state.other.edition,
       attempts: Math.max(state.attempts, state.other.attempts), other: null };
     case "keep":
       return { ...state, other: null };
