@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { first_state, is_current, is_older, kept_of, made_with, reduce,
+import { first_state, is_current, is_draft, is_older, kept_of, made_with, reduce,
   spoken } from "../yours/state.js";
 import { FORBIDDEN, FULL, parsed, Store } from "../yours/store.js";
 import { file_of, is_same, loading_words, notebook_of, outcome, seconds, slow_words, tidied,
@@ -168,6 +168,14 @@ test("an older edition's text stays, and is said to be one until it is right", (
   assert.ok(is_older(reduce(state, type("more"))));
   assert.ok(!is_older(checked(OWN, RIGHT).reduce(reduce, state)));
   assert.ok(!is_older(reduce(state, { type: "again" })));
+});
+
+test("a draft beside the right text is told of, until it is checked", () => {
+  const state = after(kept({ text: "draft", best: OWN }));
+  assert.ok(is_draft(state));
+  assert.ok(!is_draft(checked("draft", WRONG).reduce(reduce, state)));
+  assert.ok(!is_draft(after(kept({ best: OWN }))));
+  assert.ok(!is_draft(after(kept())));
 });
 
 test("forgotten is all but what the page itself knows", () => {

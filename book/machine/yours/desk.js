@@ -4,7 +4,7 @@
 
 import { h } from "../draw.js";
 import { button, find, focus, is_still, when_changed } from "../kit.js";
-import { can_run_anyway, first_state, is_current, is_older, is_written, kept_of, made_with, question_of,
+import { can_run_anyway, first_state, is_current, is_draft, is_older, is_written, kept_of, made_with, question_of,
   reduce, SIGNS, spoken } from "./state.js";
 import { capital, file_name, file_of, is_same, loading_words, notebook_of, outcome, seconds,
   slow_words, tidied, try_words } from "./text.js";
@@ -288,6 +288,7 @@ export function desk(root, part, tools, store) {
   const answer = h("div", { class: "yours-answer" });
   const trouble = h("p", { class: "yours-trouble" }), note = h("p", { class: "yours-note" });
   const older = h("p", { class: "yours-note" }), storage = h("p", { class: "yours-trouble" });
+  const draft = h("p", { class: "yours-note" });
   const question = h("p", { class: "yours-asks", onkeydown: (event) => {
     const { key } = /** @type {KeyboardEvent} */ (event);
     if (key === "Escape" && state.asks) dispatch({ type: "ask", what: null });
@@ -318,11 +319,12 @@ export function desk(root, part, tools, store) {
     if (!is_current(now)) says.append(h("small", {}, " (before your last change)"));
   });
 
-  const draw_notes = on_change((now) => [now.trouble, now.note, is_older(now), now.storage,
+  const draw_notes = on_change((now) => [now.trouble, now.note, is_older(now), is_draft(now), now.storage,
     now.asks, now.other], (now, before) => {
     trouble.textContent = now.trouble;
     note.textContent = now.note;
     storage.textContent = now.storage;
+    draft.textContent = is_draft(now) ? "Your last right text is kept, and runs; this text isn’t it." : "";
     older.textContent = is_older(now) ? `You wrote this with edition ${now.edition} of the book; ` +
       `this one is ${part.edition}. Check it again.` : "";
     const had = question.contains(document.activeElement), is_kept = now.text === before.text;
@@ -400,7 +402,7 @@ export function desk(root, part, tools, store) {
   // ---- Alive
 
   box.after(hint);
-  row.after(waits, question, answer, trouble, note, older, storage);
+  row.after(waits, question, answer, trouble, note, draft, older, storage);
   tries.after(result, live);
   if (state.text !== part.stub) { // what was written before stands there at once
     find(unwritten, "pre").textContent = state.text;

@@ -43,6 +43,11 @@ export function kept_of(state) {
 export const is_older = ({ edition, part, text }) =>
   edition !== part.edition && !is_same(text, part.stub);
 
+/** Whether a draft stands in the field, while an earlier text is the right one that is used, and
+ *  nothing has been checked or run since the page came @param {Desk} state */
+export const is_draft = ({ answer, checked, found, best, text }) =>
+  best !== "" && !is_same(text, best) && answer === null && checked === "" && found === null;
+
 /** Whether what is shown of the last check is about what stands in the field @param {Desk} state */
 export const is_current = ({ answer, checked, text }) => answer !== null && checked === text;
 
