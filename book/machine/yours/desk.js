@@ -4,6 +4,7 @@
 
 import { h } from "../draw.js";
 import { button, find, focus, is_still, when_changed } from "../kit.js";
+import { owned } from "./parts.js";
 import { can_run_anyway, first_state, is_current, is_draft, is_older, is_written, kept_of, made_with, question_of,
   reduce, SIGNS, spoken } from "./state.js";
 import { capital, file_name, file_of, is_same, loading_words, notebook_of, outcome, seconds,
@@ -379,7 +380,7 @@ export function desk(root, part, tools, store) {
     result.classList.toggle("yours-stale", now.doing !== null || is_past);
     if (sentence.value !== now.sentence) sentence.value = now.sentence;
     with_others.hidden = Boolean(now.tried) || !now.others.length;
-    others_names.textContent = `with your other parts, too: ${now.others.join(", ")}`;
+    others_names.textContent = `with your other parts, too: ${owned(now.others).replaceAll("your ", "")}`;
     off.hidden = lines.hidden = whose.hidden = !found;
     for (const each of tries.querySelectorAll("button")) {
       each.ariaPressed = String(now.tried?.label === each.textContent);
