@@ -218,7 +218,7 @@ def test_the_keyboard_leads_in_and_out(desk):
     expect(field(desk)).to_be_focused()
     expect(desk.locator(".yours-hint")).to_contain_text("Escape, then Tab leaves")
     press("Escape")
-    expect(desk.locator(".yours-hint")).to_have_text("Tab leaves the field now.")
+    expect(desk.locator(".yours-keys")).to_have_text("Tab leaves the field now.")
     press("Tab")
     expect(button(desk, "Check")).to_be_focused()
     press("Shift+Tab")
@@ -319,6 +319,26 @@ def test_two_tabs_lose_nothing(page, desk, address):
     other.close()
 
 
+def test_an_unanswered_question_of_another_tab_loses_nothing(page, desk, address):
+    write(desk, WRONG)
+    page.wait_for_timeout(600)
+    other = page.context.new_page()
+    other.goto(address)
+    there = at(other)
+    there.scroll_into_view_if_needed()
+    expect(field(there)).to_be_visible()
+    write(there, RIGHT)
+    expect(desk.locator(".yours-asks")).to_contain_text("another tab")
+    write(desk, f"{WRONG}\n# more")
+    page.reload()
+    desk = at(page)
+    expect(field(desk)).to_contain_text("math.sqrt")
+    button(desk, "Bring back my text").click()
+    assert text_of(desk) == f"{WRONG}\n# more"
+    assert text_of(there) == RIGHT
+    other.close()
+
+
 @pytest.mark.parametrize(
     ("script", "words"),
     [
@@ -381,7 +401,12 @@ def test_a_right_answer_runs_the_machine_and_is_counted(page, desk):
     expect(says).to_have_class(re.compile("feedback-right"))
     first = desk.locator(".yours-lines dd").first
     expect(first).to_contain_text("The same as the book’s", timeout=SECONDS)
+    spoken = desk.locator(".yours-spoken")
+    expect(spoken).to_contain_text("The same as the book’s")
     write(desk, f"{RIGHT}\n# later")
+    expect(desk.locator(".yours-lines dt").first).to_have_text(
+        "from your last right text"
+    )
     expect(says).to_contain_text("before your last change")
     page.goto((SITE / "book/index.html").resolve().as_uri())
     boxes = page.locator(".yours-boxes")
@@ -423,7 +448,7 @@ def test_an_endless_loop_ends_by_itself(desk):
     expect(told).to_contain_text("ten seconds", timeout=SECONDS)
 
 
-def test_the_solution_comes_after_two_attempts(desk):
+def test_the_solution_comes_after_two_attempts(page, desk):
     check(desk, WRONG)
     button(desk, "Solution").click()
     expect(desk.get_by_text("1 to go").first).to_be_visible()
@@ -431,11 +456,15 @@ def test_the_solution_comes_after_two_attempts(desk):
     expect(check(desk, f"{WRONG}\n# again")).to_contain_text("square root")
     button(desk, "Solution").click()
     expect(desk.locator(".yours-asks")).to_contain_text("you can have it back")
-    button(desk, "No").click()
+    expect(button(desk, "No")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(button(desk, "Solution")).to_be_focused()
     assert text_of(desk) == f"{WRONG}\n# again"
     button(desk, "Solution").click()
     button(desk, "Show the book’s").click()
     assert text_of(desk) == PART.solution.strip()
+    expect(field(desk)).to_be_focused()
+    expect(desk.locator(".yours-spoken")).to_contain_text("stands in the field now")
     button(desk, "Bring back my text").click()
     assert text_of(desk) == f"{WRONG}\n# again"
 

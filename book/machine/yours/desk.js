@@ -16,6 +16,7 @@ import { capital, file_name, file_of, is_same, loading_words, notebook_of, outco
 const KEY = /Mac|iP(hone|ad|od)/.test(navigator.platform) ? "Cmd" : "Ctrl";
 const LEAVING = `Tab indents. Escape, then Tab leaves the field. ${KEY}+Enter checks.`;
 const FREE = "Tab leaves the field now.";
+const NAMES = "torch, math, nn, F, and the book’s other parts are here.";
 const DOING = { check: "Checking…", run: "The machine translates…", save: "Putting it together…" };
 const YES = { again: "Begin again", solution: "Show the book’s", forget: "Forget it" };
 const SAVE_AFTER = 400; // ms without a key
@@ -115,7 +116,7 @@ export function desk(root, part, tools, store) {
       field = make(place, { text: state.text, described: hint.id,
         label: `Your ${part.names}, in Python`,
         on_type: (text, note) => dispatch({ type: "type", text, note }),
-        on_check: check, on_free: (is_free) => { hint.textContent = is_free ? FREE : LEAVING; } });
+        on_check: check, on_free: (is_free) => { keys.textContent = is_free ? FREE : LEAVING; } });
       reserve();
       unwritten.replaceWith(place);
       field.mark(is_current(state) && state.answer ? state.answer.line : null);
@@ -233,7 +234,8 @@ export function desk(root, part, tools, store) {
   const box = find(root, ".yours-field"), row = find(root, ".yours-row");
   const write = find(row, ".yours-write"), tries = find(root, ".yours-tries");
   const unwritten = /** @type {HTMLElement} */ (box.firstElementChild);
-  const hint = h("p", { class: "yours-hint", id: `yours-${name}-hint`, hidden: true }, LEAVING);
+  const keys = h("span", { class: "yours-keys" }, LEAVING);
+  const hint = h("p", { class: "yours-hint", id: `yours-${name}-hint`, hidden: true }, NAMES, " ", keys);
 
   /** The focus to the text, not to a button that the next key would press: but where a keyboard
    *  would come up on the screen */
