@@ -981,7 +981,13 @@ encoder.wrong(
     "what it returns.",
     (_GATHER, "self.self_attn(x, x, x, src_mask)"),
     (_THINK, _THINK.replace("self.feed_forward)", "self.feed_forward(x))")),
+)
+encoder.wrong(
+    "the sub-layer is called with x alone, and attention needs query, key, value, and "
+    "mask: wrap it, lambda x: self.self_attn(x, x, x, src_mask).",
     (_GATHER, "self.self_attn"),
+    (_GATHER, "lambda x: self.self_attn(x, mask=src_mask)"),
+    (_GATHER, "lambda x: self.self_attn(query=x, mask=src_mask)"),
 )
 
 
@@ -1065,6 +1071,20 @@ decoder.wrong(
     (_LOOK_BACK, _LOOK_BACK.replace("look_back", "look_back(x)")),
     (_LOOK_ACROSS, _LOOK_ACROSS.replace("look_across", "look_across(x)")),
     (_THINK, _THINK.replace("self.feed_forward)", "self.feed_forward(x))")),
+)
+decoder.wrong(
+    "the sub-layer is called with x alone, and attention needs query, key, value, and "
+    "mask: wrap it, lambda x: self.self_attn(x, x, x, tgt_mask), and in "
+    "cross-attention with memory as key and value.",
+    (_LOOK_BACK, _LOOK_BACK.replace("look_back", "self.self_attn")),
+    (_LOOK_ACROSS, _LOOK_ACROSS.replace("look_across", "self.cross_attn")),
+    (_BACK, "self.self_attn(x, mask=tgt_mask)"),
+    (_ACROSS, "self.cross_attn(x, mask=src_mask)"),
+)
+decoder.wrong(
+    "self-attention takes query, key, value and mask: x, x, x, tgt_mask.",
+    (_BACK, "self.self_attn(x, tgt_mask)"),
+    (_BACK, "self.self_attn(x, x, tgt_mask)"),
 )
 decoder.wrong(
     "the masks are exchanged: tgt_mask is for looking back, src_mask for the memory.",
