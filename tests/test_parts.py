@@ -418,6 +418,13 @@ def greedy_decode(model, src, bos_id, eos_id, max_len):
             return found
     return found
 """,
+        """
+def greedy_decode(model, src, bos_id, eos_id, max_len):
+    target = [torch.tensor(bos_id)]
+    while target[-1] != eos_id and len(target) <= max_len:
+        target.append(model(src, torch.stack(target)[None])[0, -1].argmax())
+    return target[1:]
+""",
     ],
 }
 

@@ -80,7 +80,7 @@ def greedy_decode(model, src, bos_id, eos_id, max_len):
         max_len: tokens after which a target is cut if it has not ended.
 
     Returns:
-        A list of ids, without bos_id.
+        A list of ids, without bos_id; eos_id, if it came, is the last of them.
     """
     target = [bos_id]
     while target[-1] != eos_id and len(target) <= max_len:
