@@ -642,8 +642,8 @@ class _FixedDropout(nn.Module):
     """Drops the same numbers every time, in evaluation too."""
 
     def forward(self, x):
-        """(batch, length, 6) -> the same."""
-        return x * torch.tensor([0.0, 2.0, 2.0, 0.0, 2.0, 0.0])
+        """(batch, length, up to 12) -> the same."""
+        return x * torch.tensor([0.0, 2.0, 2.0, 0.0, 2.0, 0.0] * 2)[: x.size(-1)]
 
 
 def _run_sublayers(
@@ -670,6 +670,7 @@ def _draw_sublayers():
     cases = [
         ("LayerNorm", x, None, None, (6, 0.5), False),
         ("FeedForward", x, None, None, (6, 11), False),
+        ("FeedForward", x, None, None, (6, 11), True),
     ]
     for drops in (False, True):
         for norm_first in (True, False):
@@ -798,6 +799,12 @@ sublayers.wrong(
     (_NETWORK, "self.activation(self.contract(self.expand(x)))"),
     (_NETWORK, "self.activation(self.contract(self.activation(self.expand(x))))"),
     (_NETWORK, "self.contract(self.expand(self.activation(x)))"),
+)
+sublayers.wrong(
+    "the network has a dropout of its own, between the activation and self.contract.",
+    (_NETWORK, "self.contract(self.activation(self.expand(x)))"),
+    (_NETWORK, "self.dropout(self.contract(self.activation(self.expand(x))))"),
+    (_NETWORK, "self.contract(self.activation(self.expand(self.dropout(x))))"),
 )
 sublayers.wrong(
     "the network adds nothing itself: the connection around it does.",
@@ -1244,23 +1251,27 @@ def _run_model(answer, src, tgt_in, config, parameters):
 def _draw_model():
     """A tied pre-norm model; a post-norm model with two vocabularies.
 
-    The target has no padding: nobody reads what is predicted there.
+    The target has no padding: nobody reads what is predicted there. The second's
+    padding is 3, and 0 a token like others.
     """
     sizes = {"d_model": 8, "n_heads": 2, "d_ff": 11}
     sizes |= {"n_encoder_layers": 1, "n_decoder_layers": 1}
     src = torch.tensor([[5, 7, 9, 4, 2], [8, 6, 2, 0, 0]])
     tgt_in = torch.tensor([[1, 4, 10, 5], [1, 9, 6, 7]])
     cases = []
-    for tgt_vocab_size, norm_first in ((13, True), (11, False)):
+    for tgt_vocab_size, norm_first, pad_id in ((13, True, 0), (11, False, 3)):
         config = TransformerConfig(
             src_vocab_size=13,
             tgt_vocab_size=tgt_vocab_size,
             norm_first=norm_first,
             tie_embeddings="all" if norm_first else "none",
+            pad_id=pad_id,
             **sizes,
         )
         parameters = _draw_parameters("Transformer", config)
         cases.append((src.clone(), tgt_in.clone(), config, parameters))
+        src, tgt_in = (torch.where(ids == 0, 3, ids) for ids in (src, tgt_in))
+        src[0, 1] = tgt_in[0, 1] = 0
     return cases
 
 
@@ -1276,7 +1287,7 @@ _HEAD = "self.lm_head(self.decode(tgt_in, memory, src_mask, tgt_mask))"
 _ENCODED = "self.encoder(self.src_embeddings(src), src_mask)"
 _DECODED = "self.decoder(x, memory, src_mask, tgt_mask)"
 _CAUSAL = "tgt_mask = tgt_mask & causal_mask(tgt_in.size(1))"
-_READ = "x = self.tgt_embeddings(tgt_in)"
+_READ, _READS = "x = self.tgt_embeddings(tgt_in)", ("src", "tgt_in")
 model.wrong(
     "return logits: no softmax follows lm_head.",
     (_HEAD, f"{_HEAD}.softmax(dim=-1)"),
@@ -1332,6 +1343,14 @@ model.wrong(
         (_ENCODED, "self.encoder(self.src_embeddings(src))"),
         (_DECODED, "self.decoder(x, memory, None, tgt_mask)"),
     ],
+)
+_SRC_PAD, _TGT_PAD = (f"padding_mask({ids}, self.config.pad_id)" for ids in _READS)
+_SRC_0, _TGT_0 = (f"padding_mask({ids}, 0)" for ids in _READS)
+model.wrong(
+    "padding is what equals config.pad_id, whichever number that is.",
+    (_SRC_PAD, _SRC_0),
+    (_TGT_PAD, _TGT_0),
+    [(_SRC_PAD, _SRC_0), (_TGT_PAD, _TGT_0)],
 )
 model.wrong(
     "the stack's last norm is missing: call self.encoder and self.decoder themselves.",
