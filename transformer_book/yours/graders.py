@@ -541,6 +541,11 @@ heads.wrong(
     "weights: output, _ = …",
     ("output, _ = ", "_, output = "),
     ("output, _ = ", "output = "),
+    [("output, _ = ", "output = "), ("self.join_heads(output)", "output")],
+    *(
+        [("output, _ = ", "output = "), (_JOIN, f"x.{name}")]
+        for name in "shape size permute reshape view flatten swapaxes mT".split()
+    ),
 )
 heads.wrong(
     "the order is query, key, value, mask.",
@@ -1031,6 +1036,13 @@ decoder = PartGrader(
     run=_run_decoder,
     atol=1e-4,
 )
+
+
+def _begins_with_a_row(result, name, target, bos_id, *_):
+    """Whether the first row is all bos_id: some leave the others as memory had them."""
+    return name == "shift_right" and bool((result[0] == bos_id).all())
+
+
 _BACK = "self.self_attn(x, x, x, tgt_mask)"
 _ACROSS = "self.cross_attn(x, memory, memory, src_mask)"
 _LOOK_BACK = "        x = self.self_attn_connection(x, look_back)\n"
@@ -1212,6 +1224,26 @@ decoder.wrong(
     (_SHIFT, "target.roll(1, dims=0)"),
     (_SHIFT, "torch.cat([torch.full_like(target[:, :1], bos_id), target[:, :-1]])"),
 )
+_ROW = (
+    "out[0] is the first row, and not the first column: bos_id stands at the start of "
+    "every row, out[:, 0]."
+)
+_SHIFTED = f"    return {_SHIFT}"
+decoder.wrong(
+    _ROW,
+    *(
+        (
+            _SHIFTED,
+            f"    out = {start}\n"
+            + "".join(f"    {line}\n" for line in lines)
+            + "    return out",
+        )
+        for start in ("target.clone()", "torch.zeros_like(target)")
+        for order in (1, -1)
+        for lines in [("out[:, 1:] = target[:, :-1]", "out[0] = bos_id")[::order]]
+    ),
+)
+decoder.mistake(_ROW, sign=_begins_with_a_row)
 decoder.wrong(
     "the first token is bos_id, whichever number that is.",
     (_SHIFT, "torch.cat([torch.zeros_like(target[:, :1]), target[:, :-1]], dim=1)"),
