@@ -529,10 +529,10 @@ def test_two_mistakes_at_once_are_named_one_by_one():
 
 
 BAD = {  # of two parts, one function and one class: what is returned instead
-    "a list": ("{}.tolist()", "expected .* list"),
-    "NaN": ("{} * math.nan", "is nan, but should be"),
-    "another shape": ("{}[None]", "expected .* of shape"),
-    "a text": ("str({})", "expected .* got str"),
+    "a list": ("{}.tolist()", "expected a tensor of shape .* got a list"),
+    "NaN": ("{} * math.nan", r"your answer holds NaN, first at \(0,"),
+    "another shape": ("{}[None]", "expected a tensor .* got a tensor of shape"),
+    "a text": ("str({})", "expected .* got a value of type str"),
 }
 
 

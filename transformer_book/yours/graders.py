@@ -127,6 +127,19 @@ class PartGrader(Grader):
             return None
         return _with_shape(fitting[max(fitting)], results[number])
 
+    def _find_mistake(
+        self, number: int, results: list[Any], expected: list[Any], case: tuple
+    ) -> str | None:
+        """Name what is wrong with the result of one case, kinds and NaN in words."""
+        problem = super()._find_mistake(number, results, expected, case)
+        result, wanted = results[number], expected[number]
+        kinds = grading._kind(wanted), grading._kind(result)
+        if problem == "expected {}, but got {}.".format(*kinds):
+            return f"expected {_in_words(wanted)}, but got {_in_words(result)}."
+        if problem and problem.startswith("the entry at "):
+            return _find_nan(result) or problem
+        return problem
+
     def _write_arguments(self, case: tuple) -> str:
         """Write what is called, in a part with several definitions, and how."""
         told = dict(zip(self._names, case, strict=False))
@@ -141,6 +154,33 @@ def _with_shape(sentence: str, result: Any) -> str:
     """Write into a sentence, if it asks for it, which shape came."""
     shape = tuple(getattr(result, "shape", ()))
     return sentence.replace(SHAPE, str(shape))
+
+
+def _in_words(value: Any) -> str:
+    """Say what a value is, as a chapter calls it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, Tensor) and value.dim():
+        of = "" if value.is_floating_point() else f" and dtype {value.dtype}"
+        return f"a tensor of shape {tuple(value.shape)}{of}"
+    if isinstance(value, tuple | list):
+        if len(value) < 4 and any(isinstance(each, Tensor) for each in value):
+            return f"({', '.join(map(_in_words, value))})"
+        first = value[0] if value else 0
+        several = "lists" if isinstance(first, list) else "numbers"
+        return f"a {type(value).__name__} of {several}"
+    if isinstance(value, int | float | Tensor):
+        return "a number"
+    return f"a value of type {type(value).__name__}"
+
+
+def _find_nan(result: Any) -> str | None:
+    """Say where the first NaN stands, if there is one."""
+    for each in result if isinstance(result, tuple | list) else [result]:
+        if isinstance(each, Tensor) and each.isnan().any():
+            index = tuple(each.isnan().nonzero()[0].tolist())
+            return f"your answer holds NaN, first at {index}."
+    return None
 
 
 def _does_something(definition: Any) -> bool:
@@ -415,6 +455,11 @@ attention.wrong(
     ],
 )
 attention.wrong(
+    "a mask holds many truths, and is neither true nor false itself: use `if mask is "
+    "not None`.",
+    ("    if mask is not None:\n        scores", "    if mask:\n        scores"),
+)
+attention.wrong(
     "return two things, first the output and then the weights.",
     ("value, weights", "value"),
     ("return weights @ value, weights", "return weights"),
@@ -544,7 +589,7 @@ heads.wrong(
     [("output, _ = ", "output = "), ("self.join_heads(output)", "output")],
     *(
         [("output, _ = ", "output = "), (_JOIN, f"x.{name}")]
-        for name in "shape size permute reshape view flatten swapaxes mT".split()
+        for name in ("shape", "size", "permute", "reshape", "view", "flatten")
     ),
 )
 heads.wrong(
