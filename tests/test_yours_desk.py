@@ -135,7 +135,7 @@ BAD = {
         ATTENTION + "    return [1, 2]",
         "wrong",
         None,
-        "expected (a tensor of shape (5, 4), a tensor of shape (5, 7)), but got a list",
+        "expected (a tensor of shape (5, 9), a tensor of shape (5, 7)), but got a list",
         False,
     ),
     "one thing": (ATTENTION + "    return query", "wrong", None, "return two", False),
