@@ -20,6 +20,7 @@ from transformer_book.yours.parts import PARTS
 from transformer_lib.pretrained.translator import load
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.usefixtures("browser_wanted"),
     pytest.mark.skipif(not sphinx_python.available(), reason="no Pyodide here"),
 ]
