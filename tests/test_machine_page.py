@@ -960,7 +960,7 @@ def test_the_script_is_small_and_the_weights_come_in_parts(page, address) -> Non
     sizes = {
         path.stem: len(gzip.compress(path.read_bytes())) for path in folder.glob("*.js")
     }
-    assert sizes.pop("machine") < 46_000
+    assert sizes.pop("machine") < 46_500
     for name in MODEL, SISTER:
         parts = [size for part, size in sizes.items() if part.startswith(name)]
         assert 10 < len(parts) < 20 and sum(parts) < 6_400_000

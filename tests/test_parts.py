@@ -774,7 +774,9 @@ def test_the_solutions_hold_nothing_of_what_they_leave_out():
 
 def test_a_saved_part_and_a_saved_program_run():
     saved = {}
-    exec(PREAMBLE + PARTS["encoder"].solution, saved)
+    exec(PREAMBLE, saved)
+    assert saved.keys() >= namespace().keys() - {"greedy_decode", "shift_right"}
+    exec(PARTS["encoder"].solution, saved)
     layer = saved["EncoderLayer"](saved["MultiHeadAttention"](12, 2), nn.Identity())
     assert layer(torch.randn(2, 5, 12)).shape == (2, 5, 12)
     for sources in ({}, {name: part.solution for name, part in PARTS.items()}):

@@ -20,7 +20,10 @@ from book._ext.page_rules import accessibility, complaints, sideways, width
 from book._ext.toc import ROOT
 from transformer_book.yours.parts import PARTS
 
-pytestmark = pytest.mark.usefixtures("browser_wanted", "current_pages")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("browser_wanted", "current_pages"),
+]
 
 PART = PARTS["attention"]
 CHAPTER = f"book/{PART.chapter}"

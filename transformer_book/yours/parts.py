@@ -25,7 +25,7 @@ from transformer_book.yours.names import (
     namespace,
     solution_of,
 )
-from transformer_book.yours.source import definitions, open_stub
+from transformer_book.yours.source import open_stub
 from transformer_lib.model import attention, embeddings, layers, masks, transformer
 from transformer_lib.model.config import TransformerConfig
 
@@ -304,18 +304,11 @@ from torch import Tensor, nn
 """
 
 
-def _preamble() -> str:
-    """Import what a source finds in the page from the library."""
-    lines = [_IMPORTS]
-    for module in (attention, embeddings, layers, masks, transformer):
-        names = sorted(book_sources().keys() & definitions(module).keys())
-        inner = "".join(f"    {name},\n" for name in names)
-        lines.append(f"from {module.__name__} import (\n{inner})")
-    return "\n".join(lines) + "\n"
-
-
 # The same names in Python with PyTorch, for a part that is saved.
-PREAMBLE = _preamble()
+_MODULES = (attention, embeddings, layers, masks, transformer)
+PREAMBLE = f"{_IMPORTS}\n" + "".join(
+    f"from {module.__name__} import *\n" for module in _MODULES
+)
 
 _RUN = """\
 book = load("multi30k-de-en")  # its weights and its tokenizer
