@@ -47,7 +47,7 @@ def write(page: Page, desk: Locator) -> list[Frame]:
     body = re.sub(r" *#.*", "", PART.solution.rpartition('"""')[2])
     body = [line for line in body.splitlines() if line.strip()]
     for number, line in enumerate(body):
-        page.keyboard.insert_text(line if not number else f"\n{line}")
+        page.keyboard.insert_text(f"\n{line}" if number else line.strip())
         taken.append(frame(page, LINE))
     page.keyboard.press("Control+Enter")
     expect(desk).to_contain_text("✓", timeout=MINUTE)
