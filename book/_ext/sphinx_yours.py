@@ -31,7 +31,7 @@ from transformer_book.yours.parts import PARTS, PREAMBLE, Part
 TAG = "tag_yours-"  # of a cell's node, before the name of the part
 BOXES = "boxes"  # in place of a part: the list of all
 FOLD = "Read it instead: the book’s own"
-# German that the machine translates first: nearly all mistakes of the part change it.
+# German that the machine translates first; the front page's is changed by few mistakes.
 SENTENCE = "Zwei Kinder spielen im Garten mit einem Ball."
 SENTENCES = {"attention": "Eine Frau mit einem roten Hut liest ein Buch in der Sonne."}
 
