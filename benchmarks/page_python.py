@@ -24,6 +24,7 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 from book._ext.browser import find_browser
 from book._ext.browser_model import model_data
+from book._ext.page_rules import wait_until
 from book._ext.toc import ROOT
 from transformer_book.yours.parts import PARTS
 from transformer_lib.pretrained.translator import load
@@ -111,7 +112,7 @@ def measure(page: Page, packed: dict, src: list[int]) -> dict[str, tuple[float, 
 
     ask("start", "start")
     ask("first check", "check", attention)
-    page.wait_for_function(SPARE)
+    wait_until(page, SPARE)
     ask("second check", "check", attention)
     ask("load", "load")
     for name, parts in ("one", {"attention": sources["attention"]}), ("all", sources):
@@ -139,7 +140,7 @@ def one_round(browser: Browser, address: str, slow: bool) -> dict[str, tuple]:
     with slowed() if slow else nullcontext():
         found = measure(page, model_data(translator), src)
     found["MB loaded"] = (page.evaluate("at.total / 1e6"),)
-    page.wait_for_function(SPARE)
+    wait_until(page, SPARE)
     heap = "self.python._module.HEAPU8.length / 1e6"
     memory = []
     for worker in page.workers:

@@ -9,7 +9,14 @@ import pytest
 from built_site import SITE
 from playwright.sync_api import Page, expect
 
-from book._ext.page_rules import charts, complaints, mathematics, pictures, visit
+from book._ext.page_rules import (
+    charts,
+    complaints,
+    mathematics,
+    pictures,
+    visit,
+    wait_until,
+)
 
 pytestmark = pytest.mark.usefixtures("browser_wanted", "current_pages")
 
@@ -91,7 +98,7 @@ def test_strangers_are_refused(site, page: Page, trouble):
           await fetch("https://example.org/x.json").catch(() => {});
         }"""
     )
-    page.wait_for_function("() => window.refused.length >= 10")
+    wait_until(page, "window.refused.length >= 10")
     assert sorted(page.evaluate("refused")) == [
         *("base-uri", "connect-src", "frame-src", "img-src", "script-src"),
         *("script-src-attr", "script-src-elem", "script-src-elem", "script-src-elem"),

@@ -12,6 +12,7 @@ from built_site import SITE
 from docutils import nodes
 from playwright.sync_api import Page, expect
 
+from book._ext.page_rules import wait_until
 from book._ext.sphinx_search import ENTRIES, names, prose
 from book._ext.toc import ROOT
 
@@ -37,7 +38,7 @@ def type_in(page: Page, query: str):
     """What the field in the bar says, and the sections below it."""
     page.locator(".search input").fill(query)
     page.locator(".search input").focus()
-    page.wait_for_function("window.bookSearch")
+    wait_until(page, "Boolean(window.bookSearch)")
     page.evaluate("bookSearch.ready")
     return page.locator(".found [role=status]"), page.locator(".found [role=option]")
 

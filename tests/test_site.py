@@ -40,6 +40,7 @@ from book._ext.page_rules import (
     sideways,
     stretches,
     visit,
+    wait_until,
     width,
 )
 from book._ext.toc import ROOT, chapters, pages
@@ -326,10 +327,10 @@ def test_a_chart_follows_its_inputs_there_and_back_in_the_dark_too(page):
     assert chart.locator(".vega-view").get_attribute("aria-label")
     page.set_viewport_size({"width": 1280, "height": 900})
     wide = "chart => chart.querySelector('.vega-view svg').clientWidth > 400"
-    page.wait_for_function(wide, arg=chart.element_handle())
+    wait_until(page, wide, chart.element_handle())
     page.set_viewport_size({"width": 390, "height": 900})
     fits = "chart => chart.querySelector('.vega-view svg').clientWidth <= 350"
-    page.wait_for_function(fits, arg=chart.element_handle())
+    wait_until(page, fits, chart.element_handle())
     chart.locator("summary").click()
     assert chart.locator("td").count() > 20
     page.emulate_media(media="print")
@@ -345,7 +346,7 @@ def test_keyboard_skips_to_the_text_and_shows_where_it_is(page):
     focused = "document.activeElement"
     page.keyboard.press("Tab")
     assert page.evaluate(f"{focused}.textContent").strip() == "Skip to main content"
-    page.wait_for_function(f"() => {focused}.getBoundingClientRect().top >= 0")
+    wait_until(page, f"{focused}.getBoundingClientRect().top >= 0")
     for _ in range(12):
         page.keyboard.press("Tab")
         outline = page.evaluate(f"getComputedStyle({focused}).outline")

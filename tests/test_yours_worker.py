@@ -14,6 +14,7 @@ from playwright.sync_api import Error, Page
 
 from book._ext import pyodide, sphinx_python
 from book._ext.browser_model import model_data
+from book._ext.page_rules import wait_until
 from book._ext.toc import ROOT
 from transformer_book.yours.page_torch import Kernels
 from transformer_book.yours.parts import PARTS
@@ -230,8 +231,8 @@ print(*failed, sep="\\n", end="")
 
 def wait_for_spare(page: Page) -> None:
     """Wait until another worker stands by, and note it."""
-    page.wait_for_function(
-        "() => python.at_work && !python.at_work.is_ended && python.spare"
+    wait_until(
+        page, "() => Boolean(python.at_work?.is_ended === false && python.spare)"
     )
     page.evaluate("async () => { await (window.spare = python.spare).ready; }")
 

@@ -7,6 +7,7 @@ well. axe knows what makes a page accessible; the rules besides are the book's o
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,6 @@ from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
-from playwright.sync_api import TimeoutError as TookTooLong
 
 Rule = Callable[[Page], list[str]]
 IN_THE_PAGE = (Path(__file__).parent / "page_rules.js").read_text(encoding="utf-8")
@@ -90,6 +90,28 @@ def open_optional(page: Page) -> None:
     )
 
 
+def wait_until(page: Page, script: str, arg: Any = None, seconds: float = 30) -> None:
+    """Wait until a script in the page says yes.
+
+    `page.wait_for_function` asks again from within the page, where the book's policy
+    lets no text become code: it works only where the first answer is yes.
+
+    Args:
+        page: which one.
+        script: an expression or a function, as `page.evaluate` takes it.
+        arg: the function's argument.
+        seconds: the longest to wait.
+
+    Raises:
+        TimeoutError: it still says no.
+    """
+    end = time.monotonic() + seconds
+    while not page.evaluate(script, arg):
+        if time.monotonic() > end:
+            raise TimeoutError(f"after {seconds} seconds, this is not true: {script}")
+        page.wait_for_timeout(20)
+
+
 def visit(page: Page, address: str) -> None:
     """Go to a page, open what is optional, wait until fonts and charts are there."""
     page.goto(address)
@@ -97,5 +119,5 @@ def visit(page: Page, address: str) -> None:
     page.evaluate("() => document.fonts.ready")
     page.evaluate("() => document.querySelector('div.vega-chart')?.scrollIntoView()")
     drawn = "() => !document.querySelector('div.vega-chart:not(.vega-drawn)')"
-    with suppress(TookTooLong):  # the rules of the page tell what is missing
-        page.wait_for_function(drawn, timeout=10_000)
+    with suppress(TimeoutError):  # the rules of the page tell what is missing
+        wait_until(page, drawn, seconds=10)
