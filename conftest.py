@@ -10,12 +10,15 @@ from book._ext.notebooks import KERNEL_ENV
 
 os.environ.update(KERNEL_ENV)
 
-# They train for more than half a minute: `make test-slow` replays them.
+# They compute for more than half a minute: `make test-slow` replays them.
 LONG = [
     "00_one_sitting",
+    "05_layer_norm_and_residuals",
     "10_training",
+    "11_generating_a_translation",
     "14_reading_attention",
     "15_classifier",
+    "17_from_2017_to_today",
     "18_a_language_model",
     "diagnosis",
     "exercises",
@@ -24,7 +27,13 @@ LONG = [
 
 
 def pytest_itemcollected(item):
-    """Keep the long notebooks for later."""
+    """Say which tests one process runs, and keep the long notebooks for later.
+
+    Cells of a notebook belong together, and the tests of a file, which share what it
+    prepares. Those that open pages share nothing.
+    """
+    if "page" not in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
     if item.path.suffix == ".ipynb" and item.path.stem in LONG:
         item.add_marker(pytest.mark.slow)
 

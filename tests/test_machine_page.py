@@ -11,16 +11,16 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from built_site import SITE, stale
 from playwright.sync_api import Page, expect
+from quick_cases import some_now
 
 from book._ext.browser_model import SISTER
-from book._ext.page_rules import open_optional
+from book._ext.page_rules import open_optional, wait_until
 from book._ext.toc import ROOT
 from transformer_book.charts.machine import draw, read_choices
 from transformer_book.gloss import gloss, meaning
@@ -72,11 +72,8 @@ def loaded(translator) -> Page:
 
 
 def wait(page: Page, condition: str, arg=None) -> None:
-    """Wait for a condition; the policy of the pages keeps Playwright from doing it."""
-    end = time.monotonic() + 60
-    while not page.evaluate(f"(x) => Boolean({condition})", arg):
-        assert time.monotonic() < end, condition
-        time.sleep(0.05)
+    """Wait for a condition."""
+    wait_until(page, f"(x) => Boolean({condition})", arg, seconds=60)
 
 
 def load_model(page: Page) -> None:
@@ -404,7 +401,7 @@ def test_a_control_acts_before_the_model_is_there(translator, path) -> None:
     expect(translator.locator(".machine-changes")).to_contain_text("Now: ")
 
 
-@pytest.mark.parametrize("panel", ["search", "cache", "operate"])
+@pytest.mark.parametrize("panel", some_now(["search", "cache", "operate"], 0))
 def test_a_view_that_needs_the_model_loads_it(page, panel) -> None:
     page.goto((SITE / "book/07_decoder_and_cross_attention.html").resolve().as_uri())
     open_optional(page)
@@ -710,20 +707,26 @@ def test_an_address_that_makes_no_sense_changes_nothing(
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [
-        ("ein " * 250, "has 251 tokens, and the model reads 128 at most. Take a part"),
-        ("a dog " * 125, "tokens, and the model reads 128 at most. Take a part"),
-        ("<img src=x onerror=alert(1)>", ""),
-        ("Der dog is playing im Schnee.", "German and English mixed"),
-        ("Un chien joue dans la neige.", "neither German nor English"),
-        ("שלום עולם", "neither German nor English"),
-        ("👩‍👩‍👧‍👦", "no words in this. Type"),
-        ("...?!", "no words in this. Type"),
-        ("   ", "no words in this. Type"),
-        ("", "no words in this. Type"),
-        ("Ein Hund spielt. Ein Kind lacht. Eine Frau singt.", "Several sentences"),
-        ("Ich bin müde.", "expect nonsense"),
-    ],
+    some_now(
+        [
+            (
+                "ein " * 250,
+                "has 251 tokens, and the model reads 128 at most. Take a part",
+            ),
+            ("a dog " * 125, "tokens, and the model reads 128 at most. Take a part"),
+            ("<img src=x onerror=alert(1)>", ""),
+            ("Der dog is playing im Schnee.", "German and English mixed"),
+            ("Un chien joue dans la neige.", "neither German nor English"),
+            ("שלום עולם", "neither German nor English"),
+            ("👩‍👩‍👧‍👦", "no words in this. Type"),
+            ("...?!", "no words in this. Type"),
+            ("   ", "no words in this. Type"),
+            ("", "no words in this. Type"),
+            ("Ein Hund spielt. Ein Kind lacht. Eine Frau singt.", "Several sentences"),
+            ("Ich bin müde.", "expect nonsense"),
+        ],
+        *(0, 2, 6, 8),
+    ),
     ids=str.split,
 )
 def test_any_sentence_gets_a_true_one_and_leaves_the_page_alive(
@@ -747,7 +750,9 @@ def test_any_sentence_gets_a_true_one_and_leaves_the_page_alive(
 # --- one tap, and English -----------------------------------------------------
 
 
-@pytest.mark.parametrize("choice", read_choices(), ids=lambda choice: choice["name"])
+@pytest.mark.parametrize(
+    "choice", some_now(read_choices(), 0, 4), ids=lambda choice: choice["name"]
+)
 def test_a_tap_before_the_model_is_there_shows_what_it_promises(page, choice) -> None:
     page.goto((SITE / "book/index.html").resolve().as_uri())
     chip, belief = button(page, choice["label"]), page.locator(".machine-belief")
@@ -992,16 +997,9 @@ CHAPTERS = {
     "12_incremental_decoding": "/cache",
     "14_reading_attention": "/decoder/2",
 }
-FAST = ("index", "04_masks", "12_incremental_decoding")
 
 
-@pytest.mark.parametrize(
-    "chapter",
-    [
-        name if name in FAST else pytest.param(name, marks=pytest.mark.slow)
-        for name in CHAPTERS
-    ],
-)
+@pytest.mark.parametrize("chapter", some_now(CHAPTERS, 0))
 def test_a_chapter_has_a_machine_that_works_alone(page, chapter) -> None:
     page.goto((SITE / "book" / f"{chapter}.html").resolve().as_uri())
     open_optional(page)

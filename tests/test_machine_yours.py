@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import json
 import re
-import time
 
 import pytest
 from built_site import SITE
 from playwright.sync_api import Page, expect
 
+from book._ext.page_rules import wait_until
 from book._ext.sphinx_yours_machine import PAGE, VIEW, stored_machine
 from book._ext.toc import ROOT
 from transformer_book.charts.machine import read_choices
 
-in_browser = pytest.mark.usefixtures("browser_wanted", "current_pages")
+
+def in_browser(test):
+    """Mark a test that opens pages: `make test-slow` runs it."""
+    marks = pytest.mark.usefixtures("browser_wanted", "current_pages"), pytest.mark.slow
+    return marks[0](marks[1](test))
+
 
 SENTENCE = "Zwei Kinder laufen am Strand."
 WITH_MACHINE, WITHOUT = "02_scaled_dot_product_attention", "05_layer_norm_and_residuals"
@@ -78,11 +83,8 @@ def open_page(page: Page, name: str, parts: list[str], once: bool = False) -> No
 
 
 def wait(page: Page, condition: str) -> None:
-    """Wait for a condition; the policy of the pages keeps Playwright from doing it."""
-    end = time.monotonic() + 60
-    while not page.evaluate(f"() => Boolean({condition})"):
-        assert time.monotonic() < end, condition
-        time.sleep(0.05)
+    """Wait for a condition."""
+    wait_until(page, f"Boolean({condition})", seconds=60)
 
 
 def switch(page: Page):

@@ -82,10 +82,10 @@ def is_dark(page: Page) -> bool:
 
 
 def looks() -> Iterator[Any]:
-    """Every page in two looks; a fourth of them now, the others with the slow tests."""
+    """Every page in two looks; an eighth of them now, the others as slow tests."""
     for number, name in enumerate([*PAGES, "search"]):
         for dark, look in enumerate(("wide and light", "phone and dark")):
-            marks = [DARK] * dark + [pytest.mark.slow] * ((number + 2 * dark) % 4 > 0)
+            marks = [DARK] * dark + [pytest.mark.slow] * ((number + 4 * dark) % 8 > 0)
             yield pytest.param(name, bool(dark), id=f"{name}-{look}", marks=marks)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from py_mini_racer import MiniRacer
+from quick_cases import some_now
 from torch.nn.functional import cross_entropy
 
 from book._ext.browser_model import model_data
@@ -132,7 +133,7 @@ def all_of_it(machine: Machine, src: list[int], edits: dict) -> dict:
 
 @pytest.mark.parametrize(
     ("sentence", "edits"),
-    [(CAPTIONS[0], edits) for edits in EDITS] + [(CAPTIONS[1], {})],
+    some_now([(CAPTIONS[0], edits) for edits in EDITS] + [(CAPTIONS[1], {})], 1, 3),
     ids=str,
 )
 def test_all_tasks_tell_what_the_engine_tells(
@@ -585,7 +586,7 @@ def test_a_translation_says_whose_it_is() -> None:
     assert 100 < n_lines < 300
 
 
-@pytest.mark.parametrize("parts", [["attention", "encoder"], [*PARTS]], ids=str)
+@pytest.mark.parametrize("parts", some_now([["attention", "encoder"], [*PARTS]], 1))
 def test_a_program_translates_as_the_machine_does(
     machine, translator, tmp_path, parts
 ) -> None:
