@@ -1,7 +1,9 @@
 """Graders of the chapter on scaled dot-product attention."""
 
+from contextlib import contextmanager
+
 import torch
-from torch.overrides import TorchFunctionMode
+from torch import Tensor
 
 from transformer_book.exercises.grading import Mistake, grader
 
@@ -32,15 +34,27 @@ check_weights.mistake(
 _READY = "this softmax was ready-made; write it with exp, sum, and max."
 
 
-class _NoSoftmax(TorchFunctionMode):
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if "softmax" in function.__name__:
-            raise Mistake(_READY)
-        return function(*args, **(kwargs or {}))
+def _refuse(*_, **__):
+    raise Mistake(_READY)
+
+
+@contextmanager
+def _without_softmax():
+    """Let every ready-made softmax raise: those of F and nn call the tensor's."""
+    functions = {name: getattr(torch, name) for name in ("softmax", "log_softmax")}
+    for name in functions:
+        setattr(torch, name, _refuse)
+        setattr(Tensor, name, _refuse)
+    try:
+        yield
+    finally:
+        for name, function in functions.items():
+            setattr(torch, name, function)
+            delattr(Tensor, name)  # which leaves the one that it inherits
 
 
 def _run_by_hand(answer, scores):
-    with _NoSoftmax():
+    with _without_softmax():
         return answer(scores)
 
 
@@ -62,7 +76,11 @@ def _without_maximum(scores):
     return scores.exp() / scores.exp().sum(-1, keepdim=True)
 
 
-check_softmax.mistake(_READY, lambda scores: scores.softmax(-1))
+check_softmax.mistake(
+    _READY,
+    lambda scores: scores.softmax(-1),
+    lambda scores: torch.softmax(scores, -1),
+)
 check_softmax.mistake(
     "normalize over the last dimension, so that every row sums to 1.",
     lambda scores: check_softmax.solve(scores.mT).mT,

@@ -3649,45 +3649,6 @@ class no_grad(contextlib.ContextDecorator):
         return None
 
 
-class TorchFunctionMode:
-    """Inside `with`, all methods of tensors go through `__torch_function__`."""
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        """Do what the method does."""
-        return function(*args, **(kwargs or {}))
-
-    def __enter__(self):
-        self.led = {}
-        for name in dir(Tensor):
-            made = getattr(Tensor, name)
-            if isinstance(made, types.FunctionType) and not name.startswith("_"):
-                self.led[name] = vars(Tensor).get(name)
-                setattr(Tensor, name, self._lead(name, made))
-        return self
-
-    def __exit__(self, *_):
-        for name, own in self.led.items():
-            if own is None:
-                delattr(Tensor, name)
-            else:
-                setattr(Tensor, name, own)
-
-    def _lead(self, name, made):
-        @functools.wraps(made)
-        def function(*args, **kwargs):
-            return made(*args, **kwargs)
-
-        def led(*args, **kwargs):
-            self.__exit__()  # what the method calls isn't led
-            try:
-                return self.__torch_function__(function, (), args, kwargs)
-            finally:
-                self.__enter__()
-
-        function.__name__ = name
-        return led
-
-
 def lstsq(A, B, rcond=None, *, driver=None):
     """Return the X for which A X is as near to B as can be, of all such the smallest.
 
@@ -3851,7 +3812,6 @@ def _modules():
         "torch.nn.modules": nn,
         "torch.nn.modules.module": hooks | {"Module": Module},
         "torch.random": generator | {"fork_rng": fork_rng},
-        "torch.overrides": _by_name(TorchFunctionMode),
         "torch.linalg": {"lstsq": lstsq, "norm": functions["norm"]},
         "torch.testing": _by_name(assert_close),
         "torch.cuda": {"is_available": lambda: False},
