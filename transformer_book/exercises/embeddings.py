@@ -167,10 +167,18 @@ def _too_near(tables, n_positions, d_model):
 
 
 def _shift_error(tables, n_positions, d_model):
-    """By how much the best matrix misses some next position, if that is too much."""
-    here, following = tables[0][:-1].double(), tables[0][1:].double()
-    matrix = torch.linalg.lstsq(here, following, driver="gelsd").solution
-    error = (here @ matrix - following).abs().max().item()
+    """By how much the best matrix misses some next position, if that is too much.
+
+    Column after column of the table is taken out of all: what is left of the next
+    positions, no matrix makes of these.
+    """
+    columns = torch.cat([tables[0][:-1], tables[0][1:]], dim=1).double()
+    for number in range(d_model):
+        length = columns[:, number].norm()
+        if length > 1e-9:
+            direction = columns[:, number] / length
+            columns = columns - direction[:, None] * (direction @ columns)
+    error = columns[:, d_model:].abs().max().item()
     return error > 1e-3 and error
 
 

@@ -3649,45 +3649,6 @@ class no_grad(contextlib.ContextDecorator):
         return None
 
 
-def lstsq(A, B, rcond=None, *, driver=None):
-    """Return the X for which A X is as near to B as can be, of all such the smallest.
-
-    Pairs of A's columns are turned until all are square to each other (Jacobi 1846):
-    A = columns * turn, and then each column is divided by its length.
-    """
-    n, columns = A.shape[1], A.double().T.tolist()
-    turn = eye(n, dtype=float64).tolist()
-    for _ in range(60):
-        cosines = [
-            _turn(columns, turn, *p) for p in itertools.combinations(range(n), 2)
-        ]
-        if max(cosines, default=0) < 1e-15:
-            break
-    squares = [_dot(column, column) for column in columns]
-    limit = (rcond or finfo(A.dtype).eps * max(A.shape)) ** 2 * max(squares)
-    scale = [1 / square if square > limit else 0.0 for square in squares]
-    columns, turn, scale = (tensor(x, float64) for x in (columns, turn, scale))
-    solution = turn.T @ (scale[:, None] * (columns @ B.double()))
-    return namedtuple("linalg_lstsq", "solution")(solution.to(A.dtype))
-
-
-def _turn(columns, turn, p, q):
-    """Turn two columns square to each other; return the cosine between them before."""
-    xx, yy = (_dot(columns[i], columns[i]) for i in (p, q))
-    xy = _dot(columns[p], columns[q])
-    if abs(xy) <= 1e-16 * math.sqrt(xx * yy):
-        return 0.0
-    slope = (yy - xx) / (2 * xy)
-    tangent = math.copysign(1, slope) / (abs(slope) + math.hypot(1, slope))
-    cos = 1 / math.hypot(1, tangent)
-    sin = cos * tangent
-    for vectors in (columns, turn):
-        pairs = list(zip(vectors[p], vectors[q], strict=True))
-        vectors[p] = [cos * x - sin * y for x, y in pairs]
-        vectors[q] = [sin * x + cos * y for x, y in pairs]
-    return abs(xy) / math.sqrt(xx * yy)
-
-
 def assert_close(
     actual, expected, *, rtol=1.3e-6, atol=1e-5, equal_nan=False, msg=None
 ):
@@ -3812,7 +3773,7 @@ def _modules():
         "torch.nn.modules": nn,
         "torch.nn.modules.module": hooks | {"Module": Module},
         "torch.random": generator | {"fork_rng": fork_rng},
-        "torch.linalg": {"lstsq": lstsq, "norm": functions["norm"]},
+        "torch.linalg": {"norm": functions["norm"]},
         "torch.testing": _by_name(assert_close),
         "torch.cuda": {"is_available": lambda: False},
     }
