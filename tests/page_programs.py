@@ -734,7 +734,6 @@ PRINTED = table("""
     nn.Softmax(-1)
     nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     nn.ModuleList([nn.Identity(), nn.Linear(1, 1)])
-    nn.ModuleDict({"a": nn.GELU()})
     nn.Module()
 """)
 
@@ -1024,10 +1023,6 @@ PROGRAMS = {
         layers.extend([nn.GELU()])
         layers[0] = nn.SiLU()
         len(layers), [type(layer).__name__ for layer in layers[1:]], repr(layers[-1])
-    """,
-    "parts of a dictionary": """
-        parts = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Identity()})
-        [*parts], "a" in parts, parts["a"](torch.tensor([-1.0])), [*parts.keys()]
     """,
     "a hook": """
         seen = []

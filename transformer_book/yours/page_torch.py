@@ -3403,44 +3403,13 @@ class Sequential(_Container):
 
     def __init__(self, *modules):
         super().__init__()
-        if len(modules) == 1 and isinstance(modules[0], dict):
-            for name, module in modules[0].items():
-                self.add_module(name, module)
-        else:
-            self.extend(modules)
+        self.extend(modules)
 
     def forward(self, input):
         """Call each with what the one before it returned."""
         for module in self:
             input = module(input)
         return input
-
-
-class ModuleDict(_Container):
-    """Modules in a dictionary."""
-
-    def __init__(self, modules=None):
-        super().__init__()
-        for name, module in dict(modules or {}).items():
-            self.add_module(name, module)
-
-    def __iter__(self):
-        return iter(self._modules)
-
-    def _name(self, index):
-        return index
-
-    def keys(self):
-        """Return the names."""
-        return self._modules.keys()
-
-    def values(self):
-        """Return the modules."""
-        return self._modules.values()
-
-    def items(self):
-        """Return names and modules."""
-        return self._modules.items()
 
 
 class Linear(Module):
@@ -3757,7 +3726,7 @@ def _modules():
         "set_num_threads": lambda n: None, "__version__": "page",
     }  # fmt: skip
     nn = _by_name(
-        Module, Parameter, ModuleList, ModuleDict, Sequential, Linear, Embedding,
+        Module, Parameter, ModuleList, Sequential, Linear, Embedding,
         Dropout, LayerNorm, RMSNorm, Identity, ReLU, GELU, SiLU, Softmax,
     )  # fmt: skip
     functional = _ACTIVATIONS | _by_name(
