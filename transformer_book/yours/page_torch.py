@@ -3481,8 +3481,6 @@ class Embedding(Module):
 class LayerNorm(Module):
     """Mean 0 and variance 1 over the last dimensions; then times weight, plus bias."""
 
-    _parts = {"weight": ones, "bias": zeros}
-
     def __init__(
         self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True,
         device=None, dtype=None,
@@ -3491,13 +3489,13 @@ class LayerNorm(Module):
         shape = normalized_shape
         self.normalized_shape = (shape,) if isinstance(shape, int) else tuple(shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        for name, fill in self._parts.items():
-            part = None
-            if elementwise_affine and (bias or name == "weight"):
-                part = Parameter(
-                    fill(self.normalized_shape, device=device, dtype=dtype)
-                )
-            self.register_parameter(name, part)
+        made = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", None)
+        self.register_parameter("bias", None)
+        if elementwise_affine:
+            self.weight = Parameter(ones(self.normalized_shape, **made))
+        if elementwise_affine and bias:
+            self.bias = Parameter(zeros(self.normalized_shape, **made))
 
     def forward(self, input):
         """(..., *normalized_shape) -> the same shape."""
@@ -3507,22 +3505,11 @@ class LayerNorm(Module):
 
     def extra_repr(self):
         """Return the sizes."""
-        text = f"{self.normalized_shape}, eps={self.eps}, elementwise_affine="
         bias = f", bias={self.bias is not None}" if self.elementwise_affine else ""
-        return f"{text}{self.elementwise_affine}" + bias * ("bias" in self._parts)
-
-
-class RMSNorm(LayerNorm):
-    """Mean square 1 over the last dimensions; then times weight."""
-
-    _parts, bias = {"weight": ones}, None
-
-    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, **made):
-        super().__init__(normalized_shape, eps, elementwise_affine, **made)
-
-    def forward(self, x):
-        """(..., *normalized_shape) -> the same shape."""
-        return rms_norm(x, self.normalized_shape, self.weight, self.eps)
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}{bias}"
+        )
 
 
 class Dropout(Module):
@@ -3727,7 +3714,7 @@ def _modules():
     }  # fmt: skip
     nn = _by_name(
         Module, Parameter, ModuleList, Sequential, Linear, Embedding,
-        Dropout, LayerNorm, RMSNorm, Identity, ReLU, GELU, SiLU, Softmax,
+        Dropout, LayerNorm, Identity, ReLU, GELU, SiLU, Softmax,
     )  # fmt: skip
     functional = _ACTIVATIONS | _by_name(
         linear, embedding, layer_norm, rms_norm, dropout, scaled_dot_product_attention,
