@@ -1708,7 +1708,7 @@ class _Reduced:
         result = result.transpose(dim, -1).contiguous()
         return result if self.shape else result[0]
 
-    def softmax(self, dim, dtype=None, *, _stacklevel=3):
+    def softmax(self, dim, dtype=None):
         """Return exp(x), divided by its sum along a dimension."""
         x = _floating(self, dtype, dim, "softmax")
         if x.is_meta or not x.numel():
@@ -1721,7 +1721,7 @@ class _Reduced:
         result = _wrap(out, turned.shape, x.dtype)
         return result if turned is x else result.transpose(dim, -1).contiguous()
 
-    def log_softmax(self, dim, dtype=None, *, _stacklevel=3):
+    def log_softmax(self, dim, dtype=None):
         """Return the log of the softmax, computed without it."""
 
         def logs(row):
@@ -3014,25 +3014,35 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     return (x1 * x2).sum(dim) / lengths
 
 
+def relu(input, inplace=False):
+    """Return max(0, x)."""
+    _require_tensor(input, "relu")
+    return input.relu()
+
+
+def silu(input, inplace=False):
+    """Return x times its sigmoid."""
+    return _each(lambda x: x * _sigmoid(x), input)
+
+
+def softmax(input, dim=None, dtype=None):
+    """Return exp(x), divided by its sum along a dimension."""
+    return input.softmax(_understood(dim, input), dtype)
+
+
+def log_softmax(input, dim=None, dtype=None):
+    """Return the log of the softmax, computed without it."""
+    return input.log_softmax(_understood(dim, input), dtype)
+
+
 def _understood(dim, x):
     """Return the dimension that PyTorch takes if none is named."""
     return int(x.ndim not in (0, 1, 3)) if dim is None else dim
 
 
-# Functions that take more arguments than the methods of their names.
-_ACTIVATIONS = {
-    "relu": lambda input, inplace=False: _function_of("relu")(input),
-    "silu": lambda input, inplace=False: _each(lambda x: x * _sigmoid(x), input),
-    "softmax": lambda input, dim=None, _stacklevel=3, dtype=None: input.softmax(
-        _understood(dim, input), dtype
-    ),
-    "log_softmax": lambda input, dim=None, _stacklevel=3, dtype=None: input.log_softmax(
-        _understood(dim, input), dtype
-    ),
-    "normalize": lambda input, p=2.0, dim=1, eps=1e-12: (
-        input / input.norm(p, dim, keepdim=True).clamp(min=eps)
-    ),
-}
+def normalize(input, p=2.0, dim=1, eps=1e-12):
+    """Divide vectors by their lengths."""
+    return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
 
 
 # ---- torch.nn
@@ -3532,36 +3542,66 @@ class Dropout(Module):
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class _Layer(Module):
-    """A layer without parameters, which applies one function with some options."""
+class Identity(Module):
+    """Nothing."""
 
-    made, options, written = staticmethod(lambda input: input), {}, ""
+    def forward(self, input):
+        """Any shape -> the same numbers."""
+        return input
 
-    def __init__(self, *values, **named):
+
+class ReLU(Module):
+    """max(0, x)."""
+
+    def __init__(self, inplace=False):
         super().__init__()
-        given = dict(zip(self.options, values, strict=False))
-        self.chosen = self.options | given | named
 
     def forward(self, input):
         """Any shape -> the same shape."""
-        return self.made(input, **self.chosen)
+        return input.relu()
+
+
+class SiLU(Module):
+    """x times its sigmoid."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
+
+    def forward(self, input):
+        """Any shape -> the same shape."""
+        return silu(input)
+
+
+class GELU(Module):
+    """x times the probability that a normal number is below x."""
+
+    def __init__(self, approximate="none"):
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input):
+        """Any shape -> the same shape."""
+        return gelu(input, self.approximate)
 
     def extra_repr(self):
-        """Return the options."""
-        return self.written.format(**self.chosen)
+        """Return the option."""
+        return f"approximate={self.approximate!r}"
 
 
-def _layer(name, made, written="", **options):
-    """Make the class of a layer without parameters."""
-    body = {"made": staticmethod(made), "options": options, "written": written}
-    return type(name, (_Layer,), body)
+class Softmax(Module):
+    """exp(x), divided by its sum along a dimension."""
 
+    def __init__(self, dim=None):
+        super().__init__()
+        self.dim = dim
 
-Identity = _layer("Identity", lambda input: input)
-ReLU = _layer("ReLU", _ACTIVATIONS["relu"], inplace=False)
-SiLU = _layer("SiLU", _ACTIVATIONS["silu"], inplace=False)
-GELU = _layer("GELU", gelu, "approximate={approximate!r}", approximate="none")
-Softmax = _layer("Softmax", _ACTIVATIONS["softmax"], "dim={dim}", dim=None)
+    def forward(self, input):
+        """Any shape -> the same shape."""
+        return softmax(input, self.dim)
+
+    def extra_repr(self):
+        """Return the dimension."""
+        return f"dim={self.dim}"
 
 
 # torch.nn.init
@@ -3716,9 +3756,10 @@ def _modules():
         Module, Parameter, ModuleList, Sequential, Linear, Embedding,
         Dropout, LayerNorm, Identity, ReLU, GELU, SiLU, Softmax,
     )  # fmt: skip
-    functional = _ACTIVATIONS | _by_name(
+    functional = _by_name(
         linear, embedding, layer_norm, rms_norm, dropout, scaled_dot_product_attention,
-        gelu, pad, one_hot, cross_entropy, cosine_similarity, pdist,
+        relu, silu, gelu, softmax, log_softmax, normalize, pad, one_hot, cross_entropy,
+        cosine_similarity, pdist,
     ) | {name: functions[name] for name in ("sigmoid", "tanh")}  # fmt: skip
     hooks = {"_global_forward_hooks": {}, "_global_forward_pre_hooks": {}}
     return {
