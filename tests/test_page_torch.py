@@ -271,9 +271,8 @@ def test_a_message_begins_as_in_pytorch(line, compare):
 AGAIN = """
 torch.manual_seed({seed})
 first = {line}
-state = torch.get_rng_state()
-others = {line}, torch.randn(3), torch.rand(2), torch.randn(20)
-torch.set_rng_state(state)
+with torch.random.fork_rng(devices=[]):
+    others = {line}, torch.randn(3), torch.rand(2), torch.randn(20)
 first, others, {line}"""
 
 

@@ -2209,28 +2209,19 @@ class Generator:
         for place in range(1, 624):
             last = words[-1]
             words.append((1812433253 * (last ^ (last >> 30)) + place) % 2**32)
-        self.engine, self.first_seed = random.Random(), int(seed)
+        self.engine = random.Random()
         self.engine.setstate((3, (*words, 624), None))
         self.second = None  # normal numbers come in pairs
         return self
 
-    def initial_seed(self):
-        """Return the last seed."""
-        return self.first_seed
-
-    def seed(self):
-        """Begin anew, with a seed by chance."""
-        return self.manual_seed(int.from_bytes(os.urandom(6), "little")).first_seed
-
     def get_state(self):
         """Return what `set_state` needs to go on from here."""
-        return self.first_seed, self.engine.getstate(), self.second
+        return self.engine.getstate(), self.second
 
     def set_state(self, new_state):
         """Go on from a state."""
-        self.first_seed, engine, self.second = new_state
+        engine, self.second = new_state
         self.engine.setstate(engine)
-        return self
 
     def words(self, n):
         """Return so many integers of 32 bits."""
@@ -2293,7 +2284,7 @@ def _box_muller(numbers, start):
 
 
 default_generator = Generator()
-default_generator.seed()
+default_generator.manual_seed(int.from_bytes(os.urandom(4), "little"))
 
 
 @contextlib.contextmanager
@@ -3723,21 +3714,15 @@ def _modules():
     names = [name for name in dir(Tensor) if callable(getattr(Tensor, name))]
     names = [name for name in names if name[0] != "_" and name not in _METHODS_ONLY]
     functions = {name: _function_of(name) for name in names}
-    generator = {
-        "default_generator": default_generator,
-        "manual_seed": default_generator.manual_seed,
-        "seed": default_generator.seed,
-        "initial_seed": default_generator.initial_seed,
-        "get_rng_state": default_generator.get_state,
-        "set_rng_state": default_generator.set_state,
-    }
-    torch = functions | generator | _OTHER_TYPES | _by_name(
+    torch = functions | _OTHER_TYPES | _by_name(
         Tensor, Size, Generator, tensor, frombuffer, zeros, zeros_like, ones, ones_like,
         empty, full, full_like, arange, linspace, eye, rand, randn, randn_like, randint,
         randperm, cat, stack, block_diag, where, einsum, pdist, cosine_similarity,
         broadcast_shapes, promote_types, result_type, get_default_dtype, finfo,
         set_printoptions, no_grad,
     ) | {
+        "default_generator": default_generator,
+        "manual_seed": default_generator.manual_seed,
         "dtype": DType, "device": Device, "bool": bool_, "int32": int32, "int": int32,
         "int64": int64, "long": int64, "float32": float32, "float": float32,
         "float64": float64, "double": float64, "half": _OTHER_TYPES["float16"],
@@ -3769,7 +3754,7 @@ def _modules():
         "torch.nn.init": _INIT,
         "torch.nn.modules": nn,
         "torch.nn.modules.module": hooks | {"Module": Module},
-        "torch.random": generator | {"fork_rng": fork_rng},
+        "torch.random": {"fork_rng": fork_rng},
         "torch.linalg": {"norm": functions["norm"]},
         "torch.testing": _by_name(assert_close),
         "torch.cuda": {"is_available": lambda: False},
