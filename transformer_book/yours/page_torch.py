@@ -1119,8 +1119,8 @@ def _ieee(made):
     return answer
 
 
-_EDGES = {(f, 0.0): -math.inf for f in (math.log, math.log2, math.log10)}
-_EDGES |= {(math.log1p, -1.0): -math.inf, (math.pow, 0.0): math.inf}
+_EDGES = {(math.log, 0.0): -math.inf, (math.log2, 0.0): -math.inf}
+_EDGES[math.pow, 0.0] = math.inf
 
 
 def _wrapped(number, dtype):
@@ -1307,17 +1307,15 @@ _BINARY = {  # name: (of two operands, the name of Python's operator)
 }  # fmt: skip
 _UNARY = {  # name: (of one number, rule of the result's type)
     "exp": (math.exp, "float"), "log": (math.log, "float"),
-    "log2": (math.log2, "float"), "log10": (math.log10, "float"),
-    "log1p": (math.log1p, "float"),
+    "log2": (math.log2, "float"),
     "sqrt": (math.sqrt, "float"), "rsqrt": (lambda x: 1 / math.sqrt(x), "float"),
     "reciprocal": (lambda x: 1 / x, "float"), "tanh": (math.tanh, "float"),
-    "sin": (math.sin, "float"), "cos": (math.cos, "float"), "tan": (math.tan, "float"),
+    "sin": (math.sin, "float"), "cos": (math.cos, "float"),
     "erf": (math.erf, "float"), "sigmoid": (lambda x: _sigmoid(x), "float"),
     "abs": (abs, "same"),
     "sign": (lambda x: (x > 0) - (x < 0), "same"),
     "floor": (lambda x: _whole(math.floor, x), "same"),
     "ceil": (lambda x: _whole(math.ceil, x), "same"),
-    "trunc": (lambda x: _whole(math.trunc, x), "same"),
     "isnan": (math.isnan, "bool"), "isinf": (math.isinf, "bool"),
     "isfinite": (math.isfinite, "bool"), "logical_not": (operator.not_, "bool"),
 }  # fmt: skip
@@ -2458,15 +2456,12 @@ _SHORT = {
     ),
 }  # fmt: skip
 _ALIASES = {
-    "absolute": "abs", "negative": "neg", "subtract": "sub", "multiply": "mul",
-    "divide": "div", "true_divide": "div", "clip": "clamp", "inner": "dot",
-    "ravel": "flatten", "nelement": "numel", "__abs__": "abs", "__round__": "round",
+    "multiply": "mul", "divide": "div", "clip": "clamp",
+    "__abs__": "abs", "__round__": "round",
 }  # fmt: skip
 _IN_PLACE = (
-    "abs add ceil clamp cos cumsum div exp floor floor_divide log masked_fill mul neg "
-    "pow reciprocal relu remainder round rsqrt sigmoid sin sqrt square sub tanh tril "
-    "triu trunc"
-).split()
+    "add clamp div exp masked_fill mul pow relu sqrt square sub tril triu".split()
+)
 
 
 def _of_dims(x, n):
@@ -3659,7 +3654,7 @@ def assert_close(
 # Methods that aren't functions of torch, too.
 _METHODS_ONLY = frozenset(
     "backward bool contiguous copy_ cpu cuda data_ptr dim double expand expand_as "
-    "fill_ fill_diagonal_ float half int is_contiguous item long nelement new_empty "
+    "fill_ fill_diagonal_ float half int is_contiguous item long new_empty "
     "new_full new_ones new_tensor new_zeros normal_ repeat requires_grad_ size stride "
     "to tolist type type_as uniform_ view view_as zero_".split()
 )
