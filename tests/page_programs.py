@@ -479,7 +479,7 @@ PRODUCTS = {
         p.dot(q)
         torch.einsum("i,i->", p, q)
         torch.einsum("i,j->ij", p, q)
-        torch.einsum("i,i->i", p, q)
+        torch.einsum("...i,...i->...", p, q)
     """),
     "matrices": table("""
         p @ q
@@ -501,8 +501,6 @@ PRODUCTS = {
         torch.einsum("ij->", p)
         torch.einsum("ij,ij->i", p, p)
         torch.einsum("i j, j k -> i k", p, q)
-        torch.einsum("ii->i", p @ p.T)
-        torch.einsum("ii", p @ p.T)
         torch.einsum("ij,jk,k->i", p, q, q[0])
     """),
     "batches": table("""
@@ -518,7 +516,7 @@ PRODUCTS = {
         torch.einsum("bij,bjk->bik", p, q)
         torch.einsum("bij,bjk->ik", p, q)
         torch.einsum("bqd,bkd->bqk", p, q.mT)
-        torch.einsum("bqd,bkd->bqk", [p, p])
+        torch.einsum("...d,bkd", p, q.mT)
         torch.einsum("bhd,bhe->bhde", p, p)
         torch.einsum("...d,de->...e", p, q[0])
         torch.einsum("...ij,...jk->...ik", p, q)

@@ -1908,89 +1908,82 @@ def einsum(equation, *operands):
     A letter that the result doesn't have is summed over. `...` stands for any
     dimensions, which are broadcast.
     """
-    operands = _unpacked(operands)
     inputs, output = _read_equation(equation, operands)
-    letters, result = [], tensor(1, operands[0].dtype)
+    _require_letters(inputs, output, operands)
+    letters, result = "", tensor(1, operands[0].dtype)
     for n, x in enumerate(operands):
         wanted = {*output}.union(*inputs[n + 1 :])
-        letters, result = _contract(letters, result, *_once(inputs[n], x), wanted)
+        letters, result = _contract(letters, result, inputs[n], x, wanted)
     return result.permute([letters.index(letter) for letter in output])
 
 
 def _read_equation(equation, operands):
     """Return the letters of each operand and of the result; `...` becomes capitals."""
     left, arrow, output = equation.replace(" ", "").partition("->")
-    inputs = left.split(",")
+    inputs, dots = left.split(","), ""
     if len(inputs) != len(operands):
         what = "fewer" if len(inputs) > len(operands) else "more"
         raise RuntimeError(
             f"einsum(): {what} operands were provided than specified in the equation"
         )
-    spare, dots = [c for c in "ZYXWVUTSRQPONM" if c not in equation], ""
     for n, (term, x) in enumerate(zip(inputs, operands, strict=True)):
         if "..." in term:
-            found = "".join(spare[: x.ndim - len(term) + 3][::-1])
+            found = "ZYXWVUTS"[: x.ndim - len(term) + 3][::-1]
             inputs[n], dots = term.replace("...", found), max(found, dots, key=len)
-        if len(inputs[n]) != x.ndim:
+    if not arrow:
+        letters = sorted("".join(inputs))
+        once = [c for c in letters if letters.count(c) == 1 and c not in dots]
+        output = "..." + "".join(once)
+    return inputs, output.replace("...", dots)
+
+
+def _require_letters(inputs, output, operands):
+    """Refuse letters that don't fit the operands, or the result."""
+    sizes = {}
+    for n, (term, x) in enumerate(zip(inputs, operands, strict=True)):
+        if len(term) != x.ndim:
             raise RuntimeError(
-                f"einsum(): the number of subscripts in the equation ({len(inputs[n])})"
-                f" does not match the number of dimensions ({x.ndim}) for operand {n} "
+                f"einsum(): the number of subscripts in the equation ({len(term)}) "
+                f"does not match the number of dimensions ({x.ndim}) for operand {n} "
                 "and no ellipsis was given"
             )
-    letters = "".join(inputs)
-    if not arrow:
-        once = [c for c in sorted({*letters} - {*dots}) if letters.count(c) == 1]
-        return inputs, dots + "".join(once)
-    output = output.replace("...", dots)
+        if len({*term}) < len(term):
+            raise NotImplementedError(
+                "this page's torch has no einsum with a letter twice in one term; the "
+                "notebook in Colab has"
+            )
+        for letter, size in zip(term, x.shape, strict=True):
+            seen = sizes.setdefault(letter, size)
+            if size != seen and 1 not in (size, seen):
+                raise RuntimeError(
+                    f"einsum(): subscript {letter} has size {size} for operand {n} "
+                    f"which does not broadcast with previously seen size {seen}"
+                )
     for letter in output:
-        if letter not in letters:
+        if letter not in sizes:
             raise RuntimeError(
                 f"einsum(): output subscript {letter} does not appear in the equation "
                 "for any input operand"
             )
-    return inputs, output
-
-
-def _once(letters, x):
-    """Return an operand with each letter once: one that comes twice is a diagonal."""
-    letters = list(letters)
-    for letter in dict.fromkeys(letters):
-        while letters.count(letter) > 1:
-            first = letters.index(letter)
-            second = letters.index(letter, first + 1)
-            x = x.diagonal(0, first, second)
-            letters = [c for n, c in enumerate(letters) if n not in (first, second)]
-            letters.append(letter)
-    return letters, x
 
 
 def _contract(left, a, right, b, wanted):
     """Return the product of two operands, summed over letters that nobody wants now."""
-    shared = [c for c in left if c in right]
-    for c in shared:
-        i, j = left.index(c), right.index(c)
-        sizes = a.shape[i], b.shape[j]
-        if sizes[0] != sizes[1] and 1 not in sizes:
-            raise RuntimeError(
-                f"einsum(): subscript {c} has size {sizes[1]} for operand 1 which does "
-                f"not broadcast with previously seen size {sizes[0]}"
-            )
-        size = sizes[0] if sizes[1] == 1 else sizes[1]
-        a = a.expand(*a.shape[:i], size, *a.shape[i + 1 :])
-        b = b.expand(*b.shape[:j], size, *b.shape[j + 1 :])
-    batch = [c for c in shared if c in wanted]
-    summed = [c for c in shared if c not in wanted]
+    batch = [c for c in left if c in right and c in wanted]
+    summed = [c for c in left if c in right and c not in wanted]
     rows = [c for c in left if c not in right]
     columns = [c for c in right if c not in left]
     a = a.permute([left.index(c) for c in batch + rows + summed])
     b = b.permute([right.index(c) for c in batch + summed + columns])
-    cut, end = len(batch), len(batch) + len(rows)
-    start = len(batch) + len(summed)
-    shape = [*a.shape[:end], *b.shape[start:]]
-    count, m, k, n = map(
-        math.prod, (a.shape[:cut], a.shape[cut:end], a.shape[end:], b.shape[start:])
-    )
-    product = a.reshape(count, m, k).matmul(b.reshape(count, k, n)).reshape(shape)
+    n = len(batch)
+    row_sizes = a.shape[n : n + len(rows)]
+    sum_sizes = a.shape[n + len(rows) :]
+    column_sizes = b.shape[n + len(summed) :]
+    k = math.prod(sum_sizes)
+    a = a.reshape(*a.shape[:n], math.prod(row_sizes), k)
+    b = b.reshape(*b.shape[:n], k, math.prod(column_sizes))
+    product = a.matmul(b)
+    product = product.reshape(*product.shape[:n], *row_sizes, *column_sizes)
     letters = batch + rows + columns
     gone = [n for n, c in enumerate(letters) if c not in wanted]
     product = product.sum(gone) if gone else product
