@@ -635,12 +635,6 @@ class _Readable:
             if other.shape != self.shape:
                 broadcast_shapes(self.shape, other.shape)
                 other = other.expand(self.shape)
-            if _overlap(self, other):
-                raise RuntimeError(
-                    "unsupported operation: some elements of the input tensor and the "
-                    "written-to tensor refer to a single memory location. Please "
-                    "clone() the tensor before performing the operation."
-                )
             self._put(other.to(self.dtype)._flat())
         return self
 
@@ -675,16 +669,10 @@ class _Readable:
                 "the source."
             )
         shape, places, run = _pick(shape, strides, offset, picks)
-        flat = _expand_to_picked(value.to(self.dtype), shape)
+        value = _without_ones(value.to(self.dtype), len(shape))
+        flat = value.expand(shape)._flat()
         for n, place in enumerate(places):
             self._storage[place : place + run] = flat[n * run : n * run + run]
-
-
-def _overlap(x, y):
-    """Return whether two rows of numbers share some of their places, and not all."""
-    if x._storage is not y._storage or not (x.is_contiguous() and y.is_contiguous()):
-        return False
-    return 0 < abs(x._offset - y._offset) < x.numel()
 
 
 def _nested(numbers, shape):
@@ -759,8 +747,6 @@ def _fill_ellipsis(x, index):
     for i in index:
         if i is None or i is Ellipsis or isinstance(i, bool):
             continue
-        if isinstance(i, str):
-            raise TypeError("new(): invalid data type 'str'")
         if not isinstance(i, slice) and not hasattr(i, "__index__"):
             raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
@@ -768,12 +754,7 @@ def _fill_ellipsis(x, index):
             )
         used += i.ndim if _is_mask(i) else 1
     if used > x.ndim:
-        raise IndexError(
-            f"too many indices for tensor of dimension {x.ndim}"
-            if x.ndim
-            else "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
-            "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
-        )
+        raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
     at = next((n for n, i in enumerate(index) if i is Ellipsis), len(index))
     index[at : at + 1] = [slice(None)] * (x.ndim - used)
     return index
@@ -826,16 +807,6 @@ def _without_ones(value, ndim):
     while value.ndim > ndim and value.shape[0] == 1:
         value = value[0]
     return value
-
-
-def _expand_to_picked(value, shape):
-    try:
-        return _without_ones(value, len(shape)).expand(shape)._flat()
-    except RuntimeError:
-        raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(value.shape)} cannot be "
-            f"broadcast to indexing result of shape {list(shape)}"
-        ) from None
 
 
 # ---- Changing the shape
@@ -1058,20 +1029,10 @@ def _complete(sizes, numel):
     sizes, written = list(sizes), list(sizes)
     if sizes.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
-    for at, size in enumerate(sizes):
-        if size < -1:
-            raise RuntimeError(
-                f"invalid shape dimension {size} at index {at} of shape {sizes}"
-            )
     if -1 in sizes:
         known = math.prod(size for size in sizes if size != -1)
-        if not known and not numel:
-            raise RuntimeError(
-                f"cannot reshape tensor of 0 elements into shape {written} because the "
-                "unspecified dimension size -1 can be any value and is ambiguous"
-            )
         sizes[sizes.index(-1)] = numel // known if known else 0
-    if math.prod(sizes) != numel:
+    if math.prod(sizes) != numel or min(sizes, default=0) < 0:
         raise RuntimeError(f"shape '{written}' is invalid for input of size {numel}")
     return sizes
 
@@ -1909,11 +1870,12 @@ def einsum(equation, *operands):
     dimensions, which are broadcast.
     """
     inputs, output = _read_equation(equation, operands)
-    _require_letters(inputs, output, operands)
+    sizes = _sizes_of_letters(inputs, output, operands)
     letters, result = "", tensor(1, operands[0].dtype)
     for n, x in enumerate(operands):
-        wanted = {*output}.union(*inputs[n + 1 :])
-        letters, result = _contract(letters, result, inputs[n], x, wanted)
+        term, wanted = inputs[n], {*output}.union(*inputs[n + 1 :])
+        x = x.expand([sizes[letter] for letter in term])
+        letters, result = _contract(letters, result, term, x, wanted, sizes)
     return result.permute([letters.index(letter) for letter in output])
 
 
@@ -1937,8 +1899,8 @@ def _read_equation(equation, operands):
     return inputs, output.replace("...", dots)
 
 
-def _require_letters(inputs, output, operands):
-    """Refuse letters that don't fit the operands, or the result."""
+def _sizes_of_letters(inputs, output, operands):
+    """Return the size of each letter; 1 fits any other size."""
     sizes = {}
     for n, (term, x) in enumerate(zip(inputs, operands, strict=True)):
         if len(term) != x.ndim:
@@ -1959,15 +1921,17 @@ def _require_letters(inputs, output, operands):
                     f"einsum(): subscript {letter} has size {size} for operand {n} "
                     f"which does not broadcast with previously seen size {seen}"
                 )
+            sizes[letter] = max(size, seen)
     for letter in output:
         if letter not in sizes:
             raise RuntimeError(
                 f"einsum(): output subscript {letter} does not appear in the equation "
                 "for any input operand"
             )
+    return sizes
 
 
-def _contract(left, a, right, b, wanted):
+def _contract(left, a, right, b, wanted, sizes):
     """Return the product of two operands, summed over letters that nobody wants now."""
     batch = [c for c in left if c in right and c in wanted]
     summed = [c for c in left if c in right and c not in wanted]
@@ -1975,15 +1939,13 @@ def _contract(left, a, right, b, wanted):
     columns = [c for c in right if c not in left]
     a = a.permute([left.index(c) for c in batch + rows + summed])
     b = b.permute([right.index(c) for c in batch + summed + columns])
-    n = len(batch)
-    row_sizes = a.shape[n : n + len(rows)]
-    sum_sizes = a.shape[n + len(rows) :]
-    column_sizes = b.shape[n + len(summed) :]
-    k = math.prod(sum_sizes)
-    a = a.reshape(*a.shape[:n], math.prod(row_sizes), k)
-    b = b.reshape(*b.shape[:n], k, math.prod(column_sizes))
-    product = a.matmul(b)
-    product = product.reshape(*product.shape[:n], *row_sizes, *column_sizes)
+    batch_sizes, row_sizes, summed_sizes, column_sizes = (
+        [sizes[letter] for letter in letters]
+        for letters in (batch, rows, summed, columns)
+    )
+    m, k, n = map(math.prod, (row_sizes, summed_sizes, column_sizes))
+    product = a.reshape(*batch_sizes, m, k) @ b.reshape(*batch_sizes, k, n)
+    product = product.reshape(batch_sizes + row_sizes + column_sizes)
     letters = batch + rows + columns
     gone = [n for n, c in enumerate(letters) if c not in wanted]
     product = product.sum(gone) if gone else product
