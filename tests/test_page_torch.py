@@ -72,36 +72,25 @@ def compare(torch_of_pages):
         found = torch_of_pages(programs, before)
         differing = [before]
         for line, *pair in zip(programs, found, wanted, strict=True):
-            if not agree(*pair, messages) and not is_quirk(before, line, *pair):
+            if not agree(*pair, messages):
                 differing += [line, f"  page:    {pair[0]}", f"  PyTorch: {pair[1]}"]
         assert len(differing) == 1, "\n".join(differing)
 
     return compare
 
 
-def agree(found, wanted, messages=False):
-    """Whether two answers are equal; of errors, the message is looked at on demand."""
-    pair = [found, wanted]
-    if not messages and all(isinstance(x, dict) and "error" in x for x in pair):
-        return found["error"] == wanted["error"]
-    return is_same(found, wanted)
-
-
 NOT_FOR_TRUTH = re.compile("for 'Bool'|not support bool|Boolean inputs not supported")
 
 
-def is_quirk(before, line, found, wanted):
-    """Whether answers differ where nobody is misled.
+def agree(found, wanted, messages=False):
+    """Whether two answers are equal; what errors say is compared on demand.
 
-    For truth values PyTorch lacks operations that the page may have, and a tensor
-    without axes is refused for one reason or another.
+    For truth values PyTorch lacks operations that the page may have.
     """
-    pair = [x for x in (found, wanted) if isinstance(x, dict)]
-    errors = [x["message"] for x in pair if "error" in x]
-    if len(errors) == 2:
-        used = [x for x in before.splitlines() if re.search(rf"\b{x[0]}\b", line)]
-        return any("make(()," in each for each in used)
-    return len(errors) == 1 and bool(NOT_FOR_TRUTH.search(errors[0]))
+    errors = [x for x in (found, wanted) if isinstance(x, dict) and "error" in x]
+    if messages or not errors:
+        return is_same(found, wanted)
+    return len(errors) == 2 or bool(NOT_FOR_TRUTH.search(errors[0]["message"]))
 
 
 def test_files_of_the_pages_need_no_numpy_and_no_tokenizers(torch_of_pages):
