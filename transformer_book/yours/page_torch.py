@@ -1206,13 +1206,7 @@ _NO_MINUS = (
 
 def _difference(a, b):
     """a - b, but not of truth values."""
-    boolean = [isinstance(x, bool) or _is_mask(x) for x in (a, b)]
-    if all(boolean):
-        raise RuntimeError(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. "
-            "Use the `^` or `logical_xor()` operator instead."
-        )
-    if any(boolean):
+    if any(isinstance(x, bool) or _is_mask(x) for x in (a, b)):
         raise RuntimeError(_NO_MINUS.format("Subtraction", "with"))
     return _plain_difference(a, b)
 
@@ -1329,10 +1323,6 @@ class _Numbers:
 
     def clamp(self, min=None, max=None):
         """Replace numbers below min by min, and those above max by max."""
-        if min is None and max is None:
-            raise RuntimeError(
-                "torch.clamp: At least one of 'min' or 'max' must not be None"
-            )
         low = self if min is None else _arithmetic(_higher)(self, min)
         return low if max is None else _arithmetic(_lower)(low, max)
 
@@ -1343,11 +1333,6 @@ class _Numbers:
             raise RuntimeError(
                 "masked_fill_ only supports boolean masks, but got mask with dtype "
                 f"{mask.dtype.c_name}"
-            )
-        if isinstance(value, Tensor) and value.ndim:
-            raise RuntimeError(
-                "masked_fill_ only supports a 0-dimensional value tensor, but got "
-                f"tensor with {value.ndim} dimension(s)."
             )
         value = value.item() if isinstance(value, Tensor) else value
         if self.dtype.kind == 1 and not math.isfinite(value):
@@ -1533,11 +1518,8 @@ def _define_reduction(name, made, rule):
             x, kind = x.float(), float32
         if rule == "sum" and x.dtype.kind < 2:
             kind = int64
-        if rule == "mean" and x.dtype.kind < 2:
-            raise RuntimeError(
-                "mean(): could not infer output dtype. Input dtype must be either a "
-                f"floating point or complex dtype. Got: {x.dtype.title}"
-            )
+        if rule == "mean":
+            _require_floating(x, name)
         if rule == "place" and x.dtype is bool_:
             raise RuntimeError(f"{name}(): does not support bool input")
         if name[:2] in ("am", "ar"):
@@ -1549,22 +1531,18 @@ def _define_reduction(name, made, rule):
     setattr(_Reduced, name, operation)
 
 
+def _require_floating(x, name):
+    """Refuse integers and truth values."""
+    if x.dtype.kind < 2:
+        raise RuntimeError(
+            f"{name}() needs floating-point numbers, but got {x.dtype}: write x.float()"
+        )
+
+
 def _require_some(x, dim, name):
     """Refuse to look for the largest of no numbers."""
-    if x.numel():
-        return
-    if dim is None:
-        text = (
-            f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
-        )
-        if name[:3] == "arg":
-            raise IndexError(text)
-        raise RuntimeError(f"{text} Specify the reduction dim with the 'dim' argument.")
-    for d in _axes(dim, x.ndim):
-        if not x.shape[d]:
-            raise IndexError(
-                f"{name}(): Expected reduction dim {d} to have non-zero size."
-            )
+    if not all(x.shape[d] for d in _axes(dim, x.ndim)):
+        raise IndexError(f"{name}(): there are no numbers to choose from")
 
 
 def _results(name, **fields):
@@ -1624,10 +1602,7 @@ class _Reduced:
             dim, unbiased = None, dim
         if correction is None:
             correction = 1 if unbiased is None else int(unbiased)
-        if self.dtype.kind < 2:
-            raise RuntimeError(
-                "std and var only support floating point and complex dtypes"
-            )
+        _require_floating(self, "var")
 
         def variance(row):
             center = _mean(row)
@@ -1638,11 +1613,7 @@ class _Reduced:
 
     def norm(self, p=2, dim=None, keepdim=False, dtype=None):
         """Return the length of vectors: the root of the sum of squares or powers."""
-        if self.dtype.kind < 2:
-            raise RuntimeError(
-                "linalg.vector_norm: Expected a floating point or complex tensor as "
-                f"input. Got {self.dtype.title}"
-            )
+        _require_floating(self, "norm")
         p = 2 if p in (None, "fro") else p
 
         def length(row):
@@ -1669,7 +1640,8 @@ class _Reduced:
 
     def softmax(self, dim, dtype=None):
         """Return exp(x), divided by its sum along a dimension."""
-        x = _floating(self, dtype, dim, "softmax")
+        x = self if dtype is None else self.to(dtype)
+        _require_floating(x, "softmax")
         if x.is_meta or not x.numel():
             return x.clone()
         dim = _axis(dim, x.ndim)
@@ -1689,7 +1661,8 @@ class _Reduced:
             total = sum(map(math.exp, moved)) if top == top else math.nan
             return [x - math.log(total) for x in moved]
 
-        x = _floating(self, dtype, dim, "log_softmax")
+        x = self if dtype is None else self.to(dtype)
+        _require_floating(x, "log_softmax")
         return x._along(dim, logs, x.dtype)
 
     def cumsum(self, dim, *, dtype=None):
@@ -1733,17 +1706,6 @@ class _Reduced:
         return rows.unbind(1) if as_tuple else rows
 
 
-def _floating(x, dtype, dim, name):
-    """Return the tensor in floating-point numbers."""
-    if dtype is not None or x.dtype.kind == 2:
-        return x if dtype is None else x.to(dtype)
-    last = _axis(dim, x.ndim) >= x.ndim - 1
-    name = f"{name}_lastdim" if last else "softmax"
-    raise NotImplementedError(
-        f"\"{name}_kernel_impl\" not implemented for '{x.dtype.title}'"
-    )
-
-
 # ---- Products
 
 
@@ -1780,10 +1742,6 @@ def _require_product(a, b):
     if k != rows:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {rows}x{n})"
-        )
-    if a.dtype is not b.dtype and many:
-        raise RuntimeError(
-            f"expected scalar type {a.dtype.title} but found {b.dtype.title}"
         )
     if a.dtype is not b.dtype:
         raise RuntimeError(
@@ -1826,12 +1784,6 @@ class _Products:
             raise RuntimeError(
                 f"size mismatch, got input ({m}), mat ({m}x{k}), vec ({len(vector)})"
             )
-        if self.dtype is not vector.dtype:
-            titles = vector.dtype.title, self.dtype.title, vector.dtype.title
-            raise RuntimeError(
-                "addmv input tensors must have the same dtype, but got {}, {}, and "
-                "{}".format(*titles)
-            )
         return self.matmul(vector[:, None]).squeeze(-1)
 
     def bmm(self, mat2):
@@ -1839,11 +1791,6 @@ class _Products:
         for x, name in ((self, "batch1"), (mat2, "batch2")):
             if x.ndim != 3:
                 raise RuntimeError(f"{name} must be a 3D tensor")
-        if self.shape[::2] != mat2.shape[:2]:
-            raise RuntimeError(
-                "Expected size for first two dimensions of batch2 tensor to be: "
-                f"{list(self.shape[::2])} but got: {list(mat2.shape[:2])}."
-            )
         return self.matmul(mat2)
 
     def dot(self, tensor):
@@ -2278,10 +2225,7 @@ class _Random:
         """Fill with the numbers that make(how many) returns, in the storage's order."""
         if self.is_meta:
             return self
-        if self.dtype.kind < 2:
-            raise NotImplementedError(
-                f"\"normal_kernel_cpu\" not implemented for '{self.dtype.title}'"
-            )
+        _require_floating(self, "normal")
         order = sorted(range(self.ndim), key=lambda d: -self._strides[d])
         self.permute(order)._put(array(self.dtype.code, make(self.numel())))
         return self
@@ -2827,10 +2771,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
             f"Given normalized_shape={list(shape)}, expected input with shape [*, "
             f"{sizes}], but got input of size{list(x.shape)}"
         )
-    if x.dtype.kind < 2:
-        raise NotImplementedError(
-            f"\"LayerNormKernelImpl\" not implemented for '{x.dtype.title}'"
-        )
+    _require_floating(x, "layer_norm")
     n, out = math.prod(shape), _zeros(x.numel(), x.dtype)
     gain = ones(n, dtype=x.dtype) if weight is None else weight.to(x.dtype)
     bias = zeros(n, dtype=x.dtype) if bias is None else bias.to(x.dtype)
