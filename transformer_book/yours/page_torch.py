@@ -2010,7 +2010,7 @@ class _Picked:
 
     def gather(self, dim, index):
         """Pick a number for each index, along a dimension."""
-        places = _places_along(self, dim, index, "gather")
+        places = _places_along(self, dim, index)
         numbers = array(self.dtype.code, map(self._storage.__getitem__, places))
         return _wrap(numbers, index.shape, self.dtype)
 
@@ -2058,23 +2058,13 @@ class _Picked:
         """Repeat each number, or each part along a dimension, in a row."""
         if dim is None:
             return self.flatten().repeat_interleave(repeats, 0)
-        counts = repeats.tolist() if isinstance(repeats, Tensor) else repeats
-        counts = counts if isinstance(counts, list) else [counts] * self.size(dim)
-        if min(counts, default=0) < 0:
-            raise RuntimeError("Repeats must be non-negative")
-        rows = [
-            i
-            for i, n in zip(range(self.size(dim)), counts, strict=True)
-            for _ in range(n)
-        ]
+        rows = [i for i in range(self.size(dim)) for _ in range(repeats)]
         return self.index_select(dim, tensor(rows, int64))
 
 
-def _places_along(x, dim, index, name):
+def _places_along(x, dim, index):
     """Return the places in the storage that indices along a dimension mean."""
     dim = _axis(dim, x.ndim)
-    if index.dtype.kind != 1:
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if index.ndim != x.ndim:
         raise RuntimeError(
             "Index tensor must have the same number of dimensions as input tensor"
@@ -2212,8 +2202,6 @@ class _Random:
 
     def normal_(self, mean=0.0, std=1.0, *, generator=None):
         """Fill with normal numbers."""
-        if std < 0:
-            raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
         numbers, whole = (generator or default_generator).normal, self.is_contiguous()
 
         def make(n):
@@ -2251,10 +2239,7 @@ def randint(low, high=None, size=None, *, generator=None, dtype=None, device=Non
     if size is None:
         low, high, size = 0, low, high
     if high <= low:
-        raise RuntimeError(
-            f"random_ expects 'from' to be less than 'to', but got from={low} >= "
-            f"to={high}"
-        )
+        raise RuntimeError(f"randint: low must be below high, but got {low}, {high}")
     made = empty(size, dtype=dtype or int64, device=device)
     if not made.is_meta:
         source = generator or default_generator
@@ -2515,11 +2500,7 @@ def tensor(data, dtype=None, device=None, requires_grad=False):
     flat = [x.item() if isinstance(x, Tensor) else x for x in flat]
     for x in flat:
         if isinstance(x, str):
-            raise (
-                ValueError("too many dimensions 'str'")
-                if shape
-                else TypeError("new(): invalid data type 'str'")
-            )
+            raise ValueError("too many dimensions 'str'")
         if not isinstance(x, _NUMBERS):
             raise RuntimeError(f"Could not infer dtype of {type(x).__name__}")
     if dtype is None:
@@ -2528,12 +2509,8 @@ def tensor(data, dtype=None, device=None, requires_grad=False):
     dtype = _require_known(dtype)
     if Device(device or Device.default).type == "meta":
         return _wrap(None, shape, dtype)
-    try:
-        made = _wrap(
-            array(dtype.code, [_rounded_in(x, dtype) for x in flat]), shape, dtype
-        )
-    except OverflowError:
-        raise ValueError("Overflow when unpacking long long") from None
+    storage = array(dtype.code, [_rounded_in(x, dtype) for x in flat])
+    made = _wrap(storage, shape, dtype)
     made.requires_grad = requires_grad
     return made
 
@@ -2547,15 +2524,9 @@ def _rounded_in(number, dtype):
     return number if dtype.kind == 2 else _rounded(number, dtype)
 
 
-def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """Return the numbers in a buffer; an `array` of them becomes the storage itself."""
-    dtype = _require_known(dtype)
-    if isinstance(buffer, array) and buffer.typecode == dtype.code and not offset:
-        storage = buffer if count < 0 else buffer[:count]
-    else:
-        end = None if count < 0 else offset + count * dtype.itemsize
-        storage = array(dtype.code, bytes(memoryview(buffer).cast("B")[offset:end]))
-    return _wrap(storage, (len(storage),), dtype)
+def frombuffer(buffer, *, dtype):
+    """Return the numbers of an `array`, which becomes the storage itself."""
+    return _wrap(buffer, (len(buffer),), dtype)
 
 
 def arange(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad=False):
@@ -2596,23 +2567,18 @@ def eye(n, m=None, *, dtype=None, device=None, requires_grad=False):
 class _Options:
     """How tensors are written; see `set_printoptions`."""
 
-    precision, threshold, edgeitems, linewidth, sci_mode = 4, 1000, 3, 80, None
+    precision, threshold, sci_mode = 4, 1000, None
 
 
-def set_printoptions(
-    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None,
-    sci_mode=None,
-):  # fmt: skip
+_EDGE, _LINE = 3, 80  # rows shown at both ends if there are too many; letters of a line
+
+
+def set_printoptions(precision=None, threshold=None, sci_mode=None):
     """Choose how tensors are written: decimals, and when they are shortened."""
-    if profile:
-        precision, threshold, edgeitems = {
-            "default": (4, 1000, 3), "short": (2, 1000, 2), "full": (4, math.inf, 3),
-        }[profile]  # fmt: skip
-    chosen = {"precision": precision, "threshold": threshold}
-    chosen |= {"edgeitems": edgeitems, "linewidth": linewidth}
-    for name, value in chosen.items():
-        if value is not None:
-            setattr(_Options, name, value)
+    if precision is not None:
+        _Options.precision = precision
+    if threshold is not None:
+        _Options.threshold = threshold
     _Options.sci_mode = sci_mode
 
 
@@ -2665,15 +2631,17 @@ def _write_tensor(x):
         notes.append("requires_grad=True")
     for note in notes:
         last = len(text) - text.rfind("\n") + 1
-        fits = last + len(note) + 2 <= _Options.linewidth
+        fits = last + len(note) + 2 <= _LINE
         text += f", {note}" if fits else ",\n" + " " * 7 + note
     return ("Parameter containing:\n" if isinstance(x, Parameter) else "") + text + ")"
 
 
 def _ends(x):
     """Return the numbers of the rows that are shown if a tensor is shortened."""
-    n, edge = len(x), _Options.edgeitems
-    return [*range(edge), *range(n - edge, n)] if n > 2 * edge else [*range(n)]
+    n = len(x)
+    if n <= 2 * _EDGE:
+        return [*range(n)]
+    return [*range(_EDGE), *range(n - _EDGE, n)]
 
 
 def _shorten(x):
@@ -2692,9 +2660,9 @@ def _write_lists(x, indent, shortened, form):
     else:
         parts = [_write_lists(x[i], indent + 1, shortened, form) for i in rows]
     if len(rows) < len(x):
-        parts.insert(_Options.edgeitems, " ..." if x.ndim == 1 else "...")
+        parts.insert(_EDGE, " ..." if x.ndim == 1 else "...")
     if x.ndim == 1:
-        n = max(1, (_Options.linewidth - indent) // (form.width + 2))
+        n = max(1, (_LINE - indent) // (form.width + 2))
         parts = [", ".join(parts[i : i + n]) for i in range(0, len(parts), n)]
     between = "," + "\n" * max(x.ndim - 1, 1) + " " * (indent + 1)
     return "[" + between.join(parts) + "]"
@@ -2880,10 +2848,6 @@ def gelu(input, approximate="none"):
 
 def one_hot(tensor, num_classes=-1):
     """Return for each integer a row of zeros, with 1 at its place."""
-    if tensor.dtype is not int64:
-        raise RuntimeError(
-            "one_hot is only applicable to index tensor of type LongTensor."
-        )
     n = int(tensor.max()) + 1 if num_classes == -1 else num_classes
     if (tensor >= n).any():
         raise RuntimeError("Class values must be smaller than num_classes.")
