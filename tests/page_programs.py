@@ -594,8 +594,6 @@ MAKING = table("""
     torch.ones(2).requires_grad, torch.ones(2).grad
     torch.tensor(2).item(), torch.tensor(2.5).item(), torch.tensor(True).item()
     torch.tensor([0.1]).tolist(), torch.tensor(0.1).item()
-    torch.tensor([2**62]) * 4
-    torch.tensor([2**63 - 1]) + 1
     torch.tensor(1e40)
     torch.tensor([16777217], dtype=torch.float32).long()
     torch.tensor(3.9).long(), torch.tensor(-3.9).int()
@@ -816,7 +814,6 @@ MESSAGES = table("""
     torch.ones(2) & torch.ones(2)
     1 - torch.ones(2).bool()
     torch.tensor([2]) ** -1
-    torch.tensor([1]) // 0
     torch.arange(3).__iadd__(0.5)
     torch.arange(3).add_(torch.ones(3))
     torch.ones(3).add_(torch.ones(2, 3))

@@ -56,7 +56,6 @@ Contents
 import contextlib
 import difflib
 import functools
-import heapq
 import itertools
 import math
 import operator
@@ -1084,24 +1083,14 @@ _EDGES = {(math.log, 0.0): -math.inf, (math.log2, 0.0): -math.inf}
 _EDGES[math.pow, 0.0] = math.inf
 
 
-def _wrapped(number, dtype):
-    """Return an integer as so many bits hold it: the largest + 1 is the smallest."""
-    half = 2 ** (8 * dtype.itemsize - 1)
-    return (number + half) % (2 * half) - half
-
-
 def _apply(made, dtype, *columns):
     """Return an `array` of results: in a fast loop, or with care if that fails."""
     try:
         return array(dtype.code, map(made, *columns))
-    except ZeroDivisionError:
-        if dtype.kind != 2:
-            raise RuntimeError("ZeroDivisionError") from None
-    except (OverflowError, ValueError):
-        if dtype.kind != 2:
-            results = map(made, *columns)
-            return array(dtype.code, [_wrapped(x, dtype) for x in results])
-    return array(dtype.code, map(_ieee(made), *columns))
+    except (ArithmeticError, ValueError):
+        if dtype.kind < 2:
+            raise
+        return array(dtype.code, map(_ieee(made), *columns))
 
 
 def _combine(made, compute, result, *operands):
@@ -1598,8 +1587,6 @@ class _Reduced:
     ):  # fmt: skip
         """Return the mean square of the distances from the mean."""
         dim = axis if dim is None else dim
-        if isinstance(dim, bool):  # x.var(False)
-            dim, unbiased = None, dim
         if correction is None:
             correction = 1 if unbiased is None else int(unbiased)
         _require_floating(self, "var")
@@ -1633,9 +1620,7 @@ class _Reduced:
         result, n, flat = array(dtype.code), turned.shape[-1], turned._flat()
         for start in range(0, len(flat), n):
             result.extend(array(dtype.code, made(flat[start : start + n])))
-        length = len(result) // (len(flat) // n)
-        result = _wrap(result, (*turned.shape[:-1], length), dtype)
-        result = result.transpose(dim, -1).contiguous()
+        result = _wrap(result, turned.shape, dtype).transpose(dim, -1).contiguous()
         return result if self.shape else result[0]
 
     def softmax(self, dim, dtype=None):
@@ -1684,16 +1669,9 @@ class _Reduced:
         if not 0 <= k <= (self.size(dim) if self.shape else 1):
             raise RuntimeError("selected index k out of range")
 
-        def best(row):
-            if row.typecode in "fd" and any(map(math.isnan, row)):
-                return _order(row, largest)[:k]
-            find = heapq.nlargest if largest else heapq.nsmallest
-            return find(k, range(len(row)), key=row.__getitem__)
-
-        none = not self.numel()
-        indices = (
-            self._part(dim, 0, k).long() if none else self._along(dim, best, int64)
-        )
+        indices = self.argsort(dim, largest)
+        if self.shape:
+            indices = indices._part(dim, 0, k)
         return _results("topk", values=self.gather(dim, indices), indices=indices)
 
     def nonzero(self, *, as_tuple=False):
@@ -2549,10 +2527,9 @@ def arange(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad=
 def linspace(start, end, steps, *, dtype=None, device=None, requires_grad=False):
     """Return so many numbers at equal distances, from start to end."""
     dtype = _require_known(dtype)
-    step = _rounded((end - start) / (steps - 1) if steps > 1 else 0.0, dtype)
-    first = [start + i * step for i in range(max(steps // 2, steps == 1))]
-    last = [end - i * step for i in range(steps - len(first))]
-    return _wrap(array(dtype.code, first + last[::-1]), (steps,), dtype)
+    step = (end - start) / max(steps - 1, 1)
+    numbers = [start + i * step for i in range(steps)]
+    return _wrap(array(dtype.code, numbers), (steps,), dtype)
 
 
 def eye(n, m=None, *, dtype=None, device=None, requires_grad=False):
@@ -2787,29 +2764,20 @@ def pad(input, pad, mode="constant", value=None):
     """Put numbers before and behind: (before, behind) of the last dimension, ..."""
     if mode != "constant":
         raise NotImplementedError("this page's torch pads with a constant only")
-    shape = list(input.shape)
-    to, source = [slice(None)] * input.ndim, [slice(None)] * input.ndim
+    shape, inner = list(input.shape), [slice(None)] * input.ndim
     for n, (before, behind) in enumerate(zip(pad[::2], pad[1::2], strict=True), 1):
-        source[-n] = slice(max(-before, 0), shape[-n] + min(behind, 0))
+        inner[-n] = slice(before, before + shape[-n])
         shape[-n] += before + behind
-        to[-n] = slice(max(before, 0), shape[-n] - max(behind, 0))
     made = full(shape, value or 0, dtype=input.dtype)
-    made[tuple(to)] = input[tuple(source)]
+    made[tuple(inner)] = input
     return made
 
 
-def cross_entropy(
-    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
-    reduction="mean", label_smoothing=0.0,
-):  # fmt: skip
+def cross_entropy(input, target, *, ignore_index=-100, reduction="mean"):
     """Return how unlikely the targets are: the mean of -log of their probabilities.
 
     input (n, n_classes) or (n, n_classes, length), target (n,) or (n, length).
     """
-    if weight is not None or target.dtype.kind == 2:
-        raise NotImplementedError(
-            "this page's torch takes classes as integers, and no weights of classes"
-        )
     rows = input.transpose(1, -1) if input.ndim > 2 else input
     rows, ids = rows.reshape(-1, rows.shape[-1]), target.reshape(-1)
     logs, counted = rows.log_softmax(-1), ids != ignore_index
@@ -2822,7 +2790,6 @@ def cross_entropy(
         if not 0 <= number < rows.shape[1]:
             raise IndexError(f"Target {number} is out of bounds.")
     losses = -logs.gather(1, ids.masked_fill(~counted, 0)[:, None])[:, 0]
-    losses = losses * (1 - label_smoothing) - logs.mean(1) * label_smoothing
     losses = losses.masked_fill(~counted, 0.0)
     if reduction == "none":
         return losses.view(target.shape)
