@@ -191,6 +191,16 @@ def _does_something(definition: Any) -> bool:
     return code is not None and len(code.co_code) > len(empty)
 
 
+def instead(old: str, *others: str) -> list[Change]:
+    """List what else may stand in the place of a text, each a mistake by itself."""
+    return [(old, other) for other in others]
+
+
+def each_and_both(one: Change, other: Change) -> list[Change | list[Change]]:
+    """List two mistakes of one kind: each by itself, then both at once."""
+    return [one, other, [one, other]]
+
+
 def use(
     answer: Answer, name: str, sizes: tuple, parameters: dict[str, Tensor], *inputs: Any
 ) -> Any:
@@ -268,8 +278,7 @@ positions.wrong(
 )
 positions.wrong(
     "every position has the same vector: the angle grows with the position.",
-    ("arange(n_positions)", "zeros(n_positions)"),
-    ("arange(n_positions)", "ones(n_positions)"),
+    *instead("arange(n_positions)", "zeros(n_positions)", "ones(n_positions)"),
 )
 positions.wrong(
     "sines and cosines take turns: column 2i holds a sine, column 2i + 1 its cosine.",
@@ -284,14 +293,15 @@ positions.wrong(
 )
 positions.wrong(
     "sines and cosines, both of the same angle.",
-    ("angle.sin(), angle.cos()", "angle.sin(), angle.sin()"),
-    ("angle.sin(), angle.cos()", "angle.cos(), angle.cos()"),
+    *instead(
+        "angle.sin(), angle.cos()",
+        "angle.sin(), angle.sin()",
+        "angle.cos(), angle.cos()",
+    ),
 )
 positions.wrong(
     "the exponent of pair i is 2i / d_model.",
-    ("even / d_model", "even / 2 / d_model"),
-    ("even / d_model", "even * 2 / d_model"),
-    ("even / d_model", "even"),
+    *instead("even / d_model", "even / 2 / d_model", "even * 2 / d_model", "even"),
 )
 positions.wrong(
     "a sine and its cosine have the same angle: both exponents are 2i / d_model.",
@@ -305,7 +315,7 @@ positions.wrong(
     "divide the position by 10000^(2i / d_model): later pairs turn slower.",
     ("/ 10_000 **", "* 10_000 **"),
 )
-positions.wrong("10000, with four zeros.", ("10_000", "1_000"), ("10_000", "100_000"))
+positions.wrong("10000, with four zeros.", *instead("10_000", "1_000", "100_000"))
 
 
 # Chapter 2
@@ -347,9 +357,7 @@ _HIDE = 'scores.masked_fill(~mask, float("-inf"))'
 _DIVIDED = "divide the scores by the square root of d_head."
 attention.wrong(
     _DIVIDED,
-    (_ROOT, ""),
-    (_ROOT, " / query.size(-1)"),
-    (_ROOT, " * math.sqrt(query.size(-1))"),
+    *instead(_ROOT, "", " / query.size(-1)", " * math.sqrt(query.size(-1))"),
 )
 attention.wrong(
     "d_head is the last axis of query, query.size(-1): under the root stands another.",
@@ -364,8 +372,7 @@ attention.wrong(
 )
 attention.wrong(
     "d_head ** 1 / 2 is d_head / 2: the power comes first. Write d_head ** 0.5.",
-    (_ROOT, " / query.size(-1) ** 1 / 2"),
-    (_ROOT, " / (query.size(-1) ** 1 / 2)"),
+    *instead(_ROOT, " / query.size(-1) ** 1 / 2", " / (query.size(-1) ** 1 / 2)"),
 )
 _UNZEROED = ("weights.masked_fill(~mask, 0.0)", "weights")
 
@@ -414,10 +421,13 @@ attention.wrong(
 )
 attention.wrong(
     "the keys must be turned in their last two axes only: key.transpose(-2, -1).",
-    ("key.transpose(-2, -1)", "key.permute(*range(key.dim())[::-1])"),
-    ("key.transpose(-2, -1)", "key.transpose(0, 1)"),
-    ("key.transpose(-2, -1)", "key.transpose(1, 2)"),
-    ("key.transpose(-2, -1)", "key"),
+    *instead(
+        "key.transpose(-2, -1)",
+        "key.permute(*range(key.dim())[::-1])",
+        "key.transpose(0, 1)",
+        "key.transpose(1, 2)",
+        "key",
+    ),
 )
 attention.wrong(
     "the mask is not used: before the softmax, "
@@ -436,7 +446,7 @@ attention.wrong(
 attention.wrong(
     "the mask is upside down: True means that the query may attend to the key.",
     (_HIDE, _HIDE.replace("~", "")),
-    [(_HIDE, _HIDE.replace("~", "")), ("weights.masked_fill(~mask, 0.0)", "weights")],
+    [(_HIDE, _HIDE.replace("~", "")), _UNZEROED],
 )
 attention.wrong(
     "hide keys before the softmax; now the weights don't sum to 1.",
@@ -447,11 +457,11 @@ attention.wrong(
     "a score of 0 hides nothing, since exp(0) is 1: fill with minus infinity.",
     [
         (_HIDE, "scores.masked_fill(~mask, 0.0)"),
-        ("weights.masked_fill(~mask, 0.0)", "weights"),
+        _UNZEROED,
     ],
     [
         (_HIDE, "scores * mask"),
-        ("weights.masked_fill(~mask, 0.0)", "weights"),
+        _UNZEROED,
     ],
 )
 attention.wrong(
@@ -462,8 +472,11 @@ attention.wrong(
 attention.wrong(
     "return two things, first the output and then the weights.",
     ("value, weights", "value"),
-    ("return weights @ value, weights", "return weights"),
-    ("return weights @ value, weights", "return weights, weights @ value"),
+    *instead(
+        "return weights @ value, weights",
+        "return weights",
+        "return weights, weights @ value",
+    ),
 )
 
 
@@ -505,9 +518,7 @@ _ATTEND = "scaled_dot_product_attention(q, k, v, mask)"
 heads.wrong(
     "words and heads are mixed: a view alone doesn't split or join. Split the last "
     "axis, then transpose; transpose, then join.",
-    (_SPLIT, _VIEWED),
-    (_JOIN, _JOINED),
-    [(_SPLIT, _VIEWED), (_JOIN, _JOINED)],
+    *each_and_both((_SPLIT, _VIEWED), (_JOIN, _JOINED)),
 )
 heads.wrong(
     "a head owns d_head neighboring numbers: unflatten to (n_heads, d_head).",
@@ -520,17 +531,17 @@ heads.wrong(
 heads.wrong(
     "d_head is d_model / n_heads, the width of one head; the scores are divided by "
     "its square root.",
-    (_ATTEND, "scaled_dot_product_attention(q / self.n_heads**0.5, k, v, mask)"),
-    (_ATTEND, "scaled_dot_product_attention(q * self.d_head**0.5, k, v, mask)"),
+    *instead(
+        _ATTEND,
+        "scaled_dot_product_attention(q / self.n_heads**0.5, k, v, mask)",
+        "scaled_dot_product_attention(q * self.d_head**0.5, k, v, mask)",
+    ),
 )
 heads.wrong(
     "there are n_heads heads, no more and no fewer.",
-    (
+    *instead(
         "self.d_model, self.n_heads = d_model, n_heads",
         "self.d_model, self.n_heads = d_model, (n_heads := max(1, n_heads // 2))",
-    ),
-    (
-        "self.d_model, self.n_heads = d_model, n_heads",
         "self.d_model, self.n_heads = d_model, (n_heads := 1)",
     ),
 )
@@ -584,8 +595,7 @@ heads.wrong(
 heads.wrong(
     "scaled_dot_product_attention returns two things, first the output and then the "
     "weights: output, _ = …",
-    ("output, _ = ", "_, output = "),
-    ("output, _ = ", "output = "),
+    *instead("output, _ = ", "_, output = ", "output = "),
     [("output, _ = ", "output = "), ("self.join_heads(output)", "output")],
     *(
         [("output, _ = ", "output = "), (_JOIN, f"x.{name}")]
@@ -594,10 +604,13 @@ heads.wrong(
 )
 heads.wrong(
     "the order is query, key, value, mask.",
-    (_ATTEND, "scaled_dot_product_attention(k, q, v, mask)"),
-    (_ATTEND, "scaled_dot_product_attention(v, k, q, mask)"),
-    (_ATTEND, "scaled_dot_product_attention(k, v, q, mask)"),
-    (_ATTEND, "scaled_dot_product_attention(mask, q, k, v)"),
+    *instead(
+        _ATTEND,
+        "scaled_dot_product_attention(k, q, v, mask)",
+        "scaled_dot_product_attention(v, k, q, mask)",
+        "scaled_dot_product_attention(k, v, q, mask)",
+        "scaled_dot_product_attention(mask, q, k, v)",
+    ),
 )
 
 
@@ -634,9 +647,7 @@ masks.wrong(
 )
 masks.wrong(
     "each query sees its own position and those before: row i, columns 0 to i.",
-    (".tril()", ".triu()"),
-    (".tril()", ".tril(-1)"),
-    (".tril()", ".triu(-1)"),
+    *instead(".tril()", ".triu()", ".tril(-1)", ".triu(-1)"),
     (f"{_TRIANGLE}.tril()", "torch.eye(length, dtype=torch.bool)"),
 )
 masks.wrong(
@@ -646,42 +657,45 @@ masks.wrong(
 masks.wrong("the future is not hidden.", (".tril()", ""))
 masks.wrong(
     "padding is not hidden.",
-    (_PADDED, "(ids == ids)"),
-    (_PADDED, "torch.ones_like(ids, dtype=torch.bool)"),
+    *instead(_PADDED, "(ids == ids)", "torch.ones_like(ids, dtype=torch.bool)"),
 )
 masks.wrong(
     "padding is what equals pad_id, whichever number that is.",
-    (_PADDED, "(ids != 0)"),
-    (_PADDED, "(ids > pad_id)"),
-    (_PADDED, "(ids < pad_id)"),
+    *instead(_PADDED, "(ids != 0)", "(ids > pad_id)", "(ids < pad_id)"),
 )
 masks.wrong(
     "the shape must be (batch, 1, 1, k_len), with a 1 for the heads and a 1 for the "
     f"queries: yours is {SHAPE}.",
-    (_AXES, ""),
-    (_AXES, "[:, None]"),
-    (_AXES, "[None, None]"),
-    (_AXES, "[None]"),
-    (_AXES, "[:, None, None, None]"),
-    (_AXES, "[:, :, None, None]"),
+    *instead(
+        _AXES,
+        "",
+        "[:, None]",
+        "[None, None]",
+        "[None]",
+        "[:, None, None, None]",
+        "[:, :, None, None]",
+    ),
 )
 masks.wrong(
     f"the causal mask is a square, (length, length): yours is {SHAPE}.",
-    (".tril()", ".tril()[None]"),
-    (".tril()", ".tril()[None, None]"),
-    (".tril()", ".tril()[0]"),
+    *instead(".tril()", ".tril()[None]", ".tril()[None, None]", ".tril()[0]"),
 )
 masks.wrong(
     "the padding mask hides keys, the last axis, and not queries.",
-    (_AXES, "[:, None, :, None]"),
-    (_AXES, "[:, None, :, None] & (ids != pad_id)[:, None, None, :]"),
+    *instead(
+        _AXES,
+        "[:, None, :, None]",
+        "[:, None, :, None] & (ids != pad_id)[:, None, None, :]",
+    ),
 )
 masks.wrong(
     "a mask here is boolean: True where the query may attend.",
-    (_PADDED, "(ids != pad_id).long()"),
-    (_PADDED, "(ids != pad_id).float()"),
-    (f"{_TRIANGLE}.tril()", "torch.ones(length, length).tril()"),
-    (f"{_TRIANGLE}.tril()", f"{_TRIANGLE}.tril().long()"),
+    *instead(_PADDED, "(ids != pad_id).long()", "(ids != pad_id).float()"),
+    *instead(
+        f"{_TRIANGLE}.tril()",
+        "torch.ones(length, length).tril()",
+        f"{_TRIANGLE}.tril().long()",
+    ),
 )
 
 
@@ -763,13 +777,10 @@ def _norm(old, new):
 sublayers.wrong(
     "the variance divides by n, not by n - 1: correction=0.",
     _norm("correction=0", "correction=1"),
-    (
+    *instead(
         _NORM,
         "(x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + self.eps)"
         " * self.gain + self.bias",
-    ),
-    (
-        _NORM,
         "(x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)"
         " * self.gain + self.bias",
     ),
@@ -792,14 +803,17 @@ sublayers.wrong(
 )
 sublayers.wrong(
     "each position has its own mean and variance, over its features: dim=-1.",
-    (_NORM, _BY_HAND.replace("-1", "1")),
-    (_NORM, _BY_HAND.replace("-1", "0")),
-    (_NORM, _BY_HAND.replace("-1", "(0, 1)")),
-    (_NORM, _BY_HAND.replace("-1", "(1, 2)")),
-    (_NORM, _BY_HAND.replace("-1", "(0, 1, 2)")),
-    (_NORM, _BY_HAND.replace("-1", "1").replace("correction=0", "correction=1")),
-    (_NORM, _BY_HAND.replace("-1", "0").replace("correction=0", "correction=1")),
-    (_NORM, _BY_HAND.replace("-1", "(0, 1, 2)").replace("=0", "=1")),
+    *instead(
+        _NORM,
+        _BY_HAND.replace("-1", "1"),
+        _BY_HAND.replace("-1", "0"),
+        _BY_HAND.replace("-1", "(0, 1)"),
+        _BY_HAND.replace("-1", "(1, 2)"),
+        _BY_HAND.replace("-1", "(0, 1, 2)"),
+        _BY_HAND.replace("-1", "1").replace("correction=0", "correction=1"),
+        _BY_HAND.replace("-1", "0").replace("correction=0", "correction=1"),
+        _BY_HAND.replace("-1", "(0, 1, 2)").replace("=0", "=1"),
+    ),
 )
 sublayers.wrong(
     "keepdim=True keeps the axis of the mean and of the variance, so that both fit x.",
@@ -823,8 +837,7 @@ sublayers.wrong(
 sublayers.wrong("subtract the mean.", _norm("(x - x.mean(-1, keepdim=True))", "x"))
 sublayers.wrong(
     "nothing is normalized.",
-    (_NORM, "x * self.gain + self.bias"),
-    (_NORM, "x"),
+    *instead(_NORM, "x * self.gain + self.bias", "x"),
 )
 _NETWORK = "self.contract(self.dropout(self.activation(self.expand(x))))"
 sublayers.wrong(
@@ -833,28 +846,40 @@ sublayers.wrong(
 )
 sublayers.wrong(
     "the activation is self.activation, the ReLU: max(0, x).",
-    (_NETWORK, "self.contract(F.gelu(self.expand(x)))"),
-    (_NETWORK, "self.contract(self.expand(x).sigmoid())"),
-    (_NETWORK, "self.contract(self.expand(x).tanh())"),
-    (_NETWORK, "self.contract(self.expand(x).softmax(dim=-1))"),
+    *instead(
+        _NETWORK,
+        "self.contract(F.gelu(self.expand(x)))",
+        "self.contract(self.expand(x).sigmoid())",
+        "self.contract(self.expand(x).tanh())",
+        "self.contract(self.expand(x).softmax(dim=-1))",
+    ),
 )
 sublayers.wrong(
     "self.contract comes last: it leads from d_ff back to d_model.",
-    (_NETWORK, "self.activation(self.expand(x))"),
-    (_NETWORK, "self.expand(x)"),
-    (_NETWORK, "self.expand(self.activation(self.contract(x)))"),
+    *instead(
+        _NETWORK,
+        "self.activation(self.expand(x))",
+        "self.expand(x)",
+        "self.expand(self.activation(self.contract(x)))",
+    ),
 )
 sublayers.wrong(
     "the activation stands between the two matrices.",
-    (_NETWORK, "self.activation(self.contract(self.expand(x)))"),
-    (_NETWORK, "self.activation(self.contract(self.activation(self.expand(x))))"),
-    (_NETWORK, "self.contract(self.expand(self.activation(x)))"),
+    *instead(
+        _NETWORK,
+        "self.activation(self.contract(self.expand(x)))",
+        "self.activation(self.contract(self.activation(self.expand(x))))",
+        "self.contract(self.expand(self.activation(x)))",
+    ),
 )
 sublayers.wrong(
     "the network has a dropout of its own, between the activation and self.contract.",
-    (_NETWORK, "self.contract(self.activation(self.expand(x)))"),
-    (_NETWORK, "self.dropout(self.contract(self.activation(self.expand(x))))"),
-    (_NETWORK, "self.contract(self.activation(self.expand(self.dropout(x))))"),
+    *instead(
+        _NETWORK,
+        "self.contract(self.activation(self.expand(x)))",
+        "self.dropout(self.contract(self.activation(self.expand(x))))",
+        "self.contract(self.activation(self.expand(self.dropout(x))))",
+    ),
 )
 sublayers.wrong(
     "the network adds nothing itself: the connection around it does.",
@@ -862,46 +887,54 @@ sublayers.wrong(
 )
 sublayers.wrong(
     "x must be added: the sub-layer writes only a correction.",
-    (_PRE, _PRE.removeprefix("x + ")),
-    (_POST, _POST.replace("x + ", "")),
-    [(_PRE, _PRE.removeprefix("x + ")), (_POST, _POST.replace("x + ", ""))],
+    *each_and_both(
+        (_PRE, _PRE.removeprefix("x + ")), (_POST, _POST.replace("x + ", ""))
+    ),
 )
 sublayers.wrong(
     "norm_first=True is pre-norm, x + f(norm(x)); otherwise norm(x + f(x)).",
-    ("if self.norm_first", "if not self.norm_first"),
-    ("if self.norm_first", "if True"),
-    ("if self.norm_first", "if False"),
+    *instead("if self.norm_first", "if not self.norm_first", "if True", "if False"),
 )
 sublayers.wrong(
     "the norm is missing.",
-    (_PRE, "x + self.dropout(sublayer(x))"),
-    (_POST, "x + self.dropout(sublayer(x))"),
-    [
+    *each_and_both(
         (_PRE, "x + self.dropout(sublayer(x))"),
         (_POST, "x + self.dropout(sublayer(x))"),
-    ],
+    ),
 )
 sublayers.wrong(
     "add x exactly as it came in; in pre-norm, only the sub-layer reads its norm.",
     (_PRE, _PRE.replace("x + ", "self.norm(x) + ")),
-    (_POST, "x + self.norm(self.dropout(sublayer(x)))"),
-    (_POST, "x + self.dropout(self.norm(sublayer(x)))"),
+    *instead(
+        _POST,
+        "x + self.norm(self.dropout(sublayer(x)))",
+        "x + self.dropout(self.norm(sublayer(x)))",
+    ),
 )
 sublayers.wrong(
     "in pre-norm, the norm stands before the sub-layer: sublayer(self.norm(x)).",
-    (_PRE, "x + self.norm(sublayer(x))"),
-    (_PRE, "x + self.dropout(self.norm(sublayer(x)))"),
-    (_PRE, "x + self.dropout(self.norm(sublayer(self.norm(x))))"),
+    *instead(
+        _PRE,
+        "x + self.norm(sublayer(x))",
+        "x + self.dropout(self.norm(sublayer(x)))",
+        "x + self.dropout(self.norm(sublayer(self.norm(x))))",
+    ),
 )
 sublayers.wrong(
     "dropout belongs to the sub-layer's output alone, before x is added.",
-    (_PRE, "self.dropout(x + sublayer(self.norm(x)))"),
-    (_PRE, "x + sublayer(self.norm(x))"),
-    (_PRE, "x + sublayer(self.dropout(self.norm(x)))"),
-    (_POST, "self.norm(self.dropout(x + sublayer(x)))"),
-    (_POST, "self.dropout(self.norm(x + sublayer(x)))"),
-    (_POST, "self.norm(x + sublayer(x))"),
-    (_POST, "self.norm(x + sublayer(self.dropout(x)))"),
+    *instead(
+        _PRE,
+        "self.dropout(x + sublayer(self.norm(x)))",
+        "x + sublayer(self.norm(x))",
+        "x + sublayer(self.dropout(self.norm(x)))",
+    ),
+    *instead(
+        _POST,
+        "self.norm(self.dropout(x + sublayer(x)))",
+        "self.dropout(self.norm(x + sublayer(x)))",
+        "self.norm(x + sublayer(x))",
+        "self.norm(x + sublayer(self.dropout(x)))",
+    ),
 )
 
 
@@ -963,19 +996,19 @@ encoder.wrong(
 )
 encoder.wrong(
     "each half has its own connection, with its own norm.",
-    (_THINK, _THINK.replace("feed_forward_connection", "self_attn_connection")),
-    (_FIRST, _FIRST.replace("self_attn_connection", "feed_forward_connection")),
-    [
+    *each_and_both(
         (_THINK, _THINK.replace("feed_forward_connection", "self_attn_connection")),
         (_FIRST, _FIRST.replace("self_attn_connection", "feed_forward_connection")),
-    ],
+    ),
 )
 encoder.wrong(
     "call both connections: they add x, and they hold the norms.",
-    (_FIRST, "x = self.self_attn(x, x, x, src_mask)"),
-    (_FIRST, "x = x + self.self_attn(x, x, x, src_mask)"),
-    (_THINK, "return self.feed_forward(x)"),
-    (_THINK, "return x + self.feed_forward(x)"),
+    *instead(
+        _FIRST,
+        "x = self.self_attn(x, x, x, src_mask)",
+        "x = x + self.self_attn(x, x, x, src_mask)",
+    ),
+    *instead(_THINK, "return self.feed_forward(x)", "return x + self.feed_forward(x)"),
     [
         (_FIRST, "x = self.self_attn(x, x, x, src_mask)"),
         (_THINK, "return self.feed_forward(x)"),
@@ -987,22 +1020,26 @@ encoder.wrong(
 )
 encoder.wrong(
     "the connection adds x already; don't add it again.",
-    (_FIRST, _FIRST.replace("x = ", "x = x + ")),
-    (_THINK, _THINK.replace("return ", "return x + ")),
-    [
+    *each_and_both(
         (_FIRST, _FIRST.replace("x = ", "x = x + ")),
         (_THINK, _THINK.replace("return ", "return x + ")),
-    ],
+    ),
 )
 encoder.wrong(
     _UNREAD,
-    (_GATHER, "lambda _: self.self_attn(x, x, x, src_mask)"),
-    (_GATHER, "lambda y: self.self_attn(y, x, x, src_mask)"),
+    *instead(
+        _GATHER,
+        "lambda _: self.self_attn(x, x, x, src_mask)",
+        "lambda y: self.self_attn(y, x, x, src_mask)",
+    ),
 )
 encoder.wrong(
     "self-attention takes query, key, value and mask: x, x, x, src_mask.",
-    (_GATHER, "lambda x: self.self_attn(x, src_mask)"),
-    (_GATHER, "lambda x: self.self_attn(x, x, src_mask)"),
+    *instead(
+        _GATHER,
+        "lambda x: self.self_attn(x, src_mask)",
+        "lambda x: self.self_attn(x, x, src_mask)",
+    ),
 )
 encoder.wrong(
     "the mask goes in as it is: True means that the query may attend.",
@@ -1010,12 +1047,10 @@ encoder.wrong(
 )
 encoder.wrong(
     "a connection takes x first, and then the sub-layer.",
-    (_FIRST, f"x = self.self_attn_connection({_GATHER}, x)"),
-    (_THINK, "return self.feed_forward_connection(self.feed_forward, x)"),
-    [
+    *each_and_both(
         (_FIRST, f"x = self.self_attn_connection({_GATHER}, x)"),
         (_THINK, "return self.feed_forward_connection(self.feed_forward, x)"),
-    ],
+    ),
 )
 encoder.wrong(
     "the connection normalizes x already; don't do it again.",
@@ -1030,8 +1065,7 @@ encoder.wrong(
 )
 encoder.wrong(
     "what self-attention has written must go on into the second half.",
-    (_FIRST, _FIRST.replace("x = ", "y = ")),
-    (_FIRST, "x = x"),
+    *instead(_FIRST, _FIRST.replace("x = ", "y = "), "x = x"),
 )
 encoder.wrong(
     "a connection takes the sub-layer itself, a function of one argument, and not "
@@ -1042,9 +1076,12 @@ encoder.wrong(
 encoder.wrong(
     "the sub-layer is called with x alone, and attention needs query, key, value, and "
     "mask: wrap it, lambda x: self.self_attn(x, x, x, src_mask).",
-    (_GATHER, "self.self_attn"),
-    (_GATHER, "lambda x: self.self_attn(x, mask=src_mask)"),
-    (_GATHER, "lambda x: self.self_attn(query=x, mask=src_mask)"),
+    *instead(
+        _GATHER,
+        "self.self_attn",
+        "lambda x: self.self_attn(x, mask=src_mask)",
+        "lambda x: self.self_attn(query=x, mask=src_mask)",
+    ),
 )
 
 
@@ -1095,26 +1132,35 @@ _LOOK_ACROSS = "        x = self.cross_attn_connection(x, look_across)\n"
 _SHIFT = "torch.cat([torch.full_like(target[:, :1], bos_id), target[:, :-1]], dim=1)"
 decoder.wrong(
     "the memory is never read: keys and values of cross-attention come from it.",
-    (_ACROSS, "self.cross_attn(x, x, x, tgt_mask)"),
-    (_ACROSS, "self.cross_attn(x, x, x)"),
-    (_ACROSS, "self.cross_attn(x, x, x, src_mask)"),
+    *instead(
+        _ACROSS,
+        "self.cross_attn(x, x, x, tgt_mask)",
+        "self.cross_attn(x, x, x)",
+        "self.cross_attn(x, x, x, src_mask)",
+    ),
     (_LOOK_ACROSS, ""),
 )
 decoder.wrong(
     "in cross-attention, the target asks: x is the query, the memory key and value.",
-    (_ACROSS, "self.cross_attn(memory, x, x, src_mask)"),
-    (_ACROSS, "self.cross_attn(memory, memory, memory, src_mask)"),
-    (_ACROSS, "self.cross_attn(x, memory, x, src_mask)"),
-    (_ACROSS, "self.cross_attn(x, x, memory, src_mask)"),
-    (_ACROSS, "self.cross_attn(memory, memory, x, src_mask)"),
-    (_ACROSS, "self.cross_attn(memory, x, memory, src_mask)"),
-    (_ACROSS, "self.cross_attn(memory, x, x, tgt_mask)"),
+    *instead(
+        _ACROSS,
+        "self.cross_attn(memory, x, x, src_mask)",
+        "self.cross_attn(memory, memory, memory, src_mask)",
+        "self.cross_attn(x, memory, x, src_mask)",
+        "self.cross_attn(x, x, memory, src_mask)",
+        "self.cross_attn(memory, memory, x, src_mask)",
+        "self.cross_attn(memory, x, memory, src_mask)",
+        "self.cross_attn(memory, x, x, tgt_mask)",
+    ),
 )
 decoder.wrong(
     "the memory is for cross-attention only: in self-attention, x is query, key and "
     "value.",
-    (_BACK, "self.self_attn(x, memory, memory, tgt_mask)"),
-    (_BACK, "self.self_attn(x, memory, memory, src_mask)"),
+    *instead(
+        _BACK,
+        "self.self_attn(x, memory, memory, tgt_mask)",
+        "self.self_attn(x, memory, memory, src_mask)",
+    ),
 )
 decoder.wrong(
     "each mask has its own place: tgt_mask in self-attention, src_mask in "
@@ -1147,8 +1193,7 @@ decoder.wrong(
 )
 decoder.wrong(
     "self-attention takes query, key, value and mask: x, x, x, tgt_mask.",
-    (_BACK, "self.self_attn(x, tgt_mask)"),
-    (_BACK, "self.self_attn(x, x, tgt_mask)"),
+    *instead(_BACK, "self.self_attn(x, tgt_mask)", "self.self_attn(x, x, tgt_mask)"),
 )
 decoder.wrong(
     "the masks are exchanged: tgt_mask is for looking back, src_mask for the memory.",
@@ -1192,8 +1237,11 @@ decoder.wrong("the feed-forward network is missing.", (_THINK, "return x"))
 decoder.wrong(
     "each of the three sub-layers has its own connection, with its own norm.",
     (_LOOK_ACROSS, _LOOK_ACROSS.replace("cross_attn_", "self_attn_")),
-    (_THINK, _THINK.replace("feed_forward_connection", "self_attn_connection")),
-    (_THINK, _THINK.replace("feed_forward_connection", "cross_attn_connection")),
+    *instead(
+        _THINK,
+        _THINK.replace("feed_forward_connection", "self_attn_connection"),
+        _THINK.replace("feed_forward_connection", "cross_attn_connection"),
+    ),
 )
 decoder.wrong(
     "the two attentions have weights of their own: self_attn and cross_attn.",
@@ -1209,12 +1257,13 @@ decoder.wrong(
 )
 decoder.wrong(
     "call all three connections: they add x, and they hold the norms.",
-    (_LOOK_BACK, "        x = x + look_back(x)\n"),
-    (_LOOK_BACK, "        x = look_back(x)\n"),
-    (_LOOK_ACROSS, "        x = x + look_across(x)\n"),
-    (_LOOK_ACROSS, "        x = look_across(x)\n"),
-    (_THINK, "return self.feed_forward(x)"),
-    (_THINK, "return x + self.feed_forward(x)"),
+    *instead(
+        _LOOK_BACK, "        x = x + look_back(x)\n", "        x = look_back(x)\n"
+    ),
+    *instead(
+        _LOOK_ACROSS, "        x = x + look_across(x)\n", "        x = look_across(x)\n"
+    ),
+    *instead(_THINK, "return self.feed_forward(x)", "return x + self.feed_forward(x)"),
     [
         (_LOOK_BACK, "        x = x + look_back(x)\n"),
         (_LOOK_ACROSS, "        x = x + look_across(x)\n"),
@@ -1242,32 +1291,29 @@ decoder.wrong(
 )
 decoder.wrong(
     "this is shifted left: every position would read the token after its answer.",
-    (_SHIFT, "target.roll(-1, dims=1)"),
-    (
+    *instead(
         _SHIFT,
+        "target.roll(-1, dims=1)",
         "torch.cat([target[:, 1:], torch.full_like(target[:, :1], bos_id)], dim=1)",
     ),
 )
 decoder.wrong(
     "bos_id stands in front, and of the target all but the last token follows: "
     "target[:, :-1].",
-    (
+    *instead(
         _SHIFT,
         "torch.cat([torch.full_like(target[:, :1], bos_id), target[:, 1:]], dim=1)",
-    ),
-    (
-        _SHIFT,
         "torch.cat([target[:, :-1], torch.full_like(target[:, :1], bos_id)], dim=1)",
     ),
 )
 decoder.wrong(
     "shift along the row, the second axis: dim=1, and target[:, :-1].",
-    (
+    *instead(
         _SHIFT,
         "torch.cat([torch.full_like(target[:1], bos_id), target[:-1]], dim=0)",
+        "target.roll(1, dims=0)",
+        "torch.cat([torch.full_like(target[:, :1], bos_id), target[:, :-1]])",
     ),
-    (_SHIFT, "target.roll(1, dims=0)"),
-    (_SHIFT, "torch.cat([torch.full_like(target[:, :1], bos_id), target[:, :-1]])"),
 )
 _ROW = (
     "out[0] is the first row, and not the first column: bos_id stands at the start of "
@@ -1313,8 +1359,11 @@ decoder.wrong(
 )
 decoder.wrong(
     "the length stays the same: the last token is read by nobody.",
-    (_SHIFT, "torch.cat([torch.full_like(target[:, :1], bos_id), target], dim=1)"),
-    (_SHIFT, "target[:, :-1]"),
+    *instead(
+        _SHIFT,
+        "torch.cat([torch.full_like(target[:, :1], bos_id), target], dim=1)",
+        "target[:, :-1]",
+    ),
 )
 
 
@@ -1367,9 +1416,12 @@ _CAUSAL = "tgt_mask = tgt_mask & causal_mask(tgt_in.size(1))"
 _READ, _READS = "x = self.tgt_embeddings(tgt_in)", ("src", "tgt_in")
 model.wrong(
     "return logits: no softmax follows lm_head.",
-    (_HEAD, f"{_HEAD}.softmax(dim=-1)"),
-    (_HEAD, f"{_HEAD}.log_softmax(dim=-1)"),
-    (_HEAD, f"{_HEAD}.argmax(dim=-1)"),
+    *instead(
+        _HEAD,
+        f"{_HEAD}.softmax(dim=-1)",
+        f"{_HEAD}.log_softmax(dim=-1)",
+        f"{_HEAD}.argmax(dim=-1)",
+    ),
 )
 model.wrong(
     "embed the ids first: encoder and decoder read vectors.",
@@ -1402,32 +1454,26 @@ model.wrong(
 )
 model.wrong(
     "return the logits of all positions.",
-    (_HEAD, f"{_HEAD}[:, -1]"),
-    (_HEAD, f"{_HEAD}[:, -1:]"),
+    *instead(_HEAD, f"{_HEAD}[:, -1]", f"{_HEAD}[:, -1:]"),
 )
 model.wrong(
     "the decoder sees the future: its self-attention needs the causal mask.",
     (_CAUSAL, "tgt_mask = tgt_mask"),
     (_HEAD, "self.lm_head(self.decode(tgt_in, memory, src_mask))"),
-    (_DECODED, "self.decoder(x, memory, src_mask)"),
-    (_DECODED, "self.decoder(x, memory)"),
+    *instead(_DECODED, "self.decoder(x, memory, src_mask)", "self.decoder(x, memory)"),
 )
 model.wrong(
     "the source's padding is seen: the encoder and cross-attention need its mask.",
-    (_ENCODED, "self.encoder(self.src_embeddings(src))"),
-    (_DECODED, "self.decoder(x, memory, None, tgt_mask)"),
-    [
+    *each_and_both(
         (_ENCODED, "self.encoder(self.src_embeddings(src))"),
         (_DECODED, "self.decoder(x, memory, None, tgt_mask)"),
-    ],
+    ),
 )
 _SRC_PAD, _TGT_PAD = (f"padding_mask({ids}, self.config.pad_id)" for ids in _READS)
 _SRC_0, _TGT_0 = (f"padding_mask({ids}, 0)" for ids in _READS)
 model.wrong(
     "padding is what equals config.pad_id, whichever number that is.",
-    (_SRC_PAD, _SRC_0),
-    (_TGT_PAD, _TGT_0),
-    [(_SRC_PAD, _SRC_0), (_TGT_PAD, _TGT_0)],
+    *each_and_both((_SRC_PAD, _SRC_0), (_TGT_PAD, _TGT_0)),
 )
 model.wrong(
     "the stack's last norm is missing: call self.encoder and self.decoder themselves.",
@@ -1447,12 +1493,10 @@ model.wrong(
 )
 model.wrong(
     "call the embeddings themselves: they scale the token vectors and add positions.",
-    (_READ, "x = self.tgt_embeddings.tokens(tgt_in)"),
-    (_ENCODED, "self.encoder(self.src_embeddings.tokens(src), src_mask)"),
-    [
+    *each_and_both(
         (_READ, "x = self.tgt_embeddings.tokens(tgt_in)"),
         (_ENCODED, "self.encoder(self.src_embeddings.tokens(src), src_mask)"),
-    ],
+    ),
     (_READ, "x = self.tgt_embeddings.scale * self.tgt_embeddings.tokens(tgt_in)"),
 )
 model.wrong(
@@ -1522,16 +1566,22 @@ search = PartGrader(
 _LIKELIEST = "logits[0, -1].argmax().item()"
 search.wrong(
     "take the likeliest token: the one with the largest logit.",
-    (_LIKELIEST, "logits[0, -1].topk(2).indices[1].item()"),
-    (_LIKELIEST, "logits[0, -1].argmin().item()"),
+    *instead(
+        _LIKELIEST,
+        "logits[0, -1].topk(2).indices[1].item()",
+        "logits[0, -1].argmin().item()",
+    ),
 )
 search.wrong(
     "compare the tokens of the last position, logits[0, -1]: one number for each "
     "token of the vocabulary.",
-    (_LIKELIEST, "logits.argmax().item()"),
-    (_LIKELIEST, "logits[0].argmax(dim=0)[-1].item()"),
-    (_LIKELIEST, "logits[0, :, -1].argmax().item()"),
-    (_LIKELIEST, "logits[:, -1].argmax(dim=0)[0].item()"),
+    *instead(
+        _LIKELIEST,
+        "logits.argmax().item()",
+        "logits[0].argmax(dim=0)[-1].item()",
+        "logits[0, :, -1].argmax().item()",
+        "logits[:, -1].argmax(dim=0)[0].item()",
+    ),
 )
 search.wrong(
     "argmax gives the likeliest token's id; max gives its logit.",
@@ -1581,8 +1631,9 @@ search.wrong(
 search.wrong("bos_id doesn't belong to the result.", ("target[1:]", "target"))
 search.wrong(
     "a target has at most max_len tokens, without bos_id.",
-    ("len(target) <= max_len", "len(target) < max_len"),
-    ("len(target) <= max_len", "len(target) <= max_len + 1"),
+    *instead(
+        "len(target) <= max_len", "len(target) < max_len", "len(target) <= max_len + 1"
+    ),
 )
 search.wrong(
     "this never ends: a target is cut when it has max_len tokens.",
@@ -1590,9 +1641,12 @@ search.wrong(
 )
 search.wrong(
     "return a list of ids, without bos_id.",
-    ("return target[1:]", "return torch.tensor(target[1:])"),
-    ("return target[1:]", "return torch.tensor([target[1:]])"),
-    ("return target[1:]", "return [target[1:]]"),
+    *instead(
+        "return target[1:]",
+        "return torch.tensor(target[1:])",
+        "return torch.tensor([target[1:]])",
+        "return [target[1:]]",
+    ),
 )
 
 
