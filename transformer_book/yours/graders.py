@@ -191,6 +191,11 @@ def _does_something(definition: Any) -> bool:
     return code is not None and len(code.co_code) > len(empty)
 
 
+def _grader_of(part: str, **options: Any) -> PartGrader:
+    """Make the grader of a part, whose solution is the book's."""
+    return PartGrader(solution_of(part), part=part, **options)
+
+
 def instead(old: str, *others: str) -> list[Change]:
     """List what else may stand in the place of a text, each a mistake by itself."""
     return [(old, other) for other in others]
@@ -264,9 +269,8 @@ def _run_positions(answer, n_positions, d_model):
     return answer["sinusoid_table"](n_positions, d_model)
 
 
-positions = PartGrader(
-    part="positions",
-    solve=solution_of("positions"),
+positions = _grader_of(
+    "positions",
     cases=lambda: [(7, 12), (1, 6), (40, 8)],
     right="Every position has a vector of its own, and pair after pair turns slower.",
     run=_run_positions,
@@ -343,9 +347,8 @@ def _draw_attention():
     ]
 
 
-attention = PartGrader(
-    part="attention",
-    solve=solution_of("attention"),
+attention = _grader_of(
+    "attention",
     cases=_draw_attention,
     right="Every query has weights that sum to 1, and gets a mixture of the values.",
     run=_run_attention,
@@ -354,9 +357,8 @@ attention = PartGrader(
 _ROOT = " / math.sqrt(query.size(-1))"
 _SOFTMAX = "weights = scores.softmax(dim=-1)\n"
 _HIDE = 'scores.masked_fill(~mask, float("-inf"))'
-_DIVIDED = "divide the scores by the square root of d_head."
 attention.wrong(
-    _DIVIDED,
+    "divide the scores by the square root of d_head.",
     *instead(_ROOT, "", " / query.size(-1)", " * math.sqrt(query.size(-1))"),
 )
 attention.wrong(
@@ -502,9 +504,8 @@ def _draw_heads():
     return cases
 
 
-heads = PartGrader(
-    part="heads",
-    solve=solution_of("heads"),
+heads = _grader_of(
+    "heads",
     cases=_draw_heads,
     right="Project, split, attend, join, project: every head has its own mixture.",
     run=_run_heads,
@@ -626,9 +627,8 @@ def _run_masks(answer, name, ids, pad_id):
 # One row has its padding on the left, where the causal mask doesn't hide it.
 _IDS = [[4, 9, 6, 8, 5], [9, 9, 4, 6, 7], [4, 0, 5, 9, 9]]
 
-masks = PartGrader(
-    part="masks",
-    solve=solution_of("masks"),
+masks = _grader_of(
+    "masks",
     cases=lambda: [
         ("padding_mask", torch.tensor(_IDS), 9),
         ("causal_mask", 4, None),
@@ -750,9 +750,8 @@ def _bend(matrix, x):
     return torch.tanh(x @ matrix) + 0.5
 
 
-sublayers = PartGrader(
-    part="sublayers",
-    solve=solution_of("sublayers"),
+sublayers = _grader_of(
+    "sublayers",
     cases=_draw_sublayers,
     right="Each position is normalized and passed through the network by itself, and x "
     "is added as it came in.",
@@ -964,9 +963,8 @@ def _draw_encoder():
     return [(x.clone(), mask, order, parameters) for order in (True, False)]
 
 
-encoder = PartGrader(
-    part="encoder",
-    solve=solution_of("encoder"),
+encoder = _grader_of(
+    "encoder",
     cases=_draw_encoder,
     right="Gather from all positions, then think alone; each half adds a correction.",
     run=_run_encoder,
@@ -975,10 +973,6 @@ encoder = PartGrader(
 _GATHER = "lambda x: self.self_attn(x, x, x, src_mask)"
 _THINK = "return self.feed_forward_connection(x, self.feed_forward)"
 _FIRST = f"x = self.self_attn_connection(x, {_GATHER})"
-_UNREAD = (
-    "the attention must read what the connection hands it (in pre-norm, the norm of "
-    "x) as query, key and value."
-)
 encoder.wrong(
     "the mask must be passed on to the attention.",
     (_GATHER, "lambda x: self.self_attn(x, x, x)"),
@@ -1026,7 +1020,8 @@ encoder.wrong(
     ),
 )
 encoder.wrong(
-    _UNREAD,
+    "the attention must read what the connection hands it (in pre-norm, the norm of "
+    "x) as query, key and value.",
     *instead(
         _GATHER,
         "lambda _: self.self_attn(x, x, x, src_mask)",
@@ -1109,9 +1104,8 @@ def _draw_decoder():
     return cases[1:] + cases[:1]
 
 
-decoder = PartGrader(
-    part="decoder",
-    solve=solution_of("decoder"),
+decoder = _grader_of(
+    "decoder",
     cases=_draw_decoder,
     right="Back at the target, across at the source, then alone; and every position "
     "reads the token before the one it must predict.",
@@ -1401,9 +1395,8 @@ def _draw_model():
     return cases
 
 
-model = PartGrader(
-    part="model",
-    solve=solution_of("model"),
+model = _grader_of(
+    "model",
     cases=_draw_model,
     right="From ids to logits: the whole Transformer.",
     run=_run_model,
@@ -1550,9 +1543,8 @@ def _run_search(answer, src, bos_id, eos_id, max_len):
     return answer["greedy_decode"](_Model(), src, bos_id, eos_id, max_len)
 
 
-search = PartGrader(
-    part="search",
-    solve=solution_of("search"),
+search = _grader_of(
+    "search",
     # The first ends with the fifth token, the second is cut.
     cases=lambda: [
         (torch.tensor([[5, 7, 9, 4, 3]]), 2, 7, 12),
@@ -1650,14 +1642,9 @@ search.wrong(
 )
 
 
-GRADERS: dict[str, PartGrader] = {
-    "positions": positions,
-    "attention": attention,
-    "heads": heads,
-    "masks": masks,
-    "sublayers": sublayers,
-    "encoder": encoder,
-    "decoder": decoder,
-    "model": model,
-    "search": search,
-}
+GRADERS = {
+    grader.part: grader
+    for grader in (
+        positions, attention, heads, masks, sublayers, encoder, decoder, model, search,
+    )
+}  # fmt: skip
