@@ -471,12 +471,6 @@ class _Known:
         """Return how many places of the storage a step moves on, in each dimension."""
         return self._strides if dim is None else self._strides[_axis(dim, self.ndim)]
 
-    def data_ptr(self):
-        """Return the address of the first element in memory."""
-        if self._storage is None:
-            return 0
-        return self._storage.buffer_info()[0] + self._offset * self.dtype.itemsize
-
     def is_contiguous(self):
         """Return whether the elements stand in their order, without gaps."""
         if self._in_order is None:
@@ -3480,7 +3474,7 @@ def assert_close(
 
 # Methods that aren't functions of torch, too.
 _METHODS_ONLY = frozenset(
-    "backward bool contiguous copy_ cpu cuda data_ptr dim double expand expand_as "
+    "backward bool contiguous copy_ cpu cuda dim double expand expand_as "
     "fill_ fill_diagonal_ float half int is_contiguous item long new_empty "
     "new_full new_ones new_tensor new_zeros normal_ repeat requires_grad_ size stride "
     "to tolist type type_as uniform_ view view_as zero_".split()
@@ -3540,7 +3534,7 @@ def _modules():
         Tensor, Size, Generator, tensor, frombuffer, zeros, zeros_like, ones, ones_like,
         empty, full, full_like, arange, linspace, eye, rand, randn, randn_like, randint,
         randperm, cat, stack, block_diag, where, einsum, pdist, cosine_similarity,
-        broadcast_shapes, promote_types, result_type, get_default_dtype, finfo,
+        promote_types, get_default_dtype, finfo,
         set_printoptions, no_grad,
     ) | {
         "default_generator": default_generator,
@@ -3555,9 +3549,9 @@ def _modules():
         "empty_like": zeros_like, "concat": cat, "concatenate": cat,
         "vstack": lambda tensors: cat([x[None] if x.ndim < 2 else x for x in tensors]),
         "inference_mode": no_grad, "enable_grad": no_grad, "set_grad_enabled": no_grad,
-        "is_grad_enabled": lambda: False, "is_tensor": lambda x: isinstance(x, Tensor),
+        "is_tensor": lambda x: isinstance(x, Tensor),
         "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
-        "set_num_threads": lambda n: None, "__version__": "page",
+        "__version__": "page",
     }  # fmt: skip
     nn = _by_name(
         Module, Parameter, ModuleList, Sequential, Linear, Embedding,
