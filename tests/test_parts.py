@@ -75,6 +75,14 @@ def fill(model):
     return model.eval().requires_grad_(False)
 
 
+def filled(name, *bodies):
+    """The stub of a part, with these in the places of its first "..."."""
+    source = PARTS[name].stub
+    for body in bodies:
+        source = re.sub(r"^ +\.\.\.\n", body, source, count=1, flags=re.MULTILINE)
+    return source
+
+
 # Other ways to write each part that are right.
 SPELLINGS = {
     "positions": [
@@ -238,40 +246,17 @@ class SublayerConnection(nn.Module):
             return self.norm(x + sublayer(x))
         return sublayer(self.norm(x)) + x
 """,
-        """
-class LayerNorm(nn.Module):
-    def __init__(self, d_model, eps=1e-5):
-        super().__init__()
-        self.gain = nn.Parameter(torch.ones(d_model))
-        self.bias = nn.Parameter(torch.zeros(d_model))
-        self.eps = eps
-
-    def forward(self, x):
-        return layer_norm(x, self.gain, self.bias, self.eps)
-
-
-class FeedForward(nn.Module):
-    def __init__(self, d_model, d_ff, activation="relu", dropout=0.0):
-        super().__init__()
-        self.expand = nn.Linear(d_model, d_ff)
-        self.contract = nn.Linear(d_ff, d_model)
-
-    def forward(self, x):
-        return self.contract(torch.maximum(self.expand(x), torch.tensor(0.0)))
-
-
-class SublayerConnection(nn.Module):
-    def __init__(self, d_model, dropout=0.1, norm_first=False, eps=1e-5):
-        super().__init__()
-        self.norm = LayerNorm(d_model, eps)
-        self.dropout = nn.Dropout(dropout)
-        self.norm_first = norm_first
-
-    def forward(self, x, sublayer):
-        y = self.norm(x) if self.norm_first else x
+        filled(
+            "sublayers",
+            "        return layer_norm(x, self.gain, self.bias, self.eps)\n",
+            """        bent = torch.maximum(self.expand(x), torch.tensor(0.0))
+        return self.contract(self.dropout(bent))
+""",
+            """        y = self.norm(x) if self.norm_first else x
         y = x + self.dropout(sublayer(y))
         return y if self.norm_first else self.norm(y)
 """,
+        ),
     ],
     "encoder": [
         """
@@ -335,9 +320,8 @@ def shift_right(target, bos_id):
     shifted[:, 0] = bos_id
     return shifted
 """,
-        open_stub(PARTS["decoder"].solution)
-        .replace(
-            "        ...\n\n\ndef",
+        filled(
+            "decoder",
             """        def look_back(y):
             return self.self_attn(query=y, key=y, value=y, mask=tgt_mask)
 
@@ -347,31 +331,24 @@ def shift_right(target, bos_id):
         y = self.self_attn_connection(x, look_back)
         y = self.cross_attn_connection(y, look_across)
         return self.feed_forward_connection(y, self.feed_forward)
-
-
-def""",
-        )
-        .replace(
-            "    ...\n",
+""",
             """    first = torch.full((target.size(0), 1), bos_id)
     return torch.cat((first, target[:, :-1]), dim=-1)
 """,
         ),
     ],
     "model": [
-        PARTS["model"].stub.replace(
-            "        ...\n",
+        filled(
+            "model",
             """        src_mask = padding_mask(src, self.config.pad_id)
         tgt_mask = causal_mask(tgt_in.size(1))
         memory = self.encoder(self.src_embeddings(src), src_mask)
         y = self.tgt_embeddings(tgt_in)
         return self.lm_head(self.decoder(y, memory, src_mask, tgt_mask))
 """,
-            1,
         ),
-        PARTS["model"]
-        .stub.replace(
-            "        ...\n",
+        filled(
+            "model",
             """        src_mask = padding_mask(src, self.config.pad_id)
         tgt_mask = padding_mask(tgt_in, self.config.pad_id)
         tgt_mask = tgt_mask & causal_mask(tgt_in.shape[1])
@@ -379,19 +356,10 @@ def""",
         features = self.decode(tgt_in, memory, src_mask, tgt_mask)
         return features @ self.lm_head.weight.T
 """,
-            1,
-        )
-        .replace(
-            "        ...\n",
             "        return self.encoder(self.src_embeddings(src), src_mask)\n",
-            1,
-        )
-        .replace(
-            "        ...\n",
             """        embedded = self.tgt_embeddings(tgt_in)
         return self.decoder(embedded, memory, src_mask, tgt_mask)
 """,
-            1,
         ),
     ],
     "search": [
