@@ -260,11 +260,7 @@ class Runner:
         given = torch.tensor([[*target]])
         with self.telling(), self._unchanged("your shift_right", {"target": given}):
             found = self._shift(given, bos_id)
-        if not isinstance(found, Tensor) or found.shape != given.shape:
-            raise Problem(
-                f"Your shift_right must return a tensor of shape {tuple(given.shape)}, "
-                f"but returned {reader.kind_of(found)}."
-            )
+        _require_shape("your shift_right", "a tensor", found, tuple(given.shape))
         return found
 
     def forget(self) -> None:
@@ -351,11 +347,7 @@ class Runner:
                 "weights": (weights, (*query.shape[:-1], key.size(-2))),
             }
             for name, (tensor, shape) in shapes.items():
-                if tuple(tensor.shape) != tuple(shape):
-                    raise Problem(
-                        f"{_upper(owned)} must return {name} of shape {tuple(shape)}, "
-                        f"but returned {reader.kind_of(tensor)}."
-                    )
+                _require_shape(owned, name, tensor, shape)
             self._look_for_nan(owned, output, (query, key, value))
             if self._current:
                 self._recorded[self._current].told.append(weights)
@@ -383,12 +375,7 @@ class Runner:
     def _table(self, function: Callable, name: str) -> Callable:
         def make(n_positions: int, d_model: int) -> Tensor:
             table = function(n_positions, d_model)
-            expected = (n_positions, d_model)
-            if not isinstance(table, Tensor) or tuple(table.shape) != expected:
-                raise Problem(
-                    f"Your {name} must return a tensor of shape {expected}, but "
-                    f"returned {reader.kind_of(table)}."
-                )
+            _require_shape(f"your {name}", "a tensor", table, (n_positions, d_model))
             return table
 
         return make
@@ -455,17 +442,10 @@ class Runner:
             with self._unchanged(owned, given):
                 found = forward(src, tgt_in, *args, **options)
             n_batch, length = tgt_in.shape
-            expected = n_batch, length, self.config.tgt_vocab_size
-            fitting = {expected}
-            if (
-                self._last_only
-            ):  # it may have passed lm_head, where they are cut, or not
-                fitting.add((n_batch, 1, self.config.tgt_vocab_size))
-            if not isinstance(found, Tensor) or tuple(found.shape) not in fitting:
-                raise Problem(
-                    f"{self._sure('model')} must return logits of shape {expected}, "
-                    f"but returned {reader.kind_of(found)}."
-                )
+            shapes = [(n_batch, length, self.config.tgt_vocab_size)]
+            if self._last_only:  # they are cut in lm_head, which it may leave out
+                shapes.append((n_batch, 1, self.config.tgt_vocab_size))
+            _require_shape(self._sure("model"), "logits", found, *shapes)
             if self._last_only:
                 found = found[:, -1:]
             if self.listener:
@@ -706,6 +686,15 @@ def _has_nan(x: Tensor) -> bool:
 def _ending(name: str) -> str:
     """The end of a parameter's name, as it is called in the class that holds it."""
     return ".".join(name.split(".")[-2:])
+
+
+def _require_shape(owned: str, what: str, found: Any, *shapes: tuple) -> None:
+    """Refuse what isn't a tensor of one of these shapes, of which the first is told."""
+    if not isinstance(found, Tensor) or tuple(found.shape) not in shapes:
+        raise Problem(
+            f"{_upper(owned)} must return {what} of shape {shapes[0]}, but returned "
+            f"{reader.kind_of(found)}."
+        )
 
 
 def _upper(owned: str) -> str:
