@@ -25,7 +25,8 @@ of the mistakes returns the same, its sentence is the feedback.
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
@@ -307,3 +308,26 @@ def _differ(result: Any, expected: Any, atol: float) -> str:
         pairs = zip(result, expected, strict=True)
         return next(_differ(*p, atol) for p in pairs if not _close(*p, atol))
     return f"expected {expected}, but got {result}."
+
+
+@contextmanager
+def replacing(
+    names: Sequence[str], change: Callable[[Callable], Callable]
+) -> Iterator[None]:
+    """Change torch's functions and methods of these names; those of F and nn call them.
+
+    Args:
+        names: "softmax", for example.
+        change: takes what is there, and returns what stands in its place.
+    """
+    functions = {name: getattr(torch, name) for name in names}
+    methods = {name: getattr(Tensor, name) for name in names}
+    for name in names:
+        setattr(torch, name, change(functions[name]))
+        setattr(Tensor, name, change(methods[name]))
+    try:
+        yield
+    finally:
+        for name in names:
+            setattr(torch, name, functions[name])
+            delattr(Tensor, name)  # which leaves the one that it inherits
