@@ -4,13 +4,18 @@ and is stopped; nothing leads out of its worker."""
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
+import textwrap
 from pathlib import Path
+from typing import Any
 
+import page_process
 import pytest
 from file_server import serving_folder
 from playwright.sync_api import Error, Page
+from test_page_torch import OPERATIONS, agree, draw_case
 
 from book._ext import pyodide, sphinx_python
 from book._ext.browser_model import model_data
@@ -224,6 +229,31 @@ print(*failed, sep="\\n", end="")
 """,
     )
     assert failed == ""
+
+
+def answers_inside(inside, programs: list[str], before: str) -> list[Any]:
+    """What the page's torch answers in the browser."""
+    helper = Path(page_process.__file__).read_text(encoding="utf-8")
+    helper = helper.replace("import subprocess\n", "")  # which the page has not
+    code = f"""
+        space = {{"__name__": "helper"}}
+        exec({helper!r}, space)
+        print(space["json"].dumps(space["answers"]({programs!r}, {before!r})))
+    """
+    return json.loads(inside(textwrap.dedent(code)))
+
+
+@pytest.mark.parametrize("operations", OPERATIONS.values(), ids=OPERATIONS)
+def test_every_operation_is_pytorchs_in_the_browser_too(operations, inside) -> None:
+    before = draw_case(random.Random(7))
+    found = answers_inside(inside, operations, before)
+    wanted = page_process.answers(operations, before)
+    differing = [
+        (line, *pair)
+        for line, *pair in zip(operations, found, wanted, strict=True)
+        if not agree(*pair)
+    ]
+    assert differing == [], before
 
 
 # --- it is stopped ----------------------------------------------------------------
