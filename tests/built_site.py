@@ -22,8 +22,8 @@ def stale(site: Path, root: Path) -> str | None:
         name = path.relative_to(root)
         if any(part.startswith((".", "__pycache__")) for part in name.parts):
             continue  # what linters and Python keep
-        if name.is_relative_to("book/machine"):
-            continue  # the pages have its bundle, which is another source
+        if name.is_relative_to("book/machine") and path.suffix not in (".gz", ".xz"):
+            continue  # the pages have what is made of it, and packed
         if path.is_file() and path.stat().st_mtime > stamp.stat().st_mtime:
             return f"{name} is newer: run make book first"
     return None

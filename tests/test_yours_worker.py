@@ -19,6 +19,7 @@ from test_page_torch import OPERATIONS, agree, draw_case
 
 from book._ext import pyodide, sphinx_python
 from book._ext.browser_model import model_data
+from book._ext.bundles import write_bundles
 from book._ext.page_rules import wait_until
 from book._ext.toc import ROOT
 from transformer_book.yours.page_torch import Kernels
@@ -52,7 +53,7 @@ ASK = """async ([task, question, seconds]) => {
 def site(tmp_path_factory) -> Path:
     """A folder with one page that has the policy of all, and may run Python."""
     folder = tmp_path_factory.mktemp("site")
-    shutil.copytree(ROOT / "book/_static/machine", folder / "_static/machine")
+    write_bundles(folder / "_static/machine")
     assert sphinx_python.write_scripts(folder / "_static/yours")
     head = (ROOT / "book/_ext/theme/head.html").read_text(encoding="utf-8")
     policy = re.search(r'<meta http-equiv="Content-Security-Policy".*?>', head)[0]

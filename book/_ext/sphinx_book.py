@@ -17,7 +17,7 @@ from docutils import nodes
 from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 from sphinx.environment.adapters.toctree import document_toc, global_toctree_for_doc
 
-from book._ext import repository
+from book._ext import bundles, repository
 from book._ext.toc import ROOT
 
 STAMP = "built"  # in the folder of the pages; newer than all that they were made from
@@ -32,9 +32,16 @@ MARKED_ASSERT = '<span class="k assert">assert</span>'
 def tools_digest() -> str:
     """A fingerprint of what makes and draws the pages, and of the static files."""
     here = Path(__file__).parent
-    drawn = (ROOT / "transformer_book").rglob("*.[pj][ys]")  # what draws on pages
+    drawn = ROOT / "transformer_book"  # what draws on pages
     files = sorted(
-        [*here.glob("*.py"), *here.glob("theme/*"), *STATIC.rglob("*"), *drawn]
+        [
+            *here.glob("*.py"),
+            *here.glob("theme/*"),
+            *STATIC.rglob("*"),
+            *bundles.FOLDER.glob("*"),
+            *drawn.rglob("*.py"),
+            *drawn.rglob("*.js.gz"),
+        ]
     )
     content = b"".join(path.read_bytes() for path in files if path.is_file())
     return hashlib.sha256(content).hexdigest()

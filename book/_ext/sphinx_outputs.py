@@ -5,8 +5,9 @@ frontends. Here a chart becomes live, drawn by a copy of Vega that comes with th
 with its numbers as a table; it keeps the picture for readers without scripts and for
 print. The machine becomes a place for book/machine to fill;
 behind it stand its own drawings, made while the pages are built. Drawings and plots
-stand in the HTML itself, where they take the page's colors. The model's weights are
-written beside the pages, as scripts that are loaded when a reader types a sentence.
+stand in the HTML itself, where they take the page's colors. The scripts are unpacked
+beside the pages, and so are the model's weights, as scripts that are loaded when a
+reader types a sentence.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.fileutil import copy_asset
 
 from book._ext.browser_model import MODEL, SISTER, write_scripts
+from book._ext.bundles import write_bundles
 from book._ext.figures import MIME as PLOT
 from book._ext.figures import NARROW, in_page, style_sheet
 from book._ext.sphinx_book import load_files
@@ -271,11 +273,11 @@ def folded(html: str, title: str) -> str:
     return f"<details><summary>The machine, {title}</summary>\n{inside}</details>"
 
 
-def write_model(app: Sphinx) -> None:
-    """Write the weights beside the pages, and note what a server sends of the model."""
+def write_machine(app: Sphinx) -> None:
+    """Write scripts and weights beside the pages, and note what a server sends."""
     app.machine_config = (find(MODEL) / "config.json").read_text(encoding="utf-8")
     folder = Path(app.outdir) / "_static" / "machine"
-    folder.mkdir(parents=True, exist_ok=True)
+    write_bundles(folder)
     app.machine_parts = {}
     for name in MODEL, SISTER:
         app.machine_parts[name] = [
@@ -308,7 +310,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """
     app.add_css_file("figures.css")
     app.connect("builder-inited", write_files)
-    app.connect("builder-inited", write_model)
+    app.connect("builder-inited", write_machine)
     app.connect("html-page-context", add_scripts)
     load_mime_renders().append(Renderer)
     app.connect("build-finished", lambda *_: load_mime_renders().remove(Renderer))

@@ -8,6 +8,7 @@ loaded it shows this trace, which the library has computed. Where no script runs
 notebooks and on paper, there is a picture, drawn by the same script without a page.
 """
 
+import gzip
 import json
 import re
 import tomllib
@@ -91,8 +92,8 @@ def _engine() -> Any:
     from py_mini_racer import MiniRacer
 
     engine = MiniRacer()
-    script = files("transformer_book.charts") / "machine_still.js"
-    engine.eval(script.read_text("utf-8"))
+    script = files("transformer_book.charts") / "machine_still.js.gz"
+    engine.eval(gzip.decompress(script.read_bytes()).decode("utf-8"))
     return engine
 
 
