@@ -1,5 +1,6 @@
 """The lists of versions agree, and each way in which they could drift is noticed."""
 
+import json
 import shutil
 import subprocess
 
@@ -53,6 +54,16 @@ def test_each_kind_of_drift_is_noticed(copies, name, old, new, said):
     assert any(
         said in text for text in set(version_rules.complaints(copies)) - {*before}
     )
+
+
+def test_the_license_beside_python_names_the_version_of_the_pages():
+    machine = ROOT / "book" / "machine"
+    package, terms = (
+        (machine / name).read_text(encoding="utf-8")
+        for name in ("package.json", "pyodide/LICENSE.txt")
+    )
+    version = json.loads(package)["devDependencies"]["pyodide"]
+    assert f"Pyodide {version}, " in terms
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
