@@ -247,8 +247,24 @@ def test_what_is_pasted_from_elsewhere_is_made_fit(desk):
 
 
 @PHONE
+def test_on_a_phone_text_wraps_as_in_the_editor_and_buttons_are_in_reach(desk):
+    lines = """() => [...document.querySelectorAll(".yours-text, .cm-line")].map(
+      (line) => Math.round(line.getBoundingClientRect().height))"""
+    title = desk.locator(".yours-title")
+    title.evaluate("(each) => each.scrollIntoView()")
+    expect(button(desk, "Write it here")).to_be_in_viewport(ratio=1)
+    heights = desk.page.evaluate(lines)
+    assert len(heights) == len(PART.stub.strip().splitlines()) and len({*heights}) > 2
+    enter(desk)
+    assert desk.page.evaluate(lines) == heights
+    title.evaluate("(each) => each.scrollIntoView()")
+    expect(title).to_be_in_viewport()
+    expect(button(desk, "Check")).to_be_in_viewport(ratio=1)
+
+
+@PHONE
 def test_on_a_phone_nothing_scrolls_sideways_and_nothing_zooms_in(desk):
-    write(desk, RIGHT)
+    write(desk, f"{RIGHT}\n# {'x' * 300}")
     assert complaints(desk.page, [sideways, width]) == []
     size = "(each) => parseFloat(getComputedStyle(each).fontSize)"
     assert field(desk).evaluate(size) >= 16

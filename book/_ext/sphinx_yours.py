@@ -19,6 +19,9 @@ from typing import Any
 
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
@@ -65,9 +68,23 @@ def part_data(part: Part) -> dict[str, Any]:
     }
 
 
-def desk_start(part: Part) -> str:
-    """The desk up to the signature, which is a text of the page."""
+def in_lines(source: str) -> str:
+    """Python in colors; each line is an element that knows how far in it begins."""
+    colored = highlight(source, PythonLexer(), HtmlFormatter(nowrap=True))
+    return "".join(
+        f'<span class="yours-text" style="--begin:{len(line) - len(line.lstrip())}ch">'
+        f"{shown}\n</span>"
+        for line, shown in zip(source.splitlines(), colored.splitlines(), strict=True)
+    )
+
+
+def desk_html(part: Part) -> str:
+    """The desk: the signature as text, the buttons, and the data for the script."""
     names = in_words([f"<code>{escape(name)}</code>" for name in part.defines])
+    data = json.dumps(part_data(part), ensure_ascii=False).replace("<", "\\u003c")
+    tries = "".join(
+        f'<button type="button">{escape(each.label)}</button>\n' for each in part.tries
+    )
     return (
         f'<div class="yours" id="yours-{part.name}" role="group" '
         f'aria-labelledby="yours-{part.name}-title">\n'
@@ -76,18 +93,9 @@ def desk_start(part: Part) -> str:
         '<p class="yours-why">Write it here, and the machine will translate with it. '
         '<span class="without-scripts">That needs JavaScript, which is off: read the '
         "book’s own below.</span></p>\n"
-        '<div class="yours-field">\n'
-    )
-
-
-def desk_end(part: Part) -> str:
-    """The desk below the signature: its buttons, and the data for the script."""
-    data = json.dumps(part_data(part), ensure_ascii=False).replace("<", "\\u003c")
-    tries = "".join(
-        f'<button type="button">{escape(each.label)}</button>\n' for each in part.tries
-    )
-    return (
-        '</div>\n<div class="yours-row with-script">'
+        '<div class="yours-field"><div class="highlight"><pre>'
+        f"{in_lines(part.stub.strip())}</pre></div></div>\n"
+        '<div class="yours-row with-script">'
         '<button type="button" class="yours-write yours-go">Write it here</button>'
         '</div>\n<div class="yours-row yours-tries with-script" role="group" '
         'aria-label="Try a mistake"><span>Or try a mistake:</span>\n'
@@ -103,9 +111,7 @@ def raw(html: str) -> nodes.raw:
 
 def put_desk(cell: nodes.container, part: Part) -> None:
     """Put a desk before a cell, and fold its source."""
-    stub = nodes.literal_block(part.stub.strip(), part.stub.strip(), language="python")
-    place = cell.parent.index(cell)
-    cell.parent[place:place] = [raw(desk_start(part)), stub, raw(desk_end(part))]
+    cell.parent.insert(cell.parent.index(cell), raw(desk_html(part)))
     [source] = [
         node
         for node in cell.findall(nodes.container)

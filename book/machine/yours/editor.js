@@ -15,6 +15,7 @@ import { open_place, tidied } from "./text.js";
 
 const INDENT = "    ";
 const NEAR = 100; // px from the edge of the window that a place to write at is away, at least
+const BUTTONS = 64; // px at the lower edge of the window, where the buttons may stand
 
 // ---- The line that an error is about
 
@@ -90,7 +91,7 @@ function make_field(place, { text, label, described, on_type, on_check, on_free 
     ]),
     python(), indentUnit.of(INDENT), EditorState.tabSize.of(4), history(), closeBrackets(),
     bracketMatching(), indentOnInput(), syntaxHighlighting(classHighlighter), marked, hung,
-    EditorView.lineWrapping, tooltips({ position: "absolute" }),
+    EditorView.lineWrapping, EditorView.scrollMargins.of(() => ({ bottom: BUTTONS })), tooltips({ position: "absolute" }),
     EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": described,
       autocomplete: "off", autocorrect: "off", autocapitalize: "off", spellcheck: "false",
       enterkeyhint: "enter", "data-gramm": "false" }),

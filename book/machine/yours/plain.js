@@ -46,7 +46,7 @@ export function plain_field(place, { text, label, described, on_type, on_check }
       if (open) area.setSelectionRange(open.from, open.to);
       const line = parseFloat(getComputedStyle(area).lineHeight) || 0, { top } = area.getBoundingClientRect();
       const at = top + line * area.value.slice(0, open?.from ?? 0).split("\n").length;
-      if (at < line * 4 || at > innerHeight - line * 2) scrollBy(0, at - innerHeight / 2);
+      if (at < line * 4 || at > innerHeight - line * 4) scrollBy(0, at - innerHeight / 2);
     },
   };
 }
