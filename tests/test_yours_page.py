@@ -248,7 +248,8 @@ def test_what_is_pasted_from_elsewhere_is_made_fit(desk):
 
 @PHONE
 def test_on_a_phone_text_wraps_as_in_the_editor_and_buttons_are_in_reach(desk):
-    lines = """() => [...document.querySelectorAll(".yours-text, .cm-line")].map(
+    lines = """() => [...document.querySelectorAll(
+      ".yours-field :is(pre > span, .cm-line)")].map(
       (line) => Math.round(line.getBoundingClientRect().height))"""
     title = desk.locator(".yours-title")
     title.evaluate("(each) => each.scrollIntoView()")

@@ -72,8 +72,7 @@ def in_lines(source: str) -> str:
     """Python in colors; each line is an element that knows how far in it begins."""
     colored = highlight(source, PythonLexer(), HtmlFormatter(nowrap=True))
     return "".join(
-        f'<span class="yours-text" style="--begin:{len(line) - len(line.lstrip())}ch">'
-        f"{shown}\n</span>"
+        f'<span style="--begin:{len(line) - len(line.lstrip())}ch">{shown}\n</span>'
         for line, shown in zip(source.splitlines(), colored.splitlines(), strict=True)
     )
 

@@ -409,7 +409,7 @@ export function desk(root, part, tools, store) {
   tries.after(result, live);
   if (state.text !== part.stub) { // what was written before stands there at once
     find(unwritten, "pre").replaceChildren(...state.text.split("\n").map((line) =>
-      h("span", { class: "yours-text", style: `--begin:${line.search(/\S|$/)}ch` }, `${line}\n`)));
+      h("span", { style: `--begin:${line.search(/\S|$/)}ch` }, `${line}\n`)));
   }
   unwritten.addEventListener("click", () => { // a text that is being chosen to be copied is left
     if (getSelection()?.isCollapsed) enter();
