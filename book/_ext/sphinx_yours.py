@@ -48,14 +48,13 @@ def in_words(names: list[str]) -> str:
 
 
 def part_data(part: Part) -> dict[str, Any]:
-    """What the page's script knows of a part: `Part` in book/machine/yours."""
+    """What the page's script knows of a part besides the text in its field."""
     url = repository.address()
     return {
         "name": part.name,
         "title": part.title,
         "names": in_words([*part.defines]),
         "owned": part.owned,
-        "stub": part.stub.strip(),
         "solution": part.solution.strip(),
         "tries": [
             {"label": each.label, "source": each.source, "changed": each.changed}

@@ -47,8 +47,9 @@ function begin() {
   const store = new Store();
   const places = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".yours:not(.yours-alive)"));
   for (const root of places) {
+    const known = JSON.parse(find(root, "script[type='application/json']").textContent || "");
     const part = /** @type {Part} */ (
-      JSON.parse(find(root, "script[type='application/json']").textContent || ""));
+      { ...known, stub: (find(root, ".yours-field pre").textContent || "").trim() });
     desk(root, part, tools, store);
   }
 }
