@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from sphinx.environment.adapters.toctree import document_toc, global_toctree_for
 
 from book._ext import bundles, repository
 from book._ext.toc import ROOT
+from transformer_lib.files import write_text
 
 STAMP = "built"  # in the folder of the pages; newer than all that they were made from
 STATIC = ROOT / "book" / "_static"
@@ -113,6 +115,18 @@ def complete_page(app: Sphinx, page: str, _: str, context: dict, *rest: Any) -> 
         load_files(app, "pencil.css")
 
 
+# --- what a reader loads --------------------------------------------------------------
+
+
+def leave_comments_out(app: Sphinx, error: Exception | None) -> None:
+    """Take the comments out of the styles that lie beside the pages."""
+    if error or app.builder.format != "html":
+        return
+    for path in Path(app.outdir, "_static").glob("*.css"):
+        styles = path.read_text(encoding="utf-8")
+        write_text(path, re.sub(r"/\*.*?\*/\s*", "", styles, flags=re.DOTALL))
+
+
 # --- a good build ---------------------------------------------------------------------
 
 
@@ -136,5 +150,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
     app.add_config_value("page_tools_digest", tools_digest(), "env", str)
     app.connect("html-page-context", complete_page)
+    app.connect("build-finished", leave_comments_out)
     app.connect("build-finished", stamp, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
