@@ -1,9 +1,12 @@
 """Recipes: the shipped ones are sound, and wrong ones are refused by name."""
 
+import re
 from dataclasses import replace
 
 import pytest
+import torch
 
+from transformer_lib.model.transformer import Transformer, count_parameters
 from transformer_lib.pretrained.translator import MODELS, shipped_models
 from transformer_lib.runs.recipe import (
     CONFIGS,
@@ -34,6 +37,17 @@ def test_every_shipped_recipe_can_be_read_and_its_model_has_the_same() -> None:
         assert read_recipe(path.stem) == read_recipe(path)
     for name in shipped_models():
         assert difference(read_stored_recipe(MODELS / name), read_recipe(name)) is None
+
+
+def test_the_hours_of_a_whole_run_follow_from_the_recipe() -> None:
+    recipe, text = read_recipe("paper-base"), (CONFIGS / "paper-base.toml").read_text()
+    with torch.device("meta"):
+        model = Transformer(recipe.model_config(recipe.data.vocab_size))
+    flops = 6 * count_parameters(model) * 25_000 * recipe.training.steps
+    rows = re.findall(r"# .*?(\d+) TFLOPS +([\d.]+) hours", text)
+    assert len(rows) == 3
+    for speed, hours in rows:
+        assert hours == f"{flops / (0.3 * float(speed) * 1e12) / 3600:.1f}"
 
 
 @pytest.mark.parametrize(
