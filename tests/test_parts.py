@@ -476,6 +476,57 @@ def test_a_slip_of_python_is_named(name, old, new, told):
     assert re.search(told, feedback.message), feedback
 
 
+ZEROED = """    if mask is not None:
+        # Softmax over no key at all is 0 / 0: such a row becomes zero. Its gradient
+        # does too, since masked_fill passes none back to what it has filled.
+        weights = weights.masked_fill(~mask, 0.0)
+    return"""
+ROOT_OF = "the scores are divided by the root of {}, whatever the width"
+ATTENTION = {  # what is replaced and by what, and what is told
+    "a width written out": ("query.size(-1)", "2", ROOT_OF.format(2)),
+    "a divisor written out": ("math.sqrt(query.size(-1))", "8", ROOT_OF.format(64)),
+    "all axes turned": ("key.transpose(-2, -1)", "key.T", ".T turns all axes around"),
+    "turned and unmasked": (
+        "key.transpose(-2, -1) / math.sqrt(query.size(-1))\n    if mask is not None:\n"
+        '        scores = scores.masked_fill(~mask, float("-inf"))',
+        "key.T / math.sqrt(query.size(-1))\n    if mask is not None:\n        pass",
+        ".T turns all axes around",
+    ),
+    "return inside": (
+        ZEROED,
+        "    if mask is not None:\n        return",
+        "without a mask, scaled_dot_product_attention returns nothing: move return out",
+    ),
+    "return inside the other": (
+        ZEROED,
+        "    if mask is None:\n        return",
+        "with a mask, nothing is returned here: move return out of the if",
+    ),
+    "which entry": (
+        "weights @ value, weights",
+        "weights @ value, weights + 1",
+        "the entry at (0, 0) of the weights is ",
+    ),
+    "another entry": (
+        "weights @ value, weights",
+        "weights @ value + 1, weights",
+        "the entry at (0, 0) of the output is ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "told"), ATTENTION.values(), ids=ATTENTION)
+def test_what_an_attention_lacks_is_named(old, new, told):
+    source = PARTS["attention"].solution
+    assert source.count(old) == 1
+    source = source.replace(old, new)
+    if "scores.masked_fill" not in source:
+        source = source.replace(ZEROED, "    return")
+    feedback = PARTS["attention"].grader(written("attention", source))
+    assert feedback.status == "wrong"
+    assert told in feedback.message, feedback
+
+
 @pytest.mark.parametrize("hide", ["scores", "scores.masked_fill(~mask, -1e9)"])
 @pytest.mark.parametrize("axis", [-2, 0, 1])
 def test_a_softmax_over_another_axis_is_named(axis, hide):

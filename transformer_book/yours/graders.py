@@ -31,10 +31,12 @@ class PartGrader(Grader):
         part: the name of the part.
         n_hard: how many of the last cases `runs` leaves out: a mistake may fail there
             that runs in every model.
+        returns: what each of several results is called, if there are several.
     """
 
     part: str = ""
     n_hard: int = 0
+    returns: Sequence[str] = ()
     _known: dict[tuple[str, int], Any] = field(default_factory=dict)
     _drawn: list[tuple] = field(default_factory=list)
 
@@ -46,7 +48,11 @@ class PartGrader(Grader):
             for case, result in zip(self.make_cases(), results, strict=True):
                 name = case[0] if isinstance(case[0], str) else [*answer][0]
                 if result is None and _does_something(answer[name]):
-                    return Feedback("wrong", f"{name} returns nothing: write return.")
+                    returns = f"{name} returns nothing"
+                    if any(each is not None for each in results):
+                        returns = self._say_when(case, returns)
+                        return Feedback("wrong", returns)
+                    return Feedback("wrong", f"{returns}: write return.")
             if any(result is not None for result in results):
                 first = self.make_cases()[results.index(None)]
                 return Feedback("wrong", f"{first[0]} returns nothing yet.")
@@ -133,12 +139,38 @@ class PartGrader(Grader):
         """Name what is wrong with the result of one case, kinds and NaN in words."""
         problem = super()._find_mistake(number, results, expected, case)
         result, wanted = results[number], expected[number]
+        if result is None:
+            return self._say_when(case, problem.rstrip("."))
         kinds = grading._kind(wanted), grading._kind(result)
         if problem == "expected {}, but got {}.".format(*kinds):
             return f"expected {_in_words(wanted)}, but got {_in_words(result)}."
         if problem and problem.startswith("the entry at "):
-            return _find_nan(result) or problem
+            return self._find_nan(result) or self._say_where(problem, result, wanted)
         return problem
+
+    def _say_when(self, case: tuple, problem: str) -> str:
+        """Say which arguments lead past a return that others reach."""
+        if "mask" not in self._names:
+            return f"{problem}: write return."
+        when = "without" if case[self._names.index("mask")] is None else "with"
+        return f"{when} a mask, {problem}: move return out of the if, where both come."
+
+    def _say_where(self, problem: str, result: Any, wanted: Any) -> str:
+        """Write into a sentence about an entry which result it is an entry of."""
+        for name, one, other in zip(self.returns, result, wanted, strict=False):
+            if not grading._close(one, other, self.atol):
+                return problem.replace(" is ", f" of {name} is ", 1)
+        return problem
+
+    def _find_nan(self, result: Any) -> str | None:
+        """Say where the first NaN stands, if there is one."""
+        several = result if isinstance(result, tuple | list) else [result]
+        names = self.returns or ["your answer"] * len(several)
+        for name, each in zip(names, several, strict=False):
+            if isinstance(each, Tensor) and each.isnan().any():
+                index = tuple(each.isnan().nonzero()[0].tolist())
+                return f"{name} holds NaN, first at {index}."
+        return None
 
     def _write_arguments(self, case: tuple) -> str:
         """Write what is called, in a part with several definitions, and how."""
@@ -172,15 +204,6 @@ def _in_words(value: Any) -> str:
     if isinstance(value, int | float | Tensor):
         return "a number"
     return f"a value of type {type(value).__name__}"
-
-
-def _find_nan(result: Any) -> str | None:
-    """Say where the first NaN stands, if there is one."""
-    for each in result if isinstance(result, tuple | list) else [result]:
-        if isinstance(each, Tensor) and each.isnan().any():
-            index = tuple(each.isnan().nonzero()[0].tolist())
-            return f"your answer holds NaN, first at {index}."
-    return None
 
 
 def _does_something(definition: Any) -> bool:
@@ -353,6 +376,7 @@ attention = _grader_of(
     right="Every query has weights that sum to 1, and gets a mixture of the values.",
     run=_run_attention,
     n_hard=1,
+    returns=("the output", "the weights"),
 )
 _ROOT = " / math.sqrt(query.size(-1))"
 _SOFTMAX = "weights = scores.softmax(dim=-1)\n"
@@ -362,7 +386,8 @@ attention.wrong(
     *instead(_ROOT, "", " / query.size(-1)", " * math.sqrt(query.size(-1))"),
 )
 attention.wrong(
-    "d_head is the last axis of query, query.size(-1): under the root stands another.",
+    "you took the root of another axis: d_head is the last axis of query, "
+    "query.size(-1).",
     *(
         (_ROOT, f" / math.sqrt({each}.size({axis}))")
         for each, axis in [
@@ -375,6 +400,27 @@ attention.wrong(
 attention.wrong(
     "d_head ** 1 / 2 is d_head / 2: the power comes first. Write d_head ** 0.5.",
     *instead(_ROOT, " / query.size(-1) ** 1 / 2", " / (query.size(-1) ** 1 / 2)"),
+)
+
+
+def _a_written_width(result, query, key, value, mask):
+    """What stands under the root that divides all scores, if it isn't d_head."""
+    if mask is not None or not _sums_to_1(result[1], -1) or (result[1] <= 0).any():
+        return False
+    logs, scores = result[1].log(), query @ key.transpose(-2, -1)
+    logs = logs - logs.mean(dim=-1, keepdim=True)
+    scores = scores - scores.mean(dim=-1, keepdim=True)
+    factor = float((logs * scores).sum() / (scores * scores).sum())
+    if factor <= 0 or float((logs - factor * scores).abs().max()) > 0.01:
+        return False
+    under = 1 / factor**2
+    return abs(under / query.size(-1) - 1) > 0.01 and f"{under:.3g}"
+
+
+attention.mistake(
+    "the scores are divided by the root of {}, whatever the width: under the root "
+    "belongs d_head, query.size(-1), and no number that is written out.",
+    sign=_a_written_width,
 )
 _UNZEROED = ("weights.masked_fill(~mask, 0.0)", "weights")
 
@@ -424,12 +470,18 @@ attention.wrong(
 attention.wrong(
     "the keys must be turned in their last two axes only: key.transpose(-2, -1).",
     *instead(
-        "key.transpose(-2, -1)",
-        "key.permute(*range(key.dim())[::-1])",
-        "key.transpose(0, 1)",
-        "key.transpose(1, 2)",
-        "key",
+        "key.transpose(-2, -1)", "key.transpose(0, 1)", "key.transpose(1, 2)", "key"
     ),
+)
+_TURNED = ("key.transpose(-2, -1)", "key.permute(*range(key.dim())[::-1])")
+attention.wrong(
+    ".T turns all axes around, and here a batch and heads stand before the last two: "
+    "query is (2, 3, 5, 9), key (2, 3, 7, 9). Use key.transpose(-2, -1).",
+    _TURNED,
+    [_TURNED, (_HIDE, "scores"), _UNZEROED],
+    [_TURNED, (_HIDE, "scores + mask"), _UNZEROED],
+    [_TURNED, (_HIDE, "scores.masked_fill(~mask, 0.0)"), _UNZEROED],
+    [_TURNED, (_HIDE, _HIDE.replace("~", "")), _UNZEROED],
 )
 attention.wrong(
     "the mask is not used: before the softmax, "
@@ -474,11 +526,11 @@ attention.wrong(
 attention.wrong(
     "return two things, first the output and then the weights.",
     ("value, weights", "value"),
-    *instead(
-        "return weights @ value, weights",
-        "return weights",
-        "return weights, weights @ value",
-    ),
+    ("return weights @ value, weights", "return weights"),
+)
+attention.wrong(
+    "return both in the other order: first the output, then the weights.",
+    ("return weights @ value, weights", "return weights, weights @ value"),
 )
 
 
@@ -647,8 +699,17 @@ masks.wrong(
 )
 masks.wrong(
     "each query sees its own position and those before: row i, columns 0 to i.",
-    *instead(".tril()", ".triu()", ".tril(-1)", ".triu(-1)"),
+    (".tril()", ".triu(-1)"),
     (f"{_TRIANGLE}.tril()", "torch.eye(length, dtype=torch.bool)"),
+)
+masks.wrong(
+    "triu keeps what comes after each position: what comes before is kept by tril.",
+    (".tril()", ".triu()"),
+)
+masks.wrong(
+    "each query sees itself, too: row i, columns 0 to i. tril(-1) leaves the diagonal "
+    "out.",
+    (".tril()", ".tril(-1)"),
 )
 masks.wrong(
     "query i must not see i + 1: in training, that is its own answer.",
@@ -689,13 +750,16 @@ masks.wrong(
     ),
 )
 masks.wrong(
-    "a mask here is boolean: True where the query may attend.",
-    *instead(_PADDED, "(ids != pad_id).long()", "(ids != pad_id).float()"),
-    *instead(
-        f"{_TRIANGLE}.tril()",
-        "torch.ones(length, length).tril()",
-        f"{_TRIANGLE}.tril().long()",
-    ),
+    "a mask here is boolean, True where the query may attend: ids != pad_id is that "
+    "already.",
+    (_PADDED, "(ids != pad_id).long()"),
+    (_PADDED, "(ids != pad_id).float()"),
+)
+masks.wrong(
+    "a mask here is boolean, True where the query may attend: make the ones with "
+    "dtype=torch.bool, or write .bool() at the end.",
+    (f"{_TRIANGLE}.tril()", "torch.ones(length, length).tril()"),
+    (f"{_TRIANGLE}.tril()", f"{_TRIANGLE}.tril().long()"),
 )
 
 
