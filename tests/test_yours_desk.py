@@ -130,6 +130,29 @@ BAD = {
         "scaled_dot_product_attention must be a function, but is a value of type type.",
         False,
     ),
+    "shapes": (
+        GOOD.replace("query @ key.transpose(-2, -1)", "key @ query").replace(
+            "math.sqrt(query.size(-1))", "8.0"
+        ),
+        "error",
+        LINE,
+        "Here, query has the shape (5, 9) and key has the shape (7, 9).",
+        False,
+    ),
+    "shapes of what is in the line": (
+        before("other = torch.zeros(3)\n    query + other"),
+        "error",
+        LINE + 1,
+        "Here, query has the shape (5, 9) and other has the shape (3,).",
+        False,
+    ),
+    "no tensors in the line": (
+        before("raise RuntimeError('no')"),
+        "error",
+        LINE,
+        "RuntimeError: no",
+        False,
+    ),
     "nothing": (ATTENTION + "    pass", "open", None, "Not attempted yet.", False),
     "a list": (
         ATTENTION + "    return [1, 2]",
@@ -150,7 +173,7 @@ BAD = {
         GOOD.replace("weights @ value", "weights @ value * float('nan')"),
         "wrong",
         None,
-        "your answer holds NaN, first at (0, 0).",
+        "the output holds NaN, first at (0, 0).",
         True,
     ),
     "in place": (before("query.add_(0)"), *RIGHT),

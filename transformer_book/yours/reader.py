@@ -243,7 +243,33 @@ def tell(error: BaseException) -> tuple[str, int | None]:
         for frame in frames
     ]
     shown = [*dict.fromkeys(shown)]  # not again what calls itself
-    return "\n".join([*shown, text]), frames[-1].lineno
+    shapes = shapes_at(error)
+    return "\n".join([*shown, text, *[shapes] * bool(shapes)]), frames[-1].lineno
+
+
+def shapes_at(error: BaseException) -> str:
+    """Say which shapes the tensors in the reader's last line had, "" if it has none.
+
+    PyTorch's own text tells two sizes that don't fit, and not whose they are.
+    """
+    if not isinstance(error, RuntimeError | IndexError | ValueError):
+        return ""
+    frame = None
+    for each, _ in traceback.walk_tb(error.__traceback__):
+        if each.f_code.co_filename.startswith("<your "):
+            frame = each
+    if frame is None:
+        return ""
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    own = {
+        name: tuple(value.shape)
+        for name, value in frame.f_locals.items()
+        if isinstance(value, Tensor) and re.search(rf"\b{name}\b", line)
+    }
+    if not own:
+        return ""
+    told = [f"{name} has the shape {shape}" for name, shape in own.items()]
+    return f"Here, {' and '.join(filter(None, [', '.join(told[:-1]), told[-1]]))}."
 
 
 def reader_frames(error: BaseException) -> list[traceback.FrameSummary]:
@@ -288,8 +314,9 @@ def sentence(error: BaseException) -> str:
     frames = reader_frames(error)
     if not frames:
         return f"With your code, the book's raised {said}."
-    frame = frames[-1]
-    return f"{named(_part_in(frame.filename))} raised {said} (line {frame.lineno})."
+    frame, shapes = frames[-1], shapes_at(error)
+    said = f"{named(_part_in(frame.filename))} raised {said} (line {frame.lineno})."
+    return f"{said} {shapes}".strip()
 
 
 def named(part: str) -> str:
