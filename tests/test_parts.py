@@ -445,6 +445,7 @@ def test_each_try_is_a_named_mistake_that_runs(name, each):
     assert any(feedback.message.endswith(sentence) for sentence in sentences), feedback
     assert runs(name, written(name, each.source))
     assert 0 <= each.changed <= counts.N_SENTENCES
+    assert re.fullmatch(r"[A-Z].+\.", each.why)
 
 
 @pytest.mark.parametrize("name", [name for name in PARTS if len(DEFINES[name]) > 1])
@@ -814,6 +815,8 @@ def test_the_counts_are_of_these_mistakes():
     assert stored["sentences"] == counts.N_SENTENCES == 40
     labels = {name: [each.label for each in part.tries] for name, part in PARTS.items()}
     assert {name: [*found] for name, found in stored["changed"].items()} == labels
+    assert stored["openings"] == {name: part.opening for name, part in PARTS.items()}
+    assert {*stored["openings"].values()} <= {*counts.OPENINGS}
 
 
 def test_counts_are_of_translations(monkeypatch):

@@ -168,6 +168,23 @@ def test_all_tasks_tell_what_the_engine_tells(
             assert not differ(machine.loss(src, own, edits), trace["nats"], near=1e-3)
 
 
+@pytest.mark.parametrize("name", some_now([*PARTS], 1, 3))
+def test_a_part_opens_with_a_sentence_that_its_mistakes_change(
+    machine, translator, name
+) -> None:
+    """But one whose end tokens no text shows, and one that keeps the logits' order."""
+    src = translator.tokenizer.encode(PARTS[name].opening)
+    machine.use({})
+    own, same = machine.write(src)["text"], set()
+    for each in PARTS[name].tries:
+        machine.use({name: each.source})
+        if machine.write(src)["text"] == own:
+            same.add(each.label)
+    assert same == {"search": {"never end"}, "model": {"softmax at the end"}}.get(
+        name, set()
+    )
+
+
 @pytest.mark.parametrize("parts", [{}, SOLUTIONS], ids=["book", "all"])
 def test_hidden_tokens_are_seen_by_nobody(small, parts) -> None:
     """As with a mask of the source that is made by hand."""

@@ -34,9 +34,6 @@ from transformer_book.yours.parts import PARTS, PREAMBLE, Part
 TAG = "tag_yours-"  # of a cell's node, before the name of the part
 BOXES = "boxes"  # in place of a part: the list of all
 FOLD = "Read it instead: the book’s own"
-# German that the machine translates first; the front page's is changed by few mistakes.
-SENTENCE = "Zwei Kinder spielen im Garten mit einem Ball."
-SENTENCES = {"attention": "Eine Frau mit einem roten Hut liest ein Buch in der Sonne."}
 
 
 def in_words(names: list[str]) -> str:
@@ -57,10 +54,15 @@ def part_data(part: Part) -> dict[str, Any]:
         "owned": part.owned,
         "solution": part.solution.strip(),
         "tries": [
-            {"label": each.label, "source": each.source, "changed": each.changed}
+            {
+                "label": each.label,
+                "source": each.source,
+                "why": each.why,
+                "changed": each.changed,
+            }
             for each in part.tries
         ],
-        "sentence": SENTENCES.get(part.name, SENTENCE),
+        "sentence": part.opening,
         "edition": repository.EDITION,
         "preamble": PREAMBLE,
         "setup": "" if url == repository.UNKNOWN else repository.bootstrap(url),

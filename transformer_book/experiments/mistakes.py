@@ -3,10 +3,13 @@
     python -m transformer_book.experiments.mistakes [FOLDER]
 
 writes `yours/counts.json`: for each part that a reader writes and each of its three
-mistakes, how many of the shipped model's greedy translations the mistake changes. The
-sentences are drawn from the test split of Multi30k, by a fixed seed; FOLDER holds the
-corpus, see `load_multi30k`. Each sentence is read alone, as in the page: the whole
-target in every step, without a cache, and cut where the page cuts it.
+mistakes, how many of the shipped model's greedy translations the mistake changes, token
+for token. The sentences are drawn from the test split of Multi30k, by a fixed seed;
+FOLDER holds the corpus, see `load_multi30k`. Each sentence is read alone, as in the
+page: the whole target in every step, without a cache, and cut where the page cuts it.
+
+It also chooses the sentence with which the page opens a part: the first of OPENINGS
+whose text is changed by as many of the part's mistakes as any other's.
 """
 
 import json
@@ -18,12 +21,21 @@ from zlib import crc32
 import torch
 from torch import Tensor
 
+from transformer_book.yours.machine import Machine
 from transformer_book.yours.names import namespace, read, solution_of
 from transformer_book.yours.parts import COUNTS, PADDING, PARTS, build
 from transformer_lib import Translator, load
 from transformer_lib.data.corpora.multi30k import load_multi30k
+from transformer_lib.data.tokenizer import Tokenizer
 
 MODEL, N_SENTENCES, SEED = "multi30k-de-en", 40, 0
+OPENINGS = (
+    "Eine Frau mit einem roten Hut liest ein Buch in der Sonne.",
+    "Zwei Kinder spielen im Garten mit einem Ball.",
+    "Drei Männer in Anzügen warten an der Straße auf einen Bus.",
+    "Zwei Frauen in weißen Hemden stehen vor einem Haus und lachen.",
+    "Ein Junge springt von einem Felsen in den See, während seine Freunde zusehen.",
+)
 
 
 def draw_sentences(folder: str | None = None) -> list[str]:
@@ -81,8 +93,36 @@ def translate_with(
     return found
 
 
+def choose_openings(machine: Machine, tokenizer: Tokenizer) -> dict[str, str]:
+    """Choose the sentence with which the page opens each part.
+
+    Args:
+        machine: with the page's weights, which are rounded.
+        tokenizer: of its tokens.
+
+    Returns:
+        The sentence by the name of the part.
+    """
+
+    def translate_all(parts: dict[str, str]) -> list[str]:
+        machine.use(parts)
+        return [machine.write(tokenizer.encode(text))["text"] for text in OPENINGS]
+
+    right, openings = translate_all({}), {}
+    for name, part in PARTS.items():
+        tried = [translate_all({name: each.source}) for each in part.tries]
+        n_changed = [
+            sum(text != own for text in texts)
+            for own, *texts in zip(right, *tried, strict=True)
+        ]
+        openings[name] = OPENINGS[n_changed.index(max(n_changed))]
+    return openings
+
+
 def main(folder: str | None = None) -> None:
     """Count, and store what was counted."""
+    from book._ext.browser_model import model_data  # of the repository, not of a wheel
+
     translator, sentences = load(MODEL), draw_sentences(folder)
     right = translate_with("search", solution_of("search"), translator, sentences)
     changed = {}
@@ -95,6 +135,9 @@ def main(folder: str | None = None) -> None:
             print(f"{n_changed:2} of {N_SENTENCES}: {name}, {each.label}", flush=True)  # noqa: T201
     about = {"model": MODEL, "sentences": N_SENTENCES, "seed": SEED}
     about |= {"fingerprint": fingerprint(), "changed": changed}
+    about["openings"] = choose_openings(
+        Machine(model_data(translator)), translator.tokenizer
+    )
     text = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
     COUNTS.write_text(text, encoding="utf-8")
 

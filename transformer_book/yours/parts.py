@@ -57,12 +57,14 @@ class Try:
     Attributes:
         label: what is done: "leave out √d".
         source: the solution with this mistake.
+        why: what it does in the model, in a sentence.
         changed: how many of forty sentences get another translation, see
             `experiments.mistakes`; None if nobody has counted.
     """
 
     label: str
     source: str
+    why: str
     changed: int | None
 
 
@@ -81,6 +83,8 @@ class Part:
         stub: the source that a reader begins with.
         grader: takes what `answer_of` returns.
         tries: three mistakes.
+        opening: the sentence that is translated first: as many of the mistakes as can
+            be change it.
     """
 
     name: str
@@ -93,6 +97,7 @@ class Part:
     stub: str
     grader: PartGrader
     tries: tuple[Try, Try, Try]
+    opening: str
 
 
 # What a part is: its chapter, title, the words for "yours", its places on the
@@ -246,13 +251,74 @@ _TABLE = {
 }
 
 
-def _make_part(name: str, counts: dict[str, dict[str, int]]) -> Part:
+# What each mistake does in the model.
+_WHY = {
+    "count from 1": "Each token gets the vector of the position after its own. The "
+    "distances between tokens stay as they were.",
+    "the same at every position": "The encoder can’t tell the order of the words any "
+    "more: for it, a sentence is a bag of words.",
+    "all sines first, then the cosines": "Each position still has a vector of its own, "
+    "but the trained matrices expect sines and cosines in turns.",
+    "leave out √d": "The scores are larger than in training, so softmax gives more of "
+    "the weight to the best keys and less to all others.",
+    "softmax over the queries": "The weights of a query don’t sum to 1 any more: each "
+    "key deals out one whole among the queries, whether they need it or not.",
+    "the key instead of the value": "A key says what a token can be found by. What it "
+    "has to give stands in its value, and the next matrices were trained on that.",
+    "split with a view alone": "A view cuts the numbers in the order in which they are "
+    "stored: each head gets all of a few tokens, not a slice of every token.",
+    "half as many heads": "Two neighboring heads become one: their scores are added, "
+    "and both must look at the same places.",
+    "leave out the last projection": "The heads’ outputs stand side by side, but "
+    "nothing turns them into the features that the next layer was trained on.",
+    "no causal mask": "Earlier positions now also read the words after them, which "
+    "they never did in training.",
+    "the causal mask upside down": "Each position reads itself and what comes after. "
+    "The last one, which predicts the next word, reads nothing but itself.",
+    "padding is seen": "The four padding tokens behind the sentence get a part of the "
+    "attention, though they stand for nothing.",
+    "nothing is added": "A sub-layer writes only a correction. With nothing to add it "
+    "to, the word itself is lost.",
+    "post-norm for pre-norm": "The same weights, but each norm now stands behind the "
+    "addition and rescales what was to pass unchanged.",
+    "leave out ReLU": "Without ReLU, nothing is switched off: the two matrices are "
+    "one linear map.",
+    "no feed-forward network": "Each token still gathers from the others, but the "
+    "layer computes nothing from what it has gathered.",
+    "one norm for both halves": "The network reads x by the gain and bias of the "
+    "attention’s norm, and was trained with those of its own.",
+    "attention without residual connection": "The attention reads x without its norm, "
+    "and what it returns takes the place of x.",
+    "never look at the source": "The decoder never reads the German sentence: it can "
+    "only go on from its own words.",
+    "look across before looking back": "Each attention now reads what the other one "
+    "was to read, and their weights were trained in the other order.",
+    "shift by nothing": "In each step, the last token that the decoder reads is the "
+    "end of the sentence, after which it never had to predict anything.",
+    "no norm after the encoder": "The decoder reads the encoder’s sums as they are, "
+    "and was trained on normalized ones.",
+    "no scale, no positions in the target": "The decoder reads its words without the "
+    "factor √d_model, and doesn’t know where they stand.",
+    "softmax at the end": "Softmax keeps the order of the logits: the largest stays "
+    "the largest, and greedy search takes the same token.",
+    "take the second best": "Each step takes a word that the model finds less likely, "
+    "and all later steps must go on from it.",
+    "never end": "After the end token, the loop asks for more, until max_len is "
+    "reached.",
+    "read the last token only": "The decoder reads its last word alone, so it can’t "
+    "know what it has translated already.",
+}
+
+
+def _make_part(name: str, stored: dict[str, dict[str, Any]]) -> Part:
     *about, boxes, one, two, three = _TABLE[name]
-    solution, changed, tries = solution_of(name), counts.get(name, {}), []
+    changed, opening = (stored.get(key, {}) for key in ("changed", "openings"))
+    solution, changed, tries = solution_of(name), changed.get(name, {}), []
     for label, old, new in (one, two, three):
         if solution.count(old) != 1:
             raise ValueError(f"{old!r} stands {solution.count(old)} times in {name}")
-        tries.append(Try(label, solution.replace(old, new), changed.get(label)))
+        source = solution.replace(old, new)
+        tries.append(Try(label, source, _WHY[label], changed.get(label)))
     return Part(
         name,
         *about,
@@ -262,11 +328,12 @@ def _make_part(name: str, counts: dict[str, dict[str, int]]) -> Part:
         stub=open_stub(solution),
         grader=GRADERS[name],
         tries=tuple(tries),
+        opening=opening.get(name, ""),
     )
 
 
 _STORED = json.loads(COUNTS.read_text("utf-8")) if COUNTS.is_file() else {}
-PARTS = {name: _make_part(name, _STORED.get("changed", {})) for name in DEFINES}
+PARTS = {name: _make_part(name, _STORED) for name in DEFINES}
 
 
 def build(config: TransformerConfig, own: dict[str, Any]) -> nn.Module:

@@ -14,7 +14,7 @@ import { file_of, is_same, loading_words, notebook_of, outcome, seconds, slow_wo
 /** @type {Part} */
 const PART = { name: "attention", title: "Attention", names: "attend", owned: "your attention",
   stub: "def attend(q):\n    ...\n", solution: "def attend(q):\n    return q\n", sentence: "Ein Hund.",
-  tries: [{ label: "leave out √d", source: "def attend(q):\n    return 2 * q\n", changed: 9 }],
+  tries: [{ label: "leave out √d", source: "def attend(q):\n    return 2 * q\n", why: "They grow.", changed: 9 }],
   edition: "2", preamble: "import torch\n", setup: "%pip install x" };
 const OWN = "def attend(q):\n    return q + 0\n";
 /** @type {Answer} */
@@ -227,7 +227,7 @@ test("results are spoken, once", () => {
   assert.equal(next({ type: "start", what: "run", tried: PART.tries[0] }), "Translating.");
   const found = { text: "A.", before: "B.", ms: 1, words: "", cut: false };
   assert.equal(next({ type: "found", found }), "Leave out √d: this sentence changes; of 40 " +
-    "translations, 9 change. Translation: A. The book’s: B.");
+    "translations, 9 change. They grow. Translation: A. The book’s: B.");
   assert.equal(next({ type: "sentence", text: "Zwei." }), "");
   next({ type: "start", what: "check" });
   assert.equal(next({ type: "answer", answer: RIGHT, text: OWN }), "Right: Well.");
@@ -245,13 +245,14 @@ test("numbers and outcomes in words", () => {
   assert.match(slow_words(16_000), /Loops over single numbers/);
   /** @type {Translated} */
   const found = { text: "A.", before: "A.", ms: 1, words: "", cut: false };
+  const mask = { label: "no mask", source: "", why: "It sees all." };
   assert.equal(outcome(found), "The same as the book’s.");
   assert.equal(outcome({ ...found, cut: true }), "");
-  assert.equal(try_words({ label: "no mask", source: "", changed: 1 }, found),
-    "No mask: this sentence stays as it was; of 40 translations, 1 changes.");
-  assert.match(try_words({ label: "no mask", source: "", changed: 0 }, found), /of 40 translations, none changes\.$/);
-  assert.equal(try_words({ label: "no mask", source: "", changed: null }, found),
-    "No mask: this sentence stays as it was.");
+  assert.equal(try_words({ ...mask, changed: 1 }, found),
+    "No mask: this sentence stays as it was; of 40 translations, 1 changes. It sees all.");
+  assert.match(try_words({ ...mask, changed: 0 }, found), /of 40 translations, none changes\. It sees all\.$/);
+  assert.equal(try_words({ ...mask, changed: null }, found),
+    "No mask: this sentence stays as it was. It sees all.");
 });
 
 // ---- Texts

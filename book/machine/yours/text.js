@@ -43,13 +43,14 @@ export const slow_words = (ms) => (ms < LONG ? "" : "Loops over single numbers t
 /** @param {string} words */
 export const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 
-/** What a mistake did to this sentence and to others @param {Try} tried @param {Translated} found */
-export function try_words({ label, changed }, found) {
+/** What a mistake did to this sentence and to others, and why
+ *  @param {Try} tried @param {Translated} found */
+export function try_words({ label, changed, why }, found) {
   const here = found.text === found.before ? "this sentence stays as it was" : "this sentence changes";
-  if (changed === null) return `${capital(label)}: ${here}.`;
+  if (changed === null) return `${capital(label)}: ${here}. ${why}`;
   const count = changed === 0 ? "none changes" : changed === 1 ? "1 changes" : `${changed} change`;
   const rest = `of ${SENTENCES} translations, ${count}`;
-  return `${capital(label)}: ${here}; ${rest}.`;
+  return `${capital(label)}: ${here}; ${rest}. ${why}`;
 }
 
 /** A name for a file @param {Part} part @param {string} ending */

@@ -1,7 +1,7 @@
 // What a desk, the place where a reader writes a part of the machine, knows and shows.
 
 /** A mistake to try, and how many of forty sentences it translates otherwise, if that was counted */
-export interface Try { label: string; source: string; changed: number | null }
+export interface Try { label: string; source: string; why: string; changed: number | null }
 
 /** What the page says of a part: of transformer_book/yours/parts.py, by book/_ext/sphinx_yours.py */
 export interface Part {
