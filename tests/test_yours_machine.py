@@ -305,6 +305,12 @@ def test_padding_that_is_seen_changes_numbers_and_is_not_drawn(small) -> None:
     }
     assert sum(after["maps"]["encoder.layers.0.self_attn"][0]) < len(SRC) - 0.01
     assert [*map(len, after["norms"]["encoder"])] == [len(SRC)] * 3
+    assert "padded" not in before  # what it gets is told
+    for name, heads in after["padded"].items():
+        for rows, padded in zip(after["maps"][name], heads, strict=True):
+            shown = [sum(rows[i : i + len(SRC)]) for i in range(0, len(rows), len(SRC))]
+            sums = [x + y for x, y in zip(shown, padded, strict=True)]
+            assert not differ(sums, [1.0] * len(ids)) and max(padded) > 0
 
 
 def test_shifting_by_nothing_lets_the_decoder_read_something_else(small) -> None:

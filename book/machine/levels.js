@@ -115,6 +115,17 @@ export const most = (weights, row, n_keys, n = 3) => range(n_keys)
 export const looked_at = (view, step, n) => most(heads_together(view,
   `decoder.layers.${middle_layer(view)}.cross_attn`), step, view.src_labels.length, n);
 
+/** What a step dealt out there, and how much of it to padding behind the source, which isn't drawn
+ *  @param {View} view @param {number} step */
+export function dealt(view, step) {
+  const name = `decoder.layers.${middle_layer(view)}.cross_attn`, n_keys = view.src_labels.length;
+  const cut = view.edits?.without?.[name] || [], all = view.padded?.[name] || [];
+  const heads = cut.length < all.length ? all.filter((_, head) => !cut.includes(head)) : all;
+  const padded = heads.length ? mean_of(heads.map((each) => each[step])) : 0;
+  const weights = heads_together(view, name).slice(step * n_keys, (step + 1) * n_keys);
+  return { total: sum_of(Array.from(weights)) + padded, padded };
+}
+
 /** A token beside what it was in the untouched model @typedef {Token & { was?: number }} Compared */
 
 const named = (/** @type {{ label: string, p: number }} */ { label, p }) => `${piece(label)} ${percent(p)}`;

@@ -2,7 +2,7 @@
 // What a step shows, in words.
 
 import { percent, piece } from "./draw.js";
-import { looked_at, middle_layer, none_of } from "./levels.js";
+import { dealt, looked_at, middle_layer, none_of } from "./levels.js";
 import { changes_of, row_of, surest } from "./state.js";
 
 /** @import { State, View } from "./types.d.ts" */
@@ -14,6 +14,7 @@ export const quoted = ({ label, p }) => `“${piece(label)}” (${percent(p)})`;
 const LOOKS = { nothing: "couldn’t look at the German", NaN: "gave NaN for weights, which is no number",
   "not shown": "doesn’t show where it looked" };
 const LITTLE = 0.05; // a second look is told from there on
+const WHOLE = 0.03; // a sum of weights is 1 up to there: stored ones are rounded
 
 /** What a step looked at most, if it could @param {View} view @param {number} step */
 export const looks_of = (view, step) => looked_at(view, step, 2)
@@ -23,8 +24,12 @@ export const looks_of = (view, step) => looked_at(view, step, 2)
 export function what_it_shows(state) {
   const { view, film, tall, panel } = state, row = row_of(state);
   const [first, second] = looks_of(view, row);
-  const how = row === surest(view) ? ", and no other step is as sure where to look" : "";
-  const found = first ? `looked most at ${[first, second].filter(Boolean).join(" and ")}${how}`
+  const looks = [first, second].filter(Boolean).join(" and ");
+  const { total, padded } = dealt(view, row), is_whole = (/** @type {number} */ sum) => Math.abs(sum - 1) < WHOLE;
+  const how = row === surest(view) && view.tgt.every((_, i) => is_whole(dealt(view, i).total))
+    ? ", and no other step is as sure where to look" : "";
+  const found = first ? `${is_whole(total) ? "looked most at " : `gave weights that sum to ${percent(total)}, not to 100%, most of it to `}${
+    looks}${padded >= LITTLE / 5 ? `; ${percent(padded)} went to padding` : ""}${how}`
     : LOOKS[none_of(looked_at(view, row, 1)[0][0])];
   const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
   const whole = tall && changes_of(state) && !panel ? ` The whole translation: “${view.text}”` : "";

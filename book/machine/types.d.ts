@@ -61,6 +61,7 @@ export interface Written { ids: number[]; text: string; ms?: number; cut?: boole
 export interface Look {
   src: number[]; tgt: number[]; src_labels: string[]; tgt_labels: string[]; text: string;
   maps: { [attention: string]: Numbers[] }; // weights of each head, row after row
+  padded?: { [attention: string]: number[][] }; // what padding gets of each row, for each head
   ahead: { [attention: string]: number[][] }; // without a causal mask, of each step
   norms: { [stack: string]: number[][] }; // length of the stream, before and after each layer
   log_probs: number[]; next: Token[][]; layers: Token[][][]; // what each would answer

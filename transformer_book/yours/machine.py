@@ -169,6 +169,7 @@ class Machine:
         Returns:
             `Look` of types.d.ts, but what can't be seen is left out: weights of an
             attention, lengths and answers of a stream. problem: if a number was none.
+            padded: if padding behind the source gets weight.
         """
         self._begin(src, edits, n_steps=len(tgt))
         if self._one_pass_tells_all():
@@ -202,6 +203,15 @@ class Machine:
                 name: [step["ahead"][name] for step in steps]
                 for name in steps[0]["ahead"]
             }
+        padded = {
+            name: joined(step["padded"][name] for step in steps)
+            for name in steps[0]["padded"]
+            if all(name in step["padded"] for step in steps)
+        }
+        if any(
+            share > 0 for heads in padded.values() for head in heads for share in head
+        ):
+            answer["padded"] = padded
         if all(step["streams"] for step in steps):
             answer["norms"]["decoder"] = joined(step["norms"] for step in steps)
             answer["layers"] = self._answers(steps)
@@ -369,7 +379,8 @@ class Machine:
         Returns:
             logits and p, probabilities (n_rows, vocab_size); maps, the rows of each
             head of the decoder's attentions; ahead, the mean over the heads of all
-            rows; norms and streams, of these rows, before and after each layer.
+            rows; padded, what padding behind the source gets of each row; norms and
+            streams, of these rows, before and after each layer.
         """
         runner, first, n_src = self.runner, rows[0], len(self._src)
         told: Plain = {"logits": logits[0], "p": logits[0].softmax(dim=-1)}
@@ -386,12 +397,16 @@ class Machine:
             if stream := runner.streams.get("encoder"):
                 lengths = [_lengths(x[0, :n_src]) for x in stream]
                 self._encoder["norms"]["encoder"] = lengths
-        told |= {"maps": {}, "ahead": {}, "looks_ahead": False}
+        told |= {"maps": {}, "padded": {}, "ahead": {}, "looks_ahead": False}
         for name in runner.names():
             if name.startswith("encoder") or not (heads := runner.heads(name)):
                 continue
             if name.endswith("cross_attn"):
                 told["maps"][name] = [_flat(x[first:, :n_src]) for x in heads]
+                if self._n_pads():  # behind the source, in no picture
+                    told["padded"][name] = [
+                        [sum(row) for row in x[first:, n_src:].tolist()] for x in heads
+                    ]
             else:
                 told["maps"][name] = [_flat(x[first:]) for x in heads]
                 all_rows = [*map(_flat, heads)]

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { address_of, asked_in, checked } from "../address.js";
 import { App } from "../app.js";
 import { markup } from "../draw.js";
-import { draw, place_of } from "../levels.js";
+import { draw, middle_layer, place_of } from "../levels.js";
 import { caption_of } from "../share.js";
 import { what_it_shows } from "../sentences.js";
 import { beside, changes_of, is_current, ran_in_words } from "../state.js";
@@ -236,6 +236,28 @@ test("padding behind the sentence is told where there is any", async () => {
   const { problem } = await app.run({ masks: "n" }, "padding is seen");
   assert.equal(problem, "Four padding tokens stand behind the sentence, as in a batch.");
 });
+
+for (const [what, factor, padding, says, never] of /** @type {[string, number, number, RegExp, RegExp][]} */ ([
+  ["a row that sums to 1", 1, 0, /layer \(.*\) looked most at/, /padding|sum to/],
+  ["padding that gets a quarter", 0.75, 0.25, /looked most at .*; 25% went to padding/, /sum to/],
+  ["rows that don’t sum to 1", 2.3, 0, /gave weights that sum to 230%, not to 100%, most of it to “/, /as sure|looked/],
+])) {
+  test(`what a step looked at: ${what}`, () => {
+    const { app: { state } } = app_with({}), { view } = state;
+    const name = `decoder.layers.${middle_layer(view)}.cross_attn`, n = view.src.length;
+    const heads = view.maps[name].map((head) => Array.from(head)).map((head) => head.map((x, i) => {
+      const at = i - i % n, sum = head.slice(at, at + n).reduce((a, b) => a + b);
+      return factor * x / sum;
+    }));
+    const padded = { [name]: heads.map(() => view.tgt.map(() => padding)) };
+    for (const step of view.tgt.keys()) {
+      const told = what_it_shows({ ...state, asked: { ...state.asked, step },
+        view: { ...view, maps: { ...view.maps, [name]: heads }, padded } });
+      assert.match(told, says);
+      assert.doesNotMatch(told, never);
+    }
+  });
+}
 
 test("the whole translation isn’t told as what is written so far", async () => {
   const { app } = app_with({ search: "s" });
