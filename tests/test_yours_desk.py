@@ -158,10 +158,10 @@ BAD = {
         ATTENTION + "    return [1, 2]",
         "wrong",
         None,
-        "expected (a tensor of shape (5, 9), a tensor of shape (5, 7)), but got a list",
+        "Expected (a tensor of shape (5, 9), a tensor of shape (5, 7)), but got a list",
         False,
     ),
-    "one thing": (ATTENTION + "    return query", "wrong", None, "return two", False),
+    "one thing": (ATTENTION + "    return query", "wrong", None, "Return two", False),
     "another shape": (
         GOOD.replace("weights @ value, w", "(weights @ value)[..., :1], w"),
         "wrong",
@@ -173,7 +173,7 @@ BAD = {
         GOOD.replace("weights @ value", "weights @ value * float('nan')"),
         "wrong",
         None,
-        "the output holds NaN, first at (0, 0).",
+        "The output holds NaN, first at (0, 0).",
         True,
     ),
     "in place": (before("query.add_(0)"), *RIGHT),
@@ -183,14 +183,14 @@ BAD = {
         ),
         "wrong",
         None,
-        "the result is right, but query was changed in place; copy it.",
+        "The result is right, but query was changed in place; copy it.",
         False,
     ),
     "no root": (
         GOOD.replace(" / math.sqrt(query.size(-1))", ""),
         "wrong",
         None,
-        "divide the scores by the square root of d_head.",
+        "Divide the scores by the square root of `d_head`.",
         True,
     ),
     # pasted from a PDF, or saved by another editor
@@ -242,6 +242,40 @@ def test_stubs_are_open_and_solutions_right(part) -> None:
     for tried in PARTS[part].tries:
         wrong = desk.check(part, tried.source)
         assert (wrong["status"], wrong["runs"]) == ("wrong", True), tried.label
+
+
+MARKED = {
+    "divide the scores by the root of d_head.": "Divide the scores by the root of "
+    "`d_head`.",
+    "padding_mask: padding is not hidden.": "`padding_mask`: padding is not hidden.",
+    "d_head ** 1 / 2 is d_head / 2. Write d_head ** 0.5.": "`d_head ** 1` / 2 is "
+    "`d_head` / 2. Write `d_head ** 0.5`.",
+    "over the keys, dim=-1: every row sums to 1.": "Over the keys, `dim=-1`: every row "
+    "sums to 1.",
+    "use `if mask is not None`.": "Use `if mask is not None`.",
+    'scores.masked_fill(~mask, float("-inf")) hides.': "`scores.masked_fill(~mask, "
+    'float("-inf"))` hides.',
+    "wrap it, lambda x: self.self_attn(x, x, x, src_mask).": "Wrap it, `lambda x: "
+    "self.self_attn(x, x, x, src_mask)`.",
+    "begin with super().__init__().": "Begin with `super().__init__()`.",
+    ".T turns all axes: query is (2, 3, 5, 9).": "`.T` turns all axes: query is "
+    "(2, 3, 5, 9).",
+    "ids != pad_id is (batch, 1, 1, k_len) already.": "`ids != pad_id` is (batch, 1, "
+    "1, `k_len`) already.",
+    "self-attention takes x.": "Self-attention takes x.",
+    "x must be added.": "x must be added.",
+    "triu keeps what comes after: write .bool().": "`triu` keeps what comes after: "
+    "write `.bool()`.",
+    "what returns must go on: x = self.…_connection(x, …).": "What returns must go on: "
+    "x = `self.…_connection(x, …)`.",
+    "compare logits[0, -1]: numbers.": "Compare `logits[0, -1]`: numbers.",
+    "10000, with four zeros.": "10000, with four zeros.",
+}
+
+
+@pytest.mark.parametrize(("message", "told"), MARKED.items())
+def test_code_in_a_sentence_is_marked(message, told) -> None:
+    assert desk.marked(message) == told
 
 
 def test_a_part_of_two_that_is_missing_is_named() -> None:

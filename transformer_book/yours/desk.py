@@ -9,6 +9,7 @@ in torch is put back: the next check starts as the first one did.
 """
 
 import io
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -129,13 +130,31 @@ def _grade(part: str, space: Plain) -> Plain:
     """Ask the grader; an error that it tells of gets the reader's line."""
     grader = PARTS[part].grader
     feedback = grader(answer_of(part, space))
-    found = {"status": feedback.status, "message": feedback.message}
+    found = {"status": feedback.status, "message": marked(feedback.message)}
     if "your function raised" in feedback.message:
         error = grader.error_of(answer_of(part, space))
         if error is not None:
             found["message"], found["line"] = reader.tell(error)
             found["status"] = "error"
     return found
+
+
+# What is code in a grader's sentence: a call, a name with dots or underscores, an
+# argument, a comparison, a power
+_CALL = r"(?:lambda \w+: )?\.?[A-Za-z_][\w.…]*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+_CODE = re.compile(
+    rf"`[^`]*`|{_CALL}(?:\.\w+(?:\([^()]*\))?)*|\w+ != \w+|\w+_\w+ \*\* [\d.]*\d"
+    r"|\b\w+=-?\w+(?:\.\w+)*|\b\w+\[[^\]]*\]|\b[A-Za-z]\w*(?:\.\w+)+|\b\w*[a-z]_\w+"
+    r"|(?<!\w)\.T\b|\b(?:argmax|eps|tril|triu)\b"
+)
+
+
+def marked(message: str) -> str:
+    """Return a grader's sentence as one, and its code between backticks."""
+    is_word = re.match(r"(?!x )[a-z]+(-[a-z]+)?,? ", message)
+    if is_word and not _CODE.match(message):
+        message = message[0].upper() + message[1:]
+    return _CODE.sub(lambda found: f"`{found[0].strip('`')}`", message)
 
 
 def _runs(part: str, source: str) -> bool:
