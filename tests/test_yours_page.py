@@ -131,6 +131,10 @@ def test_a_part_has_one_desk_before_its_folded_cell(name):
     assert fold.xpath("string(summary)") == "Read it instead: the book’s own"
     assert fold.xpath("string(.//pre)").strip() == cell.source.strip()
     assert fold.xpath(".//details") == []
+    loose = desk.getnext().xpath("div[contains(@class, 'cell_output')]")
+    assert bool(loose) == (bool(cell.outputs) and name != "attention")
+    needs = "one line before the softmax" if name == "attention" else "translate with"
+    assert needs in desk.xpath("string(p[2])")
 
 
 def test_the_front_page_leads_to_every_desk():
@@ -224,7 +228,16 @@ def test_the_keyboard_leads_in_and_out(desk):
     expect(desk.locator(".yours-keys")).to_have_text("Tab leaves the field now.")
     press("Tab")
     expect(button(desk, "Check")).to_be_focused()
+    expect(desk.locator(".yours-spoken")).to_have_text("Tab leaves the field now.")
+    text = text_of(desk)
     press("Shift+Tab")
+    expect(field(desk)).to_be_focused()
+    press("Tab")  # until something is typed
+    expect(button(desk, "Check")).to_be_focused()
+    assert text_of(desk) == text
+    press("Shift+Tab")
+    desk.page.keyboard.type("y")
+    press("Tab")
     expect(field(desk)).to_be_focused()
     press("Escape")
     press("Shift+Tab")
@@ -464,8 +477,25 @@ def test_an_endless_loop_is_stopped_and_the_next_check_works(desk):
 def test_an_endless_loop_ends_by_itself(desk):
     write(desk, ENDLESS)
     button(desk, "Check").click()
+    button(desk, "Stop").focus()
     told = desk.locator(".yours-trouble").first
     expect(told).to_contain_text("ten seconds", timeout=SECONDS)
+    expect(button(desk, "Stop")).to_be_focused()  # until the reader goes on
+    desk.page.keyboard.press("Tab")
+    expect(button(desk, "Stop")).to_be_hidden()
+
+
+def test_a_sentence_without_words_is_told_at_its_field(desk):
+    write(desk, RIGHT)
+    button(desk, PART.tries[0].label).click()
+    expect(button(desk, "The book’s own again")).to_be_visible(timeout=SECONDS)
+    sentence = desk.get_by_role("textbox", name="German", exact=True)
+    sentence.fill(" … ")
+    button(desk, "Translate").click()
+    expect(sentence).to_be_focused()
+    expect(sentence).to_have_accessible_description(re.compile("no words in this"))
+    sentence.fill("Ein Hund.")
+    expect(sentence).to_have_accessible_description("")
 
 
 def test_the_solution_comes_after_two_attempts(page, desk):
@@ -499,7 +529,11 @@ def test_a_mistake_is_tried_without_touching_the_text(desk):
     assert text_of(desk) == RIGHT
     expect(button(desk, label)).to_have_attribute("aria-pressed", "true")
     button(desk, "The book’s own again").click()
-    expect(result).to_be_hidden()
+    expect(result.locator("dt")).to_have_text(["the book’s"])
+    expect(desk.locator(".yours-spoken")).to_have_text(
+        re.compile("^The book’s own again: ")
+    )
+    expect(button(desk, "Translate")).to_be_hidden()
     expect(button(desk, "Check")).to_be_focused()
     expect(button(desk, "Check")).to_be_in_viewport()
 

@@ -20,7 +20,7 @@ const OWN = "def attend(q):\n    return q + 0\n";
 /** @type {Answer} */
 const RIGHT = { status: "right", message: "Well.", printed: "", line: null, runs: true, ms: 3 };
 /** @type {Answer} */
-const WRONG = { ...RIGHT, status: "wrong", message: "divide." };
+const WRONG = { ...RIGHT, status: "wrong", message: "Divide by `d`." };
 
 /** @param {Kept|null} kept @param {Action[]} actions */
 const after = (kept, ...actions) => actions.reduce(reduce, first_state(PART, kept));
@@ -191,6 +191,8 @@ test("what fails is told, and lets go", () => {
   const lost = reduce(state, { type: "failed", name: "Lost", message: "Python didn’t come." });
   assert.equal(lost.trouble, "Python didn’t come. Try again.");
   assert.equal(reduce(lost, { type: "start", what: "run" }).trouble, "");
+  const told = reduce(state, { type: "failed", name: "Told", message: "That didn’t work: no." });
+  assert.equal(told.trouble, "That didn’t work: no."); // once
 });
 
 test("a translation is of the text that made it", () => {
@@ -223,11 +225,13 @@ test("results are spoken, once", () => {
     "Python is loading: 0.0 of 6.3 MB, once. It runs in this page and sends nothing.");
   assert.equal(next({ type: "load", progress: { loaded: 3.1e6, total: 6.3e6 } }), "");
   assert.equal(next({ type: "answer", answer: { ...WRONG, printed: "x" }, text: OWN }),
-    "Not yet: divide. Your code printed something, below.");
+    "Not yet: Divide by d. Your code printed something, below.");
   assert.equal(next({ type: "start", what: "run", tried: PART.tries[0] }), "Translating.");
   const found = { text: "A.", before: "B.", ms: 1, words: "", cut: false };
   assert.equal(next({ type: "found", found }), "Leave out √d: this sentence changes; of 40 " +
     "translations, 9 change. They grow. Translation: A. The book’s: B.");
+  assert.equal(next({ type: "off" }), "The book’s own again: B.");
+  assert.equal(next({ type: "lacks", text: "No words." }), "No words.");
   assert.equal(next({ type: "sentence", text: "Zwei." }), "");
   next({ type: "start", what: "check" });
   assert.equal(next({ type: "answer", answer: RIGHT, text: OWN }), "Right: Well.");

@@ -14,7 +14,9 @@ import { capital, file_name, file_of, is_same, loading_words, notebook_of, outco
 /** @import { Store } from "./store.js" */
 
 const KEY = /Mac|iP(hone|ad|od)/.test(navigator.platform) ? "Cmd" : "Ctrl";
-const LEAVING = `Tab indents. Escape, then Tab leaves the field. ${KEY}+Enter checks.`;
+const CHECKS = `${KEY}+Enter checks.`;
+const UNUSED = `Tab leaves the field until you type, and indents from then on. Escape, then Tab leaves it. ${CHECKS}`;
+const LEAVING = `Tab indents. Escape, then Tab leaves the field. ${CHECKS}`;
 const FREE = "Tab leaves the field now.";
 const NAMES = "torch, math, nn, F, and the book’s other parts are here.";
 const DOING = { check: "Checking…", run: "The machine translates…", save: "Putting it together…" };
@@ -45,6 +47,9 @@ function is_seen(place) {
   const { top, bottom } = place.getBoundingClientRect();
   return bottom > 0 && top < innerHeight;
 }
+
+/** What stands between backticks is code @param {string} words */
+const with_code = (words) => words.split("`").map((each, i) => (i % 2 ? h("code", {}, each) : each));
 
 /** A file for the reader @param {string} name @param {string} text */
 function download(name, text) {
@@ -116,7 +121,7 @@ export function desk(root, part, tools, store) {
       field = make(place, { text: state.text, described: hint.id,
         label: `Your ${part.names}, in Python`,
         on_type: (text, note) => dispatch({ type: "type", text, note }),
-        on_check: check, on_free: (is_free) => { keys.textContent = is_free ? FREE : LEAVING; } });
+        on_check: check, on_free: tell_keys });
       reserve();
       unwritten.replaceWith(place);
       field.mark(is_current(state) && state.answer ? state.answer.line : null);
@@ -124,6 +129,13 @@ export function desk(root, part, tools, store) {
     });
     await fields;
     if (is_wanted) field?.begin();
+  }
+
+  /** What the key Tab does now; that it leaves the field is said @param {boolean} is_free @param {boolean} is_used */
+  function tell_keys(is_free, is_used) {
+    const words = is_free ? FREE : is_used ? LEAVING : UNUSED;
+    if (is_free && keys.textContent !== words) say(words);
+    keys.textContent = words;
   }
 
   /** The field stays as high as its text was, until the page gets another width */
@@ -172,6 +184,10 @@ export function desk(root, part, tools, store) {
   /** Let the machine translate with the reader's text, or with a mistake @param {Try} [tried] */
   async function run(tried) {
     if (state.doing) return;
+    if (!/\p{L}/u.test(state.sentence)) {
+      dispatch({ type: "lacks", text: "There are no words in this. Type a German sentence." });
+      return sentence.focus();
+    }
     dispatch({ type: "start", what: "run", tried });
     const mine = turn + 1, { text } = state, source = tried ? tried.source : tidied(state.text);
     const others = state.with_others && !tried ? store.sources() : {};
@@ -197,6 +213,7 @@ export function desk(root, part, tools, store) {
 
   function stop() {
     turn++;
+    is_stopped = true;
     tools.python().stop();
     dispatch({ type: "failed", name: "Stopped", message: "You’ve stopped it." });
   }
@@ -234,7 +251,7 @@ export function desk(root, part, tools, store) {
   const box = find(root, ".yours-field"), row = find(root, ".yours-row");
   const write = find(row, ".yours-write"), tries = find(root, ".yours-tries");
   const unwritten = /** @type {HTMLElement} */ (box.firstElementChild);
-  const keys = h("span", { class: "yours-keys" }, LEAVING);
+  const keys = h("span", { class: "yours-keys" }, UNUSED);
   const hint = h("p", { class: "yours-hint", id: `yours-${name}-hint`, hidden: true }, NAMES, " ", keys);
 
   /** The focus to the text, not to a button that the next key would press: but where a keyboard
@@ -247,7 +264,7 @@ export function desk(root, part, tools, store) {
   // The row of buttons: only those that make sense now
   const made = {
     check: button("Check", check, { class: "yours-go" }),
-    stop: button("Stop", stop),
+    stop: button("Stop", () => state.doing && stop()),
     run: button("", () => run(), { class: "yours-go" }),
     again: button("Start again", () => dispatch({ type: "ask", what: "again" })),
     solution: button("Solution", () => dispatch({ type: "ask", what: "solution" })),
@@ -261,6 +278,9 @@ export function desk(root, part, tools, store) {
     h("p", { class: "yours-note" }, "What you write is kept in this browser, and nowhere else.")));
   row.append(...Object.values(made), keep);
 
+  // What it was pressed for leads back to the text; where a run ends by itself, the focus stays
+  let is_stopped = false;
+  made.stop.addEventListener("blur", () => { made.stop.hidden = state.doing === null; });
   const draw_row = on_change((now) => [now.is_entered, now.text, now.doing, now.answer, now.away,
     now.checked, now.best, now.found, now.others], (now) => {
     const at = document.activeElement, had = row.contains(at), written = is_written(now);
@@ -268,7 +288,7 @@ export function desk(root, part, tools, store) {
     const is_right = is_current(now) && now.answer?.status === "right";
     made.run.textContent = is_right ? "Translate with it" : "Run it anyway";
     /** @type {[HTMLElement, boolean][]} */
-    const seen = [[write, !is_open], [made.check, is_open], [made.stop, is_busy],
+    const seen = [[write, !is_open], [made.check, is_open], [made.stop, is_busy || (at === made.stop && !is_stopped)],
       [made.run, !is_busy && ((is_right && !now.found) || can_run_anyway(now))],
       [made.solution, is_open && !is_busy && !is_same(now.text, part.solution)],
       [made.again, written && !is_busy && !is_same(now.text, part.stub)],
@@ -278,6 +298,8 @@ export function desk(root, part, tools, store) {
     for (const each of [made.check, ...tries.querySelectorAll("button")]) {
       each.ariaDisabled = String(is_busy);
     }
+    made.stop.ariaDisabled = String(!is_busy);
+    if (is_busy) is_stopped = false;
     hint.hidden = !now.is_entered;
     if (!had || /** @type {HTMLElement} */ (at).checkVisibility()) return;
     if (at === made.run) focus(result, made.stop, made.check);
@@ -313,7 +335,7 @@ export function desk(root, part, tools, store) {
     const { status, message, line, printed } = found, is_error = status === "error";
     const kind = { open: "open", right: "right", wrong: "wrong", error: "wrong" }[status];
     const says = h("p", { class: `yours-says feedback-${kind}` }, `${SIGNS[status]} `,
-      is_error ? h("span", { class: "yours-error" }, message) : message,
+      is_error ? h("span", { class: "yours-error" }, message) : with_code(message),
       line !== null && [" ", button(`Go to line ${line}`, () => show_line(line), { class: "yours-line" })]);
     answer.replaceChildren(says, ...(printed ? [h("p", { class: "yours-note" }, "It printed:"),
       h("pre", { class: "yours-printed", tabindex: 0, role: "region",
@@ -350,8 +372,10 @@ export function desk(root, part, tools, store) {
   });
 
   // The machine: the sentence, what came out, whose it is
+  const lacks = h("small", { class: "yours-trouble", id: `yours-${name}-lacks` });
   const sentence = h("textarea", { rows: 2, lang: "de", id: `yours-${name}-sentence`,
     maxlength: 500, spellcheck: "false", autocomplete: "off", autocapitalize: "off", enterkeyhint: "go",
+    "aria-describedby": lacks.id,
     oninput: () => { dispatch({ type: "sentence", text: sentence.value.replace(/\s*\n\s*/g, " ") }); },
     onkeydown: (event) => {
       const { key, isComposing } = /** @type {KeyboardEvent} */ (event);
@@ -362,7 +386,7 @@ export function desk(root, part, tools, store) {
   const asks = h("form", { class: "yours-say", onsubmit: (event) => {
     event.preventDefault();
     if (state.tried || state.found || is_current(state)) rerun() || run();
-  } }, h("label", { for: sentence.id }, "German"), sentence, h("button", {}, "Translate"));
+  } }, h("label", { for: sentence.id }, "German"), sentence, h("button", {}, "Translate"), lacks);
   const lines = h("dl", { class: "yours-lines" }), whose = h("p", { class: "yours-note" });
   const others = h("input", { type: "checkbox", checked: true, onchange: () => {
     dispatch({ type: "with_others", on: others.checked });
@@ -376,20 +400,25 @@ export function desk(root, part, tools, store) {
     lines, whose, asks, h("div", { class: "yours-row" }, with_others, off), place);
 
   const draw_result = on_change((now) => [now.found, now.tried, now.doing, now.others,
-    now.with_others, now.sentence, made_with(now).words], (now) => {
-    const { found } = now, tried = now.ran?.tried, { words: term, is_past } = made_with(now);
-    result.hidden = !found && now.doing !== "run";
+    now.with_others, now.sentence, now.lacks, now.own, is_current(now), made_with(now).words], (now) => {
+    const { found, own } = now, tried = now.ran?.tried, { words: term, is_past } = made_with(now);
+    result.hidden = !found && own === null && now.doing !== "run";
+    lacks.textContent = now.lacks;
+    sentence.ariaInvalid = String(now.lacks !== "");
+    asks.hidden = own !== null && !is_current(now); // there is nothing to translate it with
     result.classList.toggle("yours-stale", now.doing !== null || is_past);
     if (sentence.value !== now.sentence) sentence.value = now.sentence;
     with_others.hidden = Boolean(now.tried) || !now.others.length;
     others_names.textContent = `with your other parts, too: ${owned(now.others).replaceAll("your ", "")}`;
-    off.hidden = lines.hidden = whose.hidden = !found;
+    off.hidden = whose.hidden = !found;
+    lines.hidden = !found && own === null;
     for (const each of tries.querySelectorAll("button")) {
       each.ariaPressed = String(now.tried?.label === each.textContent);
     }
-    if (!found || now.doing) return;
     const line = (/** @type {string} */ term, /** @type {string} */ text, /** @type {string} */ more) =>
       [h("dt", {}, term), h("dd", {}, text || "nothing", more && h("small", {}, ` ${more}`))];
+    if (own !== null) lines.replaceChildren(...line("the book’s", own, ""));
+    if (!found || now.doing) return;
     lines.replaceChildren(...line(term, found.text, outcome(found)),
       ...(found.text === found.before ? [] : line("the book’s", found.before, "")));
     const words = tried ? `${try_words(tried, found)} It took ` : `${capital(found.words).replace(/\.?$/, "")}, in `;

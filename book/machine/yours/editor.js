@@ -75,8 +75,13 @@ function make_field(place, { text, label, described, on_type, on_check, on_free 
   let note = "", is_set = false, is_used = false; // since the focus came
   const free = (/** @type {EditorView} */ view, /** @type {boolean} */ is_free) => {
     view.setTabFocusMode(is_free);
-    on_free(is_free);
+    on_free(is_free, is_used);
     return true;
+  };
+  const use = () => {
+    if (is_used) return;
+    is_used = true;
+    on_free(false, true);
   };
   const check = () => {
     on_check();
@@ -85,7 +90,7 @@ function make_field(place, { text, label, described, on_type, on_check, on_free 
   const view = new EditorView({ parent: place, state: EditorState.create({ doc: text, extensions: [
     keymap.of([
       { key: "Mod-Enter", run: check }, { key: "Ctrl-Enter", run: check },
-      { key: "Tab", run: indent, shift: (now) => is_used && indentLess(now) },
+      { key: "Tab", run: (now) => is_used && indent(now), shift: (now) => is_used && indentLess(now) },
       { key: "Escape", run: (now) => free(now, true) },
       ...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap,
     ]),
@@ -107,13 +112,13 @@ function make_field(place, { text, label, described, on_type, on_check, on_free 
         is_used = false;
         free(now, false);
       },
-      keydown: ({ key }) => { is_used ||= !["Tab", "Shift"].includes(key); },
-      mousedown: () => { is_used = true; },
+      keydown: ({ key }) => { if (!["Tab", "Shift", "Escape"].includes(key)) use(); },
+      mousedown: use,
     }),
     EditorView.updateListener.of((update) => {
       if (!update.docChanged) return;
+      if (!is_set) is_used = true;
       free(update.view, false);
-      is_used ||= !is_set;
       if (!is_set) on_type(update.state.doc.toString(), note);
       note = "";
     }),

@@ -19,7 +19,7 @@ export function first_state(part, kept) {
     best: kept?.best || "", attempts: kept?.attempts || 0, away: kept?.away ?? null, checked: "",
     is_entered: false, doing: null, is_stopping: false, loading: null, share: null, answer: null,
     tried: null, found: null, ran: null, trouble: "", asks: null, other: null, storage: "", note: "",
-    sentence: part.sentence, others: [], with_others: true,
+    sentence: part.sentence, lacks: "", own: null, others: [], with_others: true,
   };
 }
 
@@ -65,7 +65,7 @@ function replaced(state, text, note) {
 
 /** What failed, in a sentence @param {string} name of the error @param {string} message */
 function trouble_of(name, message) {
-  if (["Stopped", "TooLong", "Problem", "Unable", "Broken"].includes(name)) return message;
+  if (["Stopped", "TooLong", "Problem", "Unable", "Broken", "Told"].includes(name)) return message;
   if (name === "Lost") return `${message} Try again.`;
   return `That didn’t work: ${message.replace(/\.$/, "")}.`;
 }
@@ -92,8 +92,9 @@ export function reduce(state, action) {
         note: action.note ?? "", asks: null };
     }
     case "start":
-      return { ...state, doing: action.what, is_stopping: false, trouble: "", note: "", asks: null,
+      return { ...state, doing: action.what, is_stopping: false, trouble: "", note: "", lacks: "", asks: null,
         tried: action.what === "run" ? action.tried || null : state.tried, share: null,
+        own: action.what === "run" ? null : state.own,
         ...(action.what === "check" && { answer: null }) };
     case "load":
       return { ...state, loading: action.progress };
@@ -110,7 +111,7 @@ export function reduce(state, action) {
       return { ...state, ran: state.ran && { ...state.ran, fails: state.ran.fails || state.doing === "run" }, doing: null, is_stopping: false, loading: null, share: null,
         trouble: trouble_of(action.name, action.message) };
     case "off":
-      return { ...state, found: null, tried: null, ran: null };
+      return { ...state, found: null, tried: null, ran: null, own: state.found && state.found.before };
     case "ask": // the solution comes without a question where nothing of the reader's stands
       return action.what === "solution" && (state.attempts < ATTEMPTS || !is_own(state))
         ? reduce(state, { type: "solution" }) : { ...state, asks: action.what };
@@ -143,7 +144,9 @@ export function reduce(state, action) {
     case "keep":
       return { ...state, other: null };
     case "sentence":
-      return { ...state, sentence: action.text };
+      return { ...state, sentence: action.text, lacks: "" };
+    case "lacks":
+      return { ...state, lacks: action.text };
     case "others":
       return { ...state, others: action.names };
     case "with_others":
@@ -182,19 +185,22 @@ export function made_with(state) {
 
 /** What a reader is told aloud of a change, or "" @param {Desk} state @param {Desk} before */
 export function spoken(state, before) {
-  const { answer, found, tried, trouble, note, storage, other, loading, doing, asks } = state;
+  const { answer, found, tried, trouble, note, storage, other, loading, doing, asks, own,
+    lacks } = state;
   const told = [];
   const is_sequel = doing === "run" && answer?.status === "right" && !tried; // said with what comes
   if (doing && !before.doing && !is_sequel) told.push({ check: "Checking.", run: "Translating.", save: "" }[doing]);
   if (loading && !before.loading) told.push(loading_words(loading));
   if (answer && answer !== before.answer) {
     const printed = answer.printed ? "Your code printed something, below." : "";
-    told.push(`${VERDICTS[answer.status]} ${answer.message}`, printed);
+    told.push(`${VERDICTS[answer.status]} ${answer.message.replaceAll("`", "")}`, printed);
   }
   if (found && found !== before.found) {
     told.push(tried ? try_words(tried, found) : "", `Translation: ${found.text}`,
       found.text === found.before ? outcome(found) : `The book’s: ${found.before}`);
   }
+  if (own !== null && before.own === null) told.push(`The book’s own again: ${own}`);
+  if (lacks !== before.lacks) told.push(lacks);
   if (trouble !== before.trouble) told.push(trouble);
   if (note !== before.note) told.push(note);
   if (storage !== before.storage) told.push(storage);

@@ -48,7 +48,8 @@ export interface Desk {
   other: Kept | null; // what another tab has written
   storage: string; // why nothing is kept
   note: string; // what was done
-  sentence: string;
+  sentence: string; lacks: string; // lacks: what the sentence lacks to be translated
+  own: string | null; // the book’s own translation, once the machine is the book’s again
   others: string[]; with_others: boolean; // other parts that are the reader's
 }
 
@@ -69,6 +70,7 @@ export type Action =
   | { type: "elsewhere"; kept: Kept | null; is_known?: boolean }
   | { type: "take" } | { type: "keep" }
   | { type: "sentence"; text: string }
+  | { type: "lacks"; text: string } // the sentence can't be translated
   | { type: "others"; names: string[] }
   | { type: "with_others"; on: boolean }
   | { type: "note"; text: string };
@@ -86,7 +88,7 @@ export interface FieldOptions {
   text: string; label: string; described: string; // described: id of what says how to leave it
   on_type(text: string, note?: string): void;
   on_check(): void;
-  on_free(free: boolean): void; // whether Tab leaves it
+  on_free(free: boolean, is_used: boolean): void; // whether Tab leaves it, and why
 }
 export type MakeField = (place: HTMLElement, options: FieldOptions) => Field;
 
