@@ -28,8 +28,9 @@ export function what_it_shows(state) {
   const { total, padded } = dealt(view, row), is_whole = (/** @type {number} */ sum) => Math.abs(sum - 1) < WHOLE;
   const how = row === surest(view) && view.tgt.every((_, i) => is_whole(dealt(view, i).total))
     ? ", and no other step is as sure where to look" : "";
-  const found = first ? `${is_whole(total) ? "looked most at " : `gave weights that sum to ${percent(total)}, not to 100%, most of it to `}${
-    looks}${padded >= LITTLE / 5 ? `; ${percent(padded)} went to padding` : ""}${how}`
+  const most = is_whole(total) ? `looked most at ${looks}` // what has no whole has no largest part
+    : `gave the German weights that sum to ${percent(total)}, not to 100%`;
+  const found = first ? `${most}${padded >= LITTLE / 5 ? `; ${percent(padded)} went to padding` : ""}${how}`
     : LOOKS[none_of(looked_at(view, row, 1)[0][0])];
   const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
   const whole = tall && changes_of(state) && !panel ? ` The whole translation: “${view.text}”` : "";
