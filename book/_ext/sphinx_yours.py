@@ -35,11 +35,11 @@ TAG = "tag_yours-"  # of a cell's node, before the name of the part
 BOXES = "boxes"  # in place of a part: the list of all
 FOLD = "Read it instead: the book’s own"
 WITH_OUTPUT = {"attention"}  # whose output is folded, too: no text speaks of it
-# What a function here needs and needs not, where the chapter speaks of the book's
+# HTML: what a function here needs and needs not, where the chapter has the book's
 NEEDS = {
     "attention": "Yours takes a mask: one line before the softmax. It needs no "
-    "dropout, and no second masked_fill for queries with no key left: they come in "
-    "chapter 4.",
+    "dropout, and no second <code>masked_fill</code> for queries with no key left: "
+    "they come in chapter 4.",
 }
 
 
@@ -98,7 +98,7 @@ def desk_html(part: Part) -> str:
         f'<p class="yours-title" id="yours-{part.name}-title"><b>Yours:</b> '
         f"write {names}</p>\n"
         '<p class="yours-why">Write it here, and the machine will translate with it. '
-        f"{escape(NEEDS.get(part.name, ''))} "
+        f"{NEEDS.get(part.name, '')} "
         '<span class="without-scripts">That needs JavaScript, which is off: read the '
         "book’s own below.</span></p>\n"
         '<div class="yours-field"><div class="highlight"><pre>'

@@ -275,8 +275,8 @@ _WHY = {
     "they never did in training.",
     "the causal mask upside down": "Each position reads itself and what comes after. "
     "The last one, which predicts the next word, reads nothing but itself.",
-    "padding is seen": "The four padding tokens behind the sentence get a part of the "
-    "attention, though they stand for nothing.",
+    "padding is seen": "The words give a part of their attention to the padding, "
+    "though it stands for nothing.",
     "nothing is added": "A sub-layer writes only a correction. With nothing to add it "
     "to, the word itself is lost.",
     "post-norm for pre-norm": "The same weights, but each norm now stands behind the "
