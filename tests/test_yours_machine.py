@@ -381,6 +381,8 @@ def test_a_mistake_that_can_be_tried_runs(small, part, number) -> None:
     written = small.write(SRC)
     seen = small.look(SRC, before)
     assert written["ids"] and "problem" not in written
+    padded = seen.pop("padded", None)
+    assert (padded is not None) == (tried.label == "padding is seen")
     assert seen.keys() == expected.keys()
     other = part == "search" or tried.label.startswith("shift")
     assert other or differ(seen, expected), tried.label
