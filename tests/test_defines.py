@@ -2,9 +2,9 @@
 
 A cell names in its metadata what it defines: `"defines": "transformer_lib.model.
 attention.MultiHeadAttention"`, or a list of such names. Docstrings and annotations are
-left out, calls of functions `require_…`, which refuse what makes no sense, and, in
-chapters before the one about decoding step by step, the argument `cache`, keywords made
-of it, and an `if` about it.
+left out, calls of functions `require_…`, which refuse what makes no sense, and the last
+argument, keywords made of it, and an `if` about it where a later part is about nothing
+else: `cache` in chapters before the one about decoding step by step, and `processes`.
 
 Chapter 0 writes the library's classes in small, without options. They compute the same.
 """
@@ -62,15 +62,14 @@ UNPRINTED = {
 }  # of transformer_lib.model
 
 
-def mentions_cache(node):
-    return any(getattr(part, "id", None) == "cache" for part in ast.walk(node))
-
-
 class Plain(ast.NodeTransformer):
-    """Leaves out docstrings, annotations and guards and, if told so, the cache."""
+    """Leaves out docstrings, annotations, guards, and what is for later parts."""
 
     def __init__(self, cached):
-        self.cached = cached
+        self.later = {"processes"} if cached else {"processes", "cache"}
+
+    def is_for_later(self, node):
+        return any(getattr(part, "id", None) in self.later for part in ast.walk(node))
 
     def generic_visit(self, node):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -90,13 +89,12 @@ class Plain(ast.NodeTransformer):
         return node.value and ast.Assign(targets=[node.target], value=node.value)
 
     def visit_arguments(self, node):
-        if not self.cached and [arg.arg for arg in node.args[-1:]] == ["cache"]:
+        if {arg.arg for arg in node.args[-1:]} & self.later:
             node.args, node.defaults = node.args[:-1], node.defaults[:-1]
         return self.generic_visit(node)
 
     def visit_keyword(self, node):
-        gone = not self.cached and mentions_cache(node)
-        return None if gone else self.generic_visit(node)
+        return None if self.is_for_later(node) else self.generic_visit(node)
 
     def visit_Expr(self, node):
         function = getattr(node.value, "func", None)
@@ -104,8 +102,7 @@ class Plain(ast.NodeTransformer):
         return None if name.startswith("require_") else self.generic_visit(node)
 
     def visit_If(self, node):
-        gone = not self.cached and mentions_cache(node.test)
-        return None if gone else self.generic_visit(node)
+        return None if self.is_for_later(node.test) else self.generic_visit(node)
 
 
 def definitions(source, cached=True):

@@ -88,7 +88,7 @@ def test_a_finished_run_is_not_trained_on(run):
 
 def test_a_run_in_bfloat16_resumes_as_if_it_had_not_stopped(run, tmp_path, monkeypatch):
     mixed = torch.device("cpu"), torch.bfloat16
-    monkeypatch.setattr(runs, "choose_device", lambda _: mixed)
+    monkeypatch.setattr(runs, "choose_device", lambda *_: mixed)
     whole = small_fit(tmp_path)
     list_checkpoints(tmp_path / "checkpoints")[-1].unlink()
     assert_same(small_fit(tmp_path), whole)

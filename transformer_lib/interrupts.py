@@ -8,6 +8,7 @@ do about Ctrl-C.
 import signal
 import sys
 from itertools import pairwise
+from typing import Any
 
 
 def is_loading_a_command() -> bool:
@@ -27,6 +28,25 @@ def raise_again() -> None:
     """Let Ctrl-C raise KeyboardInterrupt, after `end_quietly`."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class Terminated(BaseException):
+    """SIGTERM has come; what is being written is put away on the way out."""
+
+
+def raise_terminated() -> None:
+    """Let SIGTERM raise `Terminated` from now on, once."""
+
+    def stop(*_: Any) -> None:
+        ignore_sigterm()
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+def ignore_sigterm() -> None:
+    """Let this process end by itself."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 if is_loading_a_command():

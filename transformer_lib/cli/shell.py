@@ -4,15 +4,25 @@ import argparse
 import codecs
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from transformer_lib.interrupts import raise_again
+from transformer_lib.interrupts import (
+    Terminated,
+    ignore_sigterm,
+    raise_again,
+    raise_terminated,
+)
 
 EXIT_CODES = (
     "exit codes: 0 done; 1 refused or failed, one line on standard error says why; "
     "2 wrong options; 130 stopped by Ctrl-C, 143 by SIGTERM; 141 whoever read the "
     "output has stopped reading"
+)
+
+STOPPED = (
+    "stopped by torchrun, as all processes are when one has ended; what was saved is "
+    "whole, and --resume goes on from there"
 )
 
 
@@ -45,6 +55,33 @@ def good_manners() -> Iterator[None]:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+@contextmanager
+def one_voice(may_speak: Callable[[], bool]) -> Iterator[None]:
+    """Let one of several processes say what ends them all; each has its exit code.
+
+    When one has ended, `torchrun` sends SIGTERM to the others. It also passes on to all
+    what it is sent itself.
+
+    Args:
+        may_speak: is asked by a process that has something to say.
+    """
+    raise_terminated()
+    try:
+        with good_manners():
+            yield
+        return
+    except SystemExit as end:
+        said, code = end.code, 1
+    except Terminated:
+        said, code = f"error: {STOPPED}", 143
+    ignore_sigterm()  # it would take the word from whoever has it
+    if isinstance(said, str):
+        if may_speak():
+            say([said])
+        sys.exit(code)
+    sys.exit(said)
 
 
 def read_lines() -> list[str]:

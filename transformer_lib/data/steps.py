@@ -1,5 +1,7 @@
 """The endless stream of training steps: the same every time, and from any start."""
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count, islice
@@ -32,12 +34,24 @@ class BatchStream:
         self.pairs, self.plan, self.make = pairs, plan, make
         self.n_batches = n_batches
 
-    def starting_at(self, first: int) -> Iterator[list[Any]]:
-        """Yield the batches of each step, from number `first` on, without end."""
+    @property
+    def digest(self) -> str:
+        """What other pairs would have otherwise."""
+        return hashlib.sha256(json.dumps(self.pairs).encode()).hexdigest()
+
+    def starting_at(
+        self, first: int, share: slice = slice(None)
+    ) -> Iterator[list[Any]]:
+        """Yield the batches of each step, from number `first` on, without end.
+
+        Args:
+            first: number of the first step, from 1.
+            share: which of a step's batches are wanted; the others are not made.
+        """
         rows = (batch for epoch in count() for batch in self.plan(epoch))
         rows = islice(rows, (first - 1) * self.n_batches, None)
         while True:
-            batches = islice(rows, self.n_batches)
+            batches = list(islice(rows, self.n_batches))[share]
             yield [self.make([self.pairs[row] for row in batch]) for batch in batches]
 
 

@@ -11,7 +11,7 @@ import json
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from transformer_lib.generation.greedy import without_dropout
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.precision import at_least_float32
 from transformer_lib.pretrained.translator import SCORES, find
+from transformer_lib.training.processes import ALONE, Processes
 
 if TYPE_CHECKING:
     from sacrebleu.metrics import BLEU, CHRF
@@ -122,16 +123,23 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return sum(mine == right for mine, right in pairs) / len(references)
 
 
-def nats_per_token(model: Transformer, batches: Iterable[Batch]) -> float:
+def nats_per_token(
+    model: Transformer, batches: Iterable[Batch], processes: Processes = ALONE
+) -> float:
     """Return the model's mean surprise at the right next token, without smoothing.
 
     0 is certainty, log(tgt_vocab_size) a blind guess; its exponential is called
     perplexity.
+
+    Args:
+        model: the same in all processes.
+        batches: sentence pairs, the same in all processes.
+        processes: that share the work; all of them get the answer.
     """
     total, n_tokens = 0.0, 0
     device = model.lm_head.weight.device
     with torch.no_grad(), without_dropout(model):
-        for batch in batches:
+        for batch in islice(batches, processes.rank, None, processes.size):
             batch = batch.to(device)
             logits = model(batch.src, batch.tgt_in).flatten(0, 1)
             # Mixed precision makes logits of 16 bits: too few to add up many tokens.
@@ -143,7 +151,7 @@ def nats_per_token(model: Transformer, batches: Iterable[Batch]) -> float:
                 reduction="sum",
             ).item()
             n_tokens += batch.n_tokens
-    return total / n_tokens
+    return processes.sum(total) / processes.sum(n_tokens)
 
 
 def group_by(

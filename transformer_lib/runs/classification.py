@@ -23,6 +23,7 @@ from transformer_lib.runs.run import Job, run_job
 from transformer_lib.runs.sentences import checksums
 from transformer_lib.training.loop import Trainer
 from transformer_lib.training.loss import text_loss
+from transformer_lib.training.processes import ALONE, Processes
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,15 @@ def make_steps(
 
 
 def train(
-    recipe: Recipe, data: LabelledData, folder: str | Path, progress: bool = False
+    recipe: Recipe,
+    data: LabelledData,
+    folder: str | Path,
+    progress: bool = False,
+    processes: Processes = ALONE,
 ) -> Classifier:
     """Train a classifier as `translation.train` trains a translator.
+
+    Its step has one batch, which several processes can't share.
 
     Returns:
         The classifier as it was written, in half precision.
@@ -118,7 +125,12 @@ def train(
     job = Job(
         recipe=recipe,
         trainer=Trainer(
-            model, optimizer, text_loss, lambda _: training.rate, seed=training.seed
+            model,
+            optimizer,
+            text_loss,
+            lambda _: training.rate,
+            seed=training.seed,
+            processes=processes,
         ),
         steps=steps,
         measure=measure,

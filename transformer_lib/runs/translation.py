@@ -1,7 +1,7 @@
 """A translator made from a recipe: its data, its model, its folder."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from transformer_lib.runs.run import Job, run_job
 from transformer_lib.runs.sentences import checksums
 from transformer_lib.training.loop import Trainer
 from transformer_lib.training.loss import batch_loss
+from transformer_lib.training.processes import ALONE, Processes
 from transformer_lib.training.schedule import learning_rate, make_optimizer
 
 
@@ -88,18 +89,24 @@ def prepare(recipe: Recipe) -> Data:
 
 
 def train(
-    recipe: Recipe, data: Data, folder: str | Path, progress: bool = False
-) -> Translator:
+    recipe: Recipe,
+    data: Data,
+    folder: str | Path,
+    progress: bool = False,
+    processes: Processes = ALONE,
+) -> Translator | None:
     """Train a model as its recipe says, and write it into the run's folder.
 
     Args:
         recipe: the run.
         data: what `prepare` made of the recipe.
-        folder: for log, checkpoints and the finished model.
+        folder: for log, checkpoints and the finished model; all processes see it.
         progress: show a progress bar.
+        processes: that take each step together.
 
     Returns:
-        The model as it was written, in half precision.
+        The model as it was written, in half precision; None in all processes but the
+        first.
 
     Raises:
         ValueError, OSError: see `run_job`.
@@ -107,8 +114,10 @@ def train(
     with torch.random.fork_rng():
         torch.manual_seed(recipe.training.seed)
         model = Transformer(recipe.model_config(len(data.tokenizer)))
-    sums = checksums(data.corpus)
-    fit(model, recipe, data.steps, data.valid, folder, progress, sums)
+    job = make_job(model, recipe, data.steps, data.valid, processes)
+    run_job(replace(job, sentences=checksums(data.corpus)), folder, progress)
+    if not processes.is_first:
+        return None
     Translator(model, data.tokenizer).save(folder)
     return load(folder)
 
@@ -120,28 +129,40 @@ def fit(
     valid: Sequence[Batch],
     folder: str | Path,
     progress: bool = False,
-    sentences: dict[str, str] | None = None,
+    processes: Processes = ALONE,
 ) -> None:
     """Train a model as its recipe says, resuming the run in the folder if there is one.
 
     Args:
-        model: trained in place; ends with the mean of the last checkpoints' weights.
+        model: trained in place; ends with the mean of the last checkpoints' weights, in
+            the first process.
         recipe: how.
         steps: what each step learns from.
         valid: batches whose loss is measured before each checkpoint.
         folder: of the run; made if it is missing.
         progress: show a progress bar.
-        sentences: checksums of the whole corpus, which the run is bound to.
+        processes: that take each step together.
 
     Raises:
         ValueError, OSError: see `run_job`.
     """
+    run_job(make_job(model, recipe, steps, valid, processes), folder, progress)
+
+
+def make_job(
+    model: Transformer,
+    recipe: Recipe,
+    steps: Steps,
+    valid: Sequence[Batch],
+    processes: Processes = ALONE,
+) -> Job:
+    """Return what a run has to do; arguments and errors are those of `fit`."""
     training, d_model = recipe.training, model.config.d_model
     loss = partial(batch_loss, smoothing=training.smoothing)
     if training.fast:
         plain, loss = loss, partial(fast.batch_loss, smoothing=training.smoothing)
-        [first, *_] = next(steps.starting_at(1))
-        fast.require_same_step(model, loss, plain, first)
+        for first in next(steps.starting_at(1, processes.share))[:1]:
+            fast.require_same_step(model, loss, plain, first)
     trainer = Trainer(
         model,
         make_optimizer(model),
@@ -151,15 +172,15 @@ def fit(
         ),
         max_norm=training.max_norm,
         seed=training.seed,
+        n_batches=steps.n_batches,
+        processes=processes,
     )
-    job = Job(
+    return Job(
         recipe=recipe,
         trainer=trainer,
         steps=steps,
-        measure=lambda model: {"valid_nats": nats_per_token(model, valid)},
+        measure=lambda model: {"valid_nats": nats_per_token(model, valid, processes)},
         n_steps=training.steps,
         save_every=training.save_every,
         average=training.average,
-        sentences=sentences,
     )
-    run_job(job, folder, progress)
