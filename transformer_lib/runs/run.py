@@ -99,12 +99,14 @@ def run_job(job: Job, folder: str | Path, progress: bool = False) -> None:
         OSError: the disk is full, for example. What was saved before is still there.
     """
     folder, processes = Path(folder), job.trainer.processes
+    digest = job.steps.digest
     require_agreement(job.recipe, processes)
+    processes.require_same({"the digest of the training data": digest})
     with run_folder(folder, processes):
         if processes.is_first:
             _claim(folder, job)
         processes.wait()
-        _train(job, folder, progress)
+        _train(job, folder, digest, progress)
         if not processes.is_first:
             return
         last = list_checkpoints(folder / CHECKPOINTS)[-job.average :]
@@ -201,7 +203,7 @@ def _claim(folder: Path, job: Job) -> None:
     write_text(folder / RECIPE, recipe_text(job.recipe))
 
 
-def _train(job: Job, folder: Path, progress: bool) -> None:
+def _train(job: Job, folder: Path, digest: str, progress: bool) -> None:
     """Take the steps that are missing."""
     processes = job.trainer.processes
     device, dtype = choose_device(job.recipe.training.precision, processes)
@@ -213,12 +215,10 @@ def _train(job: Job, folder: Path, progress: bool) -> None:
 
     trainer = replace(job.trainer, model=model, loss=loss)
     checkpoints, log, begun = folder / CHECKPOINTS, folder / LOG, time.perf_counter()
-    digest = job.steps.digest
     if saved := list_checkpoints(checkpoints):
         _resume(trainer, saved[-1], digest)
     processes.require_same(
         {
-            "the digest of the training data": digest,
             "the number of the last step": str(trainer.n_steps),
             "how matrices are multiplied": f"{device.type}, {dtype}",
         }

@@ -1,0 +1,427 @@
+"""Several processes take the steps of one, go on after each other, and end together.
+
+All processes are forked from one that has imported everything and computed nothing:
+this file, run as a program with the name of a part. It keeps the store through which
+they find each other, as torchrun does, and prints what came of it in a line of JSON.
+"""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from small_run import (
+    read_log,
+    small_model,
+    small_pairs,
+    small_recipe,
+    small_steps,
+)
+from test_commands import CLASSIFIER, TINY, TRANSLATOR
+from test_resume import bits
+
+from transformer_lib.cli import main as command
+from transformer_lib.data import corpora, make_batch
+from transformer_lib.runs import fit
+from transformer_lib.runs import run as runs
+from transformer_lib.runs.checkpoint import list_checkpoints, load_checkpoint
+from transformer_lib.runs.run import run_folder
+from transformer_lib.training import batch_loss, loop, train_step
+from transformer_lib.training.processes import ALONE, Processes, processes
+
+N_BATCHES = 5  # in a step: 2 processes take 3 and 2 of them
+PLAIN = {"dropout": 0.0, "fast": False}
+DROPPING = {"dropout": 0.1, "fast": False}
+
+
+def in_processes(
+    size: int, work: Callable[[], object], heard: Path | None = None
+) -> list[int]:
+    """Do some work in forked processes that can find each other; return exit codes.
+
+    Args:
+        size: number of processes.
+        work: is done in each of them; each can find out which it is.
+        heard: file for what all of them write.
+    """
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+    def child(rank: int) -> None:
+        names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size,
+                 "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1",
+                 "MASTER_PORT": store.port,
+                 "TORCHELASTIC_USE_AGENT_STORE": True}  # fmt: skip
+        os.environ.update({name: str(value) for name, value in names.items()})
+        if heard:
+            descriptor = os.open(heard, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            for stream in (1, 2):
+                os.dup2(descriptor, stream)
+        work()
+
+    fork = multiprocessing.get_context("fork")
+    children = [fork.Process(target=child, args=(rank,)) for rank in range(size)]
+    for process in children:
+        process.start()
+    ends = time.monotonic() + 30
+    for process in children:
+        process.join(max(ends - time.monotonic(), 0.1))
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+    return [process.exitcode for process in children]
+
+
+def train(folder: Path, dtype: torch.dtype = torch.float64, **training: Any) -> None:
+    """Train or resume a translator for 8 steps, in however many processes these are."""
+    recipe = small_recipe(
+        **{"gradient_accumulation": N_BATCHES, "max_norm": 0.5, **DROPPING, **training}
+    )
+    model, pairs = small_model(recipe).to(dtype), small_pairs()
+    parts = pairs[:3], pairs[3:14], pairs[14:20]
+    valid = [make_batch(part, bos_id=1, pad_id=0) for part in parts]
+    with processes() as group:
+        fit(model, recipe, small_steps(recipe), valid, folder, processes=group)
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    """Return what a run wrote: the log without times, and its last state."""
+    last = list_checkpoints(folder / runs.CHECKPOINTS)[-1]
+    log = [{**line, "seconds": 0} for line in read_log(folder)]
+    left = [path.name for path in folder.rglob("*.tmp")]
+    return {"log": log, "state": load_checkpoint(last), "left": left}
+
+
+def farthest(folder: Path, other: Path) -> dict[str, float]:
+    """Return how far two runs have gone apart: losses, weights, biases of keys.
+
+    Keys' biases have a gradient of zero, up to rounding, which Adam makes steps of.
+    """
+    one, two = outcome(folder), outcome(other)
+    found = {"losses": 0.0, "weights": 0.0, "biases of keys": 0.0}
+    for mine, theirs in zip(one["log"], two["log"], strict=True):
+        assert mine.keys() == theirs.keys()
+        apart = max(abs(mine[name] - theirs[name]) for name in mine)
+        found["losses"] = max(found["losses"], apart)
+    for name, mine in one["state"]["model"].items():
+        kind = "biases of keys" if name.endswith("k_proj.bias") else "weights"
+        apart = (mine - two["state"]["model"][name]).abs().max().item()
+        found[kind] = max(found[kind], apart)
+    return found
+
+
+# --- one step, held against PyTorch's own way -----------------------------------------
+
+
+def step_of(group: Processes, folder: Path) -> None:
+    """Take one step with rate 1, and put down by how much the weights have moved."""
+    recipe = small_recipe(gradient_accumulation=3, **PLAIN)
+    model = small_model(recipe).double()
+    before = [weights.detach().clone() for weights in model.parameters()]
+    batches = next(small_steps(recipe).starting_at(1, group.share))
+    optimizer = torch.optim.SGD(model.parameters(), 1.0)
+    loss = partial(batch_loss, smoothing=0.0)
+    nats = train_step(model, optimizer, loss, batches, processes=group)
+    pairs = zip(before, model.parameters(), strict=True)
+    moved = [old - new.detach() for old, new in pairs]
+    torch.save((nats, moved), folder / f"step-{group.size}-{group.rank}")
+
+
+def step_of_pytorch(group: Processes, folder: Path) -> None:
+    """Let PyTorch's DistributedDataParallel find a gradient, and undo its mean."""
+    recipe = small_recipe(gradient_accumulation=3, **PLAIN)
+    model = torch.nn.parallel.DistributedDataParallel(small_model(recipe).double())
+    batches = next(small_steps(recipe).starting_at(1))
+    nats = torch.zeros((), dtype=torch.float64)
+    n_targets = sum(batch.n_targets for batch in batches)
+    for batch in batches[group.rank :: group.size]:
+        logits = model(batch.src, batch.tgt_in).flatten(0, 1)
+        targets = batch.tgt_out.flatten()
+        nats = nats + F.cross_entropy(logits, targets, ignore_index=0, reduction="sum")
+    (nats * group.size / n_targets).backward()
+    mean = [weights.grad for weights in model.parameters()]
+    counts = [batch.n_targets for batch in batches]
+    torch.save((counts, mean), folder / f"pytorch-{group.rank}")
+
+
+def steps(folder: Path) -> list[int]:
+    """Take a step in one process and in two, ours and PyTorch's; return exit codes."""
+
+    def work() -> None:
+        with processes() as group:
+            step_of(group, folder)
+            step_of_pytorch(group, folder)
+
+    step_of(ALONE, folder)
+    return in_processes(2, work)
+
+
+# --- runs -----------------------------------------------------------------------------
+
+
+def worlds(folder: Path, sizes: tuple[int, ...] = (1, 2)) -> list[list[int]]:
+    """Train with dropout in so many processes each; return exit codes."""
+    train(folder / "alone")
+    return [
+        in_processes(size, partial(train, folder / f"{size}"))
+        for size in sizes
+        if size > 1
+    ]
+
+
+def many_worlds(folder: Path) -> list[list[int]]:
+    """Train without dropout, with it, and in float32 with faster layers."""
+    codes = []
+    for name, training in {"plain": PLAIN, "dropping": DROPPING, "float32": {}}.items():
+        dtype = torch.float32 if name == "float32" else torch.float64
+        for size in (1, 2, 4):
+            work = partial(train, folder / f"{name}-{size}", dtype, **training)
+            codes += in_processes(size, work)
+    return codes
+
+
+def stopped(folder: Path) -> dict[str, list[int]]:
+    """Stop runs after some steps, and resume them in another number of processes."""
+    codes = {}
+    for first, then in ((2, 2), (2, 1), (1, 2)):
+        run = folder / f"{first}-{then}"
+        half = partial(killed_in, "train_step", 6, partial(train, run))
+        codes[run.name] = in_processes(first, half) + in_processes(
+            then, partial(train, run)
+        )
+    for size in (1, 2):
+        codes[f"{size}"] = in_processes(size, partial(train, folder / f"{size}"))
+    return codes
+
+
+def killed_in(name: str, call: int, work: Callable[[], None]) -> None:
+    """Do some work until a function of the loop is called for the nth time."""
+    function, calls = getattr(loop, name), []
+
+    def killing(*args: Any) -> Any:
+        calls.append(name)
+        if len(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*args)
+
+    setattr(loop, name, killing)
+    work()
+
+
+def killed(folder: Path) -> list[dict[str, Any]]:
+    """Kill one of two processes at a random call of whatever function; resume both."""
+    rng, found = random.Random(0), []
+    n_calls = {}
+    for rank in (0, 1):
+        counted = folder / f"counted-{rank}"
+        in_processes(2, partial(stopped_at, counted, rank, 0))
+        n_calls[rank] = int((counted / "calls").read_text())
+    for number in range(6):
+        run, rank = folder / f"{number}", rng.randrange(2)
+        call = rng.randrange(1, n_calls[rank])
+        begun = time.monotonic()
+        codes = in_processes(2, partial(stopped_at, run, rank, call))
+        seconds = time.monotonic() - begun
+        resumed = in_processes(2, partial(train, run))
+        same = bits(outcome(run)) == bits(outcome(folder / "counted-0"))
+        found.append({"rank": rank, "call": call, "codes": codes, "seconds": seconds,
+                      "resumed": resumed, "same": same})  # fmt: skip
+    return found
+
+
+def stopped_at(folder: Path, rank: int, last: int) -> None:
+    """Train; in one process, count the calls of functions, and be killed at the last.
+
+    The other one ends by an error, without its traceback here.
+    """
+    seen = 0
+
+    def count(*_: object) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if int(os.environ["RANK"]) != rank:
+        try:
+            train(folder)
+        except ConnectionError:
+            sys.exit(1)
+        return
+    sys.setprofile(count)
+    train(folder)
+    sys.setprofile(None)
+    (folder / "calls").write_text(str(seen))
+
+
+# --- what is refused ------------------------------------------------------------------
+
+RECIPE = TRANSLATOR.replace("warmup", "gradient_accumulation = 2\nwarmup")
+
+
+def ask(*options: object, recipe: str = RECIPE, second: Callable = str) -> Callable:
+    """Return the command as work for processes.
+
+    Args:
+        options: of the command.
+        recipe: the same in all processes, in a file of each.
+        second: changes something in the second process before it begins.
+    """
+
+    def work() -> None:
+        small_corpora()
+        rank = os.environ["RANK"]
+        own = (second(recipe) or recipe) if rank == "1" else recipe
+        Path(f"{rank}.toml").write_text(own)
+        command(["train", "--config", f"{rank}.toml", *map(str, options)])
+
+    return work
+
+
+def small_corpora() -> None:
+    """Put corpora of a few sentences in the place of the whole ones."""
+    whole = corpora.load("grammar")
+    parts = {name: getattr(whole, name)[:60] for name in ("train", "valid", "test")}
+    corpora.load = {"grammar": replace(whole, **parts)}.get
+    corpora.load_labelled = {"tiny": TINY}.get
+
+
+def another_corpus(_: str) -> None:
+    whole = corpora.load("grammar")
+    corpora.load = {"grammar": replace(whole, train=whole.train[::-1])}.get
+
+
+def another_version(_: str) -> None:
+    runs.version = lambda _: "0.0.1"
+
+
+REFUSED = {  # name -> (what is tried in two processes, what is said once)
+    "no --out": (ask(), "error: several processes need --out FOLDER"),
+    "wrong option": (ask("--outt", "run"), "error: unrecognized arguments: --outt"),
+    "too many": (
+        ask("--out", "run", recipe=TRANSLATOR),
+        "error: 2 processes can't share the batches of a step: by this recipe it has "
+        "1; set gradient_accumulation in [training] to 2 or more",
+    ),
+    "a classifier": (
+        ask("--out", "run", recipe=CLASSIFIER),
+        "by this recipe it has 1; train it in one process",
+    ),
+    "another recipe": (
+        ask("--out", "run", second=lambda text: text.replace("warmup = 4", "warmup=9")),
+        "must agree, but warmup in [training] is '4' in process 0 and '9' in process 1",
+    ),
+    "another version": (
+        ask("--out", "run", second=another_version),
+        "but the version of transformer_lib is",
+    ),
+    "other data": (
+        ask("--out", "run", second=another_corpus),
+        "but the digest of the training data is",
+    ),
+    "nothing to resume": (
+        ask("--out", "run", "--resume"),
+        "error: run holds no run to resume",
+    ),
+    "held": (ask("--out", "held"), "error: another process trains in held"),
+}
+
+
+def refusals(folder: Path) -> dict[str, Any]:
+    """Return exit codes and what was heard, for each bad beginning."""
+    os.chdir(folder)
+    found = {}
+    with run_folder(Path("held")):
+        for name, (work, _) in REFUSED.items():
+            heard = folder / f"{name}.txt"
+            found[name] = in_processes(2, work, heard), heard.read_text()
+    return {"heard": found, "begun": Path("run").exists()}
+
+
+# --- the program and what it found ----------------------------------------------------
+
+
+def found_by(part: Callable[[Path], Any], folder: Path) -> Any:
+    """Run a part of this file in a program of its own."""
+    done = subprocess.run(
+        [sys.executable, __file__, part.__name__, folder],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},  # processes are forked
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_two_processes_take_the_step_of_one_as_pytorch_would(tmp_path):
+    assert found_by(steps, tmp_path) == [0, 0]
+    nats, moved = torch.load(tmp_path / "step-1-0")
+    counts, expected = torch.load(tmp_path / "pytorch-0")
+    assert len({*counts}) > 1  # a mean over processes would be another gradient
+    for file in "step-2-0", "step-2-1":
+        theirs, shares = torch.load(tmp_path / file)
+        assert theirs == pytest.approx(nats, rel=1e-12)
+        for alone, shared, gradient in zip(moved, shares, expected, strict=True):
+            torch.testing.assert_close(shared, alone, rtol=0, atol=1e-12)
+            torch.testing.assert_close(shared, gradient, rtol=0, atol=1e-12)
+
+
+def test_a_run_in_two_processes_is_the_run_in_one(tmp_path):
+    assert found_by(worlds, tmp_path) == [[0, 0]]
+    apart = farthest(tmp_path / "alone", tmp_path / "2")
+    assert apart["losses"] < 1e-12 and apart["weights"] < 1e-12
+    assert apart["biases of keys"] < 1e-6
+    assert outcome(tmp_path / "2")["left"] == []
+
+
+def test_what_several_processes_can_not_do_is_said_once(tmp_path):
+    found = found_by(refusals, tmp_path)
+    assert not found["begun"]  # nothing was written
+    for name, (codes, heard) in found["heard"].items():
+        assert codes == ([2, 2] if name == "wrong option" else [1, 1]), (name, heard)
+        assert heard.count(REFUSED[name][1]) == heard.count("error") == 1, heard
+
+
+@pytest.mark.slow
+def test_one_two_and_four_processes_end_alike(tmp_path):
+    assert {*found_by(many_worlds, tmp_path)} == {0}
+    bounds = {"plain": 1e-12, "dropping": 1e-12, "float32": 1e-4}
+    for name, bound in bounds.items():
+        for size in (2, 4):
+            apart = farthest(tmp_path / f"{name}-1", tmp_path / f"{name}-{size}")
+            assert max(apart["losses"], apart["weights"]) < bound, (name, size, apart)
+    other = farthest(tmp_path / "plain-1", tmp_path / "dropping-1")
+    assert other["losses"] > 1e-3  # dropout does something
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_in_another_number_of_processes(tmp_path):
+    codes = found_by(stopped, tmp_path)
+    assert {code for all_ended in codes.values() for code in all_ended} <= {0, 1, -9}
+    assert bits(outcome(tmp_path / "2-2")) == bits(outcome(tmp_path / "2"))
+    for run in "2-1", "1-2":
+        apart = farthest(tmp_path / "1", tmp_path / run)
+        assert max(apart["losses"], apart["weights"]) < 1e-12, run
+
+
+@pytest.mark.slow
+def test_whichever_process_is_killed_nothing_is_lost(tmp_path):
+    for run in found_by(killed, tmp_path):
+        assert 0 not in run["codes"] and run["seconds"] < 60, run
+        assert run["resumed"] == [0, 0] and run["same"], run
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    print(json.dumps(globals()[sys.argv[1]](Path(sys.argv[2]))))
