@@ -1,7 +1,7 @@
 """Several processes take the steps of one, go on after each other, and end together.
 
 All processes are forked from one that has imported everything and computed nothing:
-this file, run as a program with the name of a part. It keeps the store through which
+this file, run as a program with the names of parts. It keeps the store through which
 they find each other, as torchrun does, and prints what came of it in a line of JSON.
 """
 
@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def in_processes(
     children = [fork.Process(target=child, args=(rank,)) for rank in range(size)]
     for process in children:
         process.start()
-    ends = time.monotonic() + 30
+    ends = time.monotonic() + 60
     for process in children:
         process.join(max(ends - time.monotonic(), 0.1))
         if process.exitcode is None:
@@ -171,14 +172,10 @@ def steps(folder: Path) -> list[int]:
 # --- runs -----------------------------------------------------------------------------
 
 
-def worlds(folder: Path, sizes: tuple[int, ...] = (1, 2)) -> list[list[int]]:
-    """Train with dropout in so many processes each; return exit codes."""
-    train(folder / "alone")
-    return [
-        in_processes(size, partial(train, folder / f"{size}"))
-        for size in sizes
-        if size > 1
-    ]
+def two_worlds(folder: Path) -> list[int]:
+    """Train with dropout in one process and in two; return exit codes."""
+    train(folder / "1")
+    return in_processes(2, partial(train, folder / "2"))
 
 
 def many_worlds(folder: Path) -> list[list[int]]:
@@ -353,10 +350,10 @@ def refusals(folder: Path) -> dict[str, Any]:
 # --- the program and what it found ----------------------------------------------------
 
 
-def found_by(part: Callable[[Path], Any], folder: Path) -> Any:
-    """Run a part of this file in a program of its own."""
+def found_by(folder: Path, *parts: Callable[[Path], Any]) -> list[Any]:
+    """Run parts of this file in a program of its own."""
     done = subprocess.run(
-        [sys.executable, __file__, part.__name__, folder],
+        [sys.executable, __file__, folder, *(part.__name__ for part in parts)],
         env={**os.environ, "OMP_NUM_THREADS": "1"},  # processes are forked
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -364,29 +361,39 @@ def found_by(part: Callable[[Path], Any], folder: Path) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_two_processes_take_the_step_of_one_as_pytorch_would(tmp_path):
-    assert found_by(steps, tmp_path) == [0, 0]
-    nats, moved = torch.load(tmp_path / "step-1-0")
-    counts, expected = torch.load(tmp_path / "pytorch-0")
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """The folder of what takes seconds, and what came of it."""
+    folder = tmp_path_factory.mktemp("quick")
+    parts = (steps, two_worlds, refusals)
+    return folder, dict(zip(parts, found_by(folder, *parts), strict=True))
+
+
+def test_two_processes_take_the_step_of_one_as_pytorch_would(quick):
+    folder, found = quick
+    assert found[steps] == [0, 0]
+    nats, moved = torch.load(folder / "step-1-0")
+    counts, expected = torch.load(folder / "pytorch-0")
     assert len({*counts}) > 1  # a mean over processes would be another gradient
     for file in "step-2-0", "step-2-1":
-        theirs, shares = torch.load(tmp_path / file)
+        theirs, shares = torch.load(folder / file)
         assert theirs == pytest.approx(nats, rel=1e-12)
         for alone, shared, gradient in zip(moved, shares, expected, strict=True):
             torch.testing.assert_close(shared, alone, rtol=0, atol=1e-12)
             torch.testing.assert_close(shared, gradient, rtol=0, atol=1e-12)
 
 
-def test_a_run_in_two_processes_is_the_run_in_one(tmp_path):
-    assert found_by(worlds, tmp_path) == [[0, 0]]
-    apart = farthest(tmp_path / "alone", tmp_path / "2")
+def test_a_run_in_two_processes_is_the_run_in_one(quick):
+    folder, found = quick
+    assert found[two_worlds] == [0, 0]
+    apart = farthest(folder / "1", folder / "2")
     assert apart["losses"] < 1e-12 and apart["weights"] < 1e-12
     assert apart["biases of keys"] < 1e-6
-    assert outcome(tmp_path / "2")["left"] == []
+    assert outcome(folder / "2")["left"] == []
 
 
-def test_what_several_processes_can_not_do_is_said_once(tmp_path):
-    found = found_by(refusals, tmp_path)
+def test_what_several_processes_can_not_do_is_said_once(quick):
+    found = quick[1][refusals]
     assert not found["begun"]  # nothing was written
     for name, (codes, heard) in found["heard"].items():
         assert codes == ([2, 2] if name == "wrong option" else [1, 1]), (name, heard)
@@ -395,7 +402,7 @@ def test_what_several_processes_can_not_do_is_said_once(tmp_path):
 
 @pytest.mark.slow
 def test_one_two_and_four_processes_end_alike(tmp_path):
-    assert {*found_by(many_worlds, tmp_path)} == {0}
+    assert found_by(tmp_path, many_worlds) == [[0] * 3 * (1 + 2 + 4)]
     bounds = {"plain": 1e-12, "dropping": 1e-12, "float32": 1e-4}
     for name, bound in bounds.items():
         for size in (2, 4):
@@ -407,7 +414,7 @@ def test_one_two_and_four_processes_end_alike(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_goes_on_in_another_number_of_processes(tmp_path):
-    codes = found_by(stopped, tmp_path)
+    [codes] = found_by(tmp_path, stopped)
     assert {code for all_ended in codes.values() for code in all_ended} <= {0, 1, -9}
     assert bits(outcome(tmp_path / "2-2")) == bits(outcome(tmp_path / "2"))
     for run in "2-1", "1-2":
@@ -417,11 +424,14 @@ def test_a_run_goes_on_in_another_number_of_processes(tmp_path):
 
 @pytest.mark.slow
 def test_whichever_process_is_killed_nothing_is_lost(tmp_path):
-    for run in found_by(killed, tmp_path):
+    [found] = found_by(tmp_path, killed)
+    for run in found:
         assert 0 not in run["codes"] and run["seconds"] < 60, run
         assert run["resumed"] == [0, 0] and run["same"], run
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    print(json.dumps(globals()[sys.argv[1]](Path(sys.argv[2]))))
+    import_module("torch._dynamo")  # which optimizers import: once, not in each process
+    place, *names = sys.argv[1:]
+    print(json.dumps([globals()[name](Path(place)) for name in names]))
