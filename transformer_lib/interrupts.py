@@ -5,10 +5,16 @@ the package imports this module first. Programs that import the package keep wha
 do about Ctrl-C.
 """
 
+import os
 import signal
 import sys
+import threading
+import time
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
+
+_PATIENCE = 5.0  # seconds; torchrun's own is 30
 
 
 def is_loading_a_command() -> bool:
@@ -34,14 +40,32 @@ class Terminated(BaseException):
     """SIGTERM has come; what is being written is put away on the way out."""
 
 
-def raise_terminated() -> None:
-    """Let SIGTERM raise `Terminated` from now on, once."""
+def raise_terminated(last_words: Callable[[], None]) -> None:
+    """Let SIGTERM raise `Terminated` from now on, once.
+
+    Python raises nothing while PyTorch waits for another process. So a thread ends this
+    process if it is still there some seconds after SIGTERM or Ctrl-C.
+
+    Args:
+        last_words: is called before that, after SIGTERM.
+    """
 
     def stop(*_: Any) -> None:
         ignore_sigterm()
         raise Terminated
 
+    def watch() -> None:
+        [number] = os.read(told, 1)
+        time.sleep(_PATIENCE)
+        if number == signal.SIGTERM:
+            last_words()
+        os._exit(128 + number)
+
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell)  # Python writes the number of each signal there at once
     signal.signal(signal.SIGTERM, stop)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def ignore_sigterm() -> None:

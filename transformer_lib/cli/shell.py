@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from transformer_lib.interrupts import (
     Terminated,
@@ -21,8 +22,8 @@ EXIT_CODES = (
 )
 
 STOPPED = (
-    "stopped by torchrun, as all processes are when one has ended; what was saved is "
-    "whole, and --resume goes on from there"
+    "error: stopped by torchrun, as all processes are when one has ended; what was "
+    "saved is whole, and --resume goes on from there"
 )
 
 
@@ -67,21 +68,24 @@ def one_voice(may_speak: Callable[[], bool]) -> Iterator[None]:
     Args:
         may_speak: is asked by a process that has something to say.
     """
-    raise_terminated()
+
+    def speak(sentence: str) -> None:
+        if may_speak():
+            say([sentence])
+
+    raise_terminated(partial(speak, STOPPED))
     try:
         with good_manners():
             yield
-        return
-    except SystemExit as end:
-        said, code = end.code, 1
+    except SystemExit as error:
+        ignore_sigterm()  # it would take the word from whoever has it
+        if not isinstance(error.code, str):
+            raise
+        speak(error.code)
+        sys.exit(1)
     except Terminated:
-        said, code = f"error: {STOPPED}", 143
-    ignore_sigterm()  # it would take the word from whoever has it
-    if isinstance(said, str):
-        if may_speak():
-            say([said])
-        sys.exit(code)
-    sys.exit(said)
+        speak(STOPPED)
+        sys.exit(143)
 
 
 def read_lines() -> list[str]:

@@ -207,6 +207,6 @@ def _together(collective: Callable[..., Any], *given: Any) -> None:
 
 
 def _reason(error: RuntimeError) -> str:
-    """Return the first line of an error, without the place in PyTorch's sources."""
-    line = str(error).partition("\n")[0]
-    return line.rpartition("] ")[2].strip(" .") or type(error).__name__
+    """Return an error's first sentence, without the place in PyTorch's sources."""
+    line = str(error).partition("\n")[0].rpartition("] ")[2]
+    return line.partition(". ")[0].strip(" .") or type(error).__name__
