@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 RECIPE = "recipe.json"  # in the folder of a run or of a model
 
@@ -18,8 +19,9 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all; its folder is made if it is missing.
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to be written, whole or not at all; its folder is made if missing.
 
     The file is written under another name in the same folder, flushed to the disk, and
     then renamed in one step. A reader finds the old file or the new one, never half of
@@ -30,13 +32,19 @@ def write_bytes(path: Path, content: bytes) -> None:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with naming(path), unfinished.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all; see `writing`."""
+    with writing(path) as file:
+        file.write(content)
 
 
 def write_text(path: Path, text: str) -> None:

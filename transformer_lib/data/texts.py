@@ -103,11 +103,11 @@ class TextSteps(BatchStream):
     def __init__(
         self, rows: LabelledRows, batch_size: int, seed: int, *, pad_id: int
     ) -> None:
-        self.per_epoch = -(-len(rows) // batch_size)
+        per_epoch = -(-len(rows) // batch_size)
         lengths = [len(ids) for ids, _ in rows]
         plan = partial(_plan, lengths, batch_size, seed)
         make = partial(make_labelled_batch, pad_id=pad_id)
-        super().__init__(rows, plan, make, n_batches=1)
+        super().__init__(rows, plan, make, n_batches=1, per_epoch=per_epoch)
 
 
 def _plan(

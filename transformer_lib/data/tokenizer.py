@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,6 +163,20 @@ class Tokenizer:
         ids = self._engine.encode(text).ids
         return [self.bos_id] * bos + ids + [self.eos_id] * eos
 
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return what `encode` returns for each text, computed by all cores together.
+
+        Raises:
+            ValueError: nothing of a text is seen, or it is no valid Unicode.
+        """
+        require_texts("texts", texts)
+        rows = [found.ids for found in self._engine.encode_batch_fast(texts)]
+        for row, text in zip(rows, texts, strict=True):
+            if not row:
+                self.encode(text)  # says what is wrong
+            row.append(self.eos_id)
+        return rows
+
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of the ids, without special tokens.
 
@@ -267,11 +281,19 @@ def _trained(
 ) -> tokenizers.Tokenizer:
     """Learn a vocabulary."""
     require_texts("texts", texts)
-    texts = list(texts)
-    if not any(map(normalize, texts)):
-        raise ValueError(f"training needs text, but got {len(texts)} empty sentences")
+    n_texts, found = 0, False
+
+    def looked_at() -> Iterator[str]:  # as they pass by: there may be millions
+        nonlocal n_texts, found
+        for text in texts:
+            n_texts += 1
+            found = found or bool(normalize(text))
+            yield text
+
     engine = _with_steps(model, lowercase)
-    engine.train_from_iterator(texts, trainer)
+    engine.train_from_iterator(looked_at(), trainer)
+    if not found:
+        raise ValueError(f"training needs text, but got {n_texts} empty sentences")
     if (fewest := engine.get_vocab_size()) > trainer.vocab_size:
         raise ValueError(
             f"vocab_size must be at least {fewest}, not {trainer.vocab_size}"

@@ -7,7 +7,8 @@ from typing import Any
 from transformer_lib.data import corpora
 from transformer_lib.data.batches import Batch, limit_lengths, token_batches
 from transformer_lib.data.corpora import ParallelCorpus
-from transformer_lib.data.corpora.parallel import Pair
+from transformer_lib.data.corpora.parallel import HeldOut, Pair
+from transformer_lib.data.pairs_file import read_held_out
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.evaluation.scores import (
     BY_SPACES,
@@ -20,25 +21,31 @@ from transformer_lib.evaluation.scores import (
 )
 from transformer_lib.model.transformer import count_parameters
 from transformer_lib.pretrained.translator import Translator, find
-from transformer_lib.runs.recipe import Recipe, read_stored_recipe
+from transformer_lib.runs.recipe import DataRecipe, Recipe, read_stored_recipe
 from transformer_lib.runs.sentences import SENTENCES, checksums, require_sentences
 
+PAIRS = "pairs.ids"  # in the folder of a run on two files: what they come to
 SEARCHES = (1, 4)  # numbers of beams
 IdPairs = list[tuple[list[int], list[int]]]
 
 
+def own_files(data: DataRecipe) -> tuple[Path, Path]:
+    """Return the file of what is translated, and that of its translations.
+
+    A corpus of files isn't reversed after it was split: no sentence that is translated
+    may be in two parts.
+    """
+    files = Path(data.source), Path(data.target)
+    return files[::-1] if data.reverse else files
+
+
 def load_corpus(recipe: Recipe) -> ParallelCorpus:
-    """Load the sentences of a recipe, in its direction."""
-    data = recipe.data
-    if data.corpus:
-        corpus = corpora.load(data.corpus)
-        return corpus.reversed() if data.reverse else corpus
-    # Not reversed afterwards: no sentence that is translated may be in two parts.
-    files = (data.target, data.source) if data.reverse else (data.source, data.target)
-    return ParallelCorpus.from_files(*files)
+    """Load the corpus of a recipe that names one, in the recipe's direction."""
+    corpus = corpora.load(recipe.data.corpus)
+    return corpus.reversed() if recipe.data.reverse else corpus
 
 
-def load_corpus_of(name: str | Path, recipe: Recipe) -> ParallelCorpus:
+def load_corpus_of(name: str | Path, recipe: Recipe) -> ParallelCorpus | HeldOut:
     """Load the sentences of a model's recipe, to measure the model on them.
 
     Args:
@@ -50,8 +57,12 @@ def load_corpus_of(name: str | Path, recipe: Recipe) -> ParallelCorpus:
         FileNotFoundError: they are of two files, and nothing is known about those that
             the model was trained with: a run of an earlier version.
     """
-    corpus, folder = load_corpus(recipe), find(name)
-    if recipe.data.source and not (folder / SENTENCES).is_file():
+    folder = find(name)
+    if recipe.data.corpus:
+        corpus = load_corpus(recipe)
+    elif (folder / SENTENCES).is_file():
+        corpus = read_held_out(folder / PAIRS, *own_files(recipe.data))
+    else:
         raise FileNotFoundError(
             f"{folder} holds no {SENTENCES}, which says what it was trained with: it "
             "may be tested on what it has learned. Train it again"
@@ -66,7 +77,7 @@ def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> IdPairs:
 
 
 def valid_batches(
-    corpus: ParallelCorpus, tokenizer: Tokenizer, recipe: Recipe
+    corpus: ParallelCorpus | HeldOut, tokenizer: Tokenizer, recipe: Recipe
 ) -> tuple[list[Batch], list[int]]:
     """Return the batches that a validation loss is measured on, in and after training.
 
@@ -82,7 +93,7 @@ def valid_batches(
 
 def evaluate(
     translator: Translator,
-    corpus: ParallelCorpus,
+    corpus: ParallelCorpus | HeldOut,
     recipe: Recipe,
     progress: bool = False,
 ) -> dict[str, Any]:

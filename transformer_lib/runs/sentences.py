@@ -4,25 +4,25 @@ Files of one's own change. With one more line, they are split otherwise, and wha
 model is tested on may be what it has learned.
 """
 
-import hashlib
 import json
 from pathlib import Path
 
 from transformer_lib.data.corpora import LabelledCorpus, ParallelCorpus
-from transformer_lib.data.corpora.parallel import PARTS
+from transformer_lib.data.corpora.parallel import PARTS, HeldOut, RowsChecksum
 from transformer_lib.files import write_text
 
 SENTENCES = "sentences.json"
 
 
-def checksums(corpus: ParallelCorpus | LabelledCorpus) -> dict[str, str]:
+def checksums(corpus: ParallelCorpus | LabelledCorpus | HeldOut) -> dict[str, str]:
     """Return a checksum of each part of a corpus."""
-    texts = {part: json.dumps(getattr(corpus, part)) for part in PARTS}
-    return {part: _sha256(text) for part, text in texts.items()}
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    if isinstance(corpus, HeldOut):
+        return corpus.checksums
+    sums = {part: RowsChecksum() for part in PARTS}
+    for part, rows in sums.items():
+        for row in getattr(corpus, part):
+            rows.add(row)
+    return {part: rows.hexdigest() for part, rows in sums.items()}
 
 
 def note_sentences(folder: Path, sums: dict[str, str]) -> None:

@@ -1,24 +1,38 @@
 """A translator made from a recipe: its data, its model, its folder."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 
 from transformer_lib import fast
 from transformer_lib.data.batches import Batch, limit_lengths
 from transformer_lib.data.corpora import ParallelCorpus
+from transformer_lib.data.corpora.parallel import HeldOut, OwnFiles
+from transformer_lib.data.pairs_file import (
+    PairsFile,
+    digests,
+    read_pairs_file,
+    write_pairs_file,
+)
 from transformer_lib.data.steps import Steps
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.evaluation.scores import nats_per_token, require_tokenization
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.pretrained.translator import Translator, load
-from transformer_lib.runs.evaluate import encode_pairs, load_corpus, valid_batches
-from transformer_lib.runs.recipe import Recipe
+from transformer_lib.runs.evaluate import (
+    PAIRS,
+    encode_pairs,
+    load_corpus,
+    own_files,
+    valid_batches,
+)
+from transformer_lib.runs.recipe import DataRecipe, Recipe
 from transformer_lib.runs.run import Job, run_job
-from transformer_lib.runs.sentences import checksums
+from transformer_lib.runs.sentences import SENTENCES, checksums, require_sentences
 from transformer_lib.training.loop import Trainer
 from transformer_lib.training.loss import batch_loss
 from transformer_lib.training.processes import ALONE, Processes
@@ -30,39 +44,63 @@ class Data:
     """What a recipe's data come to.
 
     Attributes:
-        corpus: the sentences, in the direction of the recipe.
+        corpus: the sentences, in the direction of the recipe; of two files only those
+            that are held out of training.
         tokenizer: learned from the training sentences of both languages.
         steps: what each training step learns from.
         valid: batches to measure the validation loss on.
-        skipped: line numbers of training pairs that are left out, since they are longer
-            than the recipe's max_len.
+        skipped: number of training pairs that are left out, since they are longer than
+            the recipe's max_len.
         notes: sentences that say how many pairs are left out of training and of
-            validation, if any is.
+            validation, and of what the tokenizer has learned if not of all.
     """
 
-    corpus: ParallelCorpus
+    corpus: ParallelCorpus | HeldOut
     tokenizer: Tokenizer
     steps: Steps
     valid: list[Batch]
-    skipped: list[int]
+    skipped: int
     notes: list[str] = field(default_factory=list)
 
 
-def prepare(recipe: Recipe) -> Data:
+def prepare(
+    recipe: Recipe,
+    folder: str | Path | None = None,
+    progress: bool = False,
+    processes: Processes = ALONE,
+) -> Data:
     """Load the corpus, learn the tokenizer, and plan the batches.
+
+    Two files are tokenized once, into a file of ids that is kept in the run's folder;
+    the first process makes it, and all map it into memory.
+
+    Args:
+        recipe: the run.
+        folder: of the run, which all processes see. If None, the file of ids is a
+            temporary one.
+        progress: show progress bars while files are read.
+        processes: that prepare together.
 
     Raises:
         ValueError: there is no such corpus, no sentence is short enough, or a sentence
-            of the test is too long for the model.
+            of the test is too long for the model; files are not those of the run in the
+            folder, or don't fit together.
+        OSError: the disk is full, for example.
     """
-    corpus, settings = load_corpus(recipe), recipe.training
-    texts = [sentence for pair in corpus.train for sentence in pair]
-    if recipe.data.tokens == "words":
-        tokenizer = Tokenizer.from_words(texts)
-    else:
-        tokenizer = Tokenizer.train(texts, recipe.data.vocab_size)
     # Refused now, before hours of training: what could not be scored after them.
     require_tokenization(recipe.data.bleu_tokenize)
+    if recipe.data.corpus:
+        corpus = load_corpus(recipe)
+        texts = (sentence for pair in corpus.train for sentence in pair)
+        tokenizer = _learn_tokenizer(recipe.data, texts)
+        n_train = n_learned = len(corpus.train)
+        pairs, where = encode_pairs(tokenizer, corpus.train), ""
+        pairs, _ = limit_lengths(pairs, recipe.data.max_len, "skip")
+    else:
+        found = _map_own_files(recipe.data, folder, progress, processes)
+        corpus, tokenizer, pairs = found.held_out, found.tokenizer, found.pairs
+        n_train, n_learned = found.n_train, found.n_learned
+        where = f", first in line {found.first_long:,}" if found.first_long else ""
     most = recipe.model_config(len(tokenizer)).max_len
     for number, (src, _) in enumerate(encode_pairs(tokenizer, corpus.test), start=1):
         if len(src) > most:
@@ -70,22 +108,65 @@ def prepare(recipe: Recipe) -> Data:
                 f"test sentence {number} has {len(src)} tokens, but the model's "
                 f"max_len is {most}: raise it in [model]"
             )
-    longest, pairs = recipe.data.max_len, encode_pairs(tokenizer, corpus.train)
-    pairs, skipped = limit_lengths(pairs, longest, "skip")
     valid, skipped_valid = valid_batches(corpus, tokenizer, recipe)
-    notes = [
-        f"{len(lines):,} of {n_pairs:,} {part} pairs are longer than max_len {longest} "
-        "and are left out"
-        for part, lines, n_pairs in (
-            ("training", skipped, len(corpus.train)),
-            ("validation", skipped_valid, len(corpus.valid)),
-        )
-        if lines
-    ]
     ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
-    max_tokens, n_batches = settings.batch_tokens, settings.gradient_accumulation
-    steps = Steps(pairs, max_tokens, n_batches, settings.seed, **ids)
+    training = recipe.training
+    max_tokens, n_batches = training.batch_tokens, training.gradient_accumulation
+    steps = Steps(pairs, max_tokens, n_batches, training.seed, **ids)
+    skipped, notes = n_train - len(pairs), []
+    if n_learned < n_train:
+        notes.append(
+            f"the tokens are learned from a sample, {n_learned:,} of {n_train:,} pairs"
+        )
+    for part, n_long, n_pairs, first in (
+        ("training", skipped, n_train, where),
+        ("validation", len(skipped_valid), len(corpus.valid), ""),
+    ):
+        if n_long:
+            notes.append(
+                f"{n_long:,} of {n_pairs:,} {part} pairs are longer than max_len "
+                f"{recipe.data.max_len} and are left out{first}"
+            )
     return Data(corpus, tokenizer, steps, valid, skipped, notes)
+
+
+def _map_own_files(
+    data: DataRecipe,
+    folder: str | Path | None,
+    progress: bool,
+    processes: Processes = ALONE,
+) -> PairsFile:
+    """Map the file of ids of two files; the first process makes it if need be."""
+    if folder is None:
+        # What is mapped stays there when the file is deleted.
+        with TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
+            return _map_own_files(data, temporary, progress)
+    path = Path(folder) / PAIRS
+    found = _make_pairs_file(path, data, progress) if processes.is_first else None
+    processes.wait()
+    return found or read_pairs_file(path)
+
+
+def _make_pairs_file(path: Path, data: DataRecipe, progress: bool) -> PairsFile:
+    """Map a file of ids; make it first if it isn't there, or is of something else."""
+    source, target = own_files(data)
+    names = "tokens", "vocab_size", "max_len"  # what else the ids depend on
+    settings = {name: getattr(data, name) for name in names}
+    key = {**settings, **digests(source, target)}
+    try:
+        return read_pairs_file(path, key)
+    except (FileNotFoundError, ValueError):  # none, of other files, damaged
+        files = OwnFiles.read(source, target, progress)
+    if (path.parent / SENTENCES).is_file():  # of a run that is resumed
+        require_sentences(path.parent, files.held_out().checksums)
+    write_pairs_file(path, files, key, partial(_learn_tokenizer, data), progress)
+    return read_pairs_file(path)
+
+
+def _learn_tokenizer(data: DataRecipe, texts: Iterable[str]) -> Tokenizer:
+    if data.tokens == "words":
+        return Tokenizer.from_words(texts)
+    return Tokenizer.train(texts, data.vocab_size)
 
 
 def train(
