@@ -1,6 +1,7 @@
 """Every pair is in one batch, within the bound, in the same position every time."""
 
 import random
+import tracemalloc
 from collections import Counter
 from itertools import islice
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from small_run import small_pairs
 
+from transformer_lib.data import plans
 from transformer_lib.data.batches import (
     batch_plan,
     limit_lengths,
@@ -153,3 +155,70 @@ def test_a_text_keeps_its_label_and_shares_its_batch_with_texts_as_long():
         assert torch.equal((batch.src != 0).sum(1) % 2, batch.labels)
     n_padding = sum((batch.src == 0).sum().item() for batch in epoch)
     assert n_padding == 7 * (1 + 2 + 3)
+
+
+# --- plans for millions ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [7, 1 << 16])
+def test_plans_on_arrays_are_the_chapters(monkeypatch, chunk):
+    monkeypatch.setattr(plans, "CHUNK", chunk)
+    rng = random.Random(1)
+    for _ in range(60):
+        longest = rng.choice([1, 2, 5, 40])
+        n = rng.choice([1, 2, 3, 50, 300])
+        lengths = [(rng.randint(1, longest), rng.randint(1, longest)) for _ in range(n)]
+        max_tokens = longest + rng.choice([0, 1, 5, 60, 5000])
+        seed, epoch = rng.choice([0, 1, 2**40]), rng.choice([0, 1, 17])
+        dtype = rng.choice(["<u2", "<u4", np.int32])
+        plan = plans.BatchPlan(np.array(lengths, dtype), max_tokens, seed)
+        expected = batch_plan(lengths, max_tokens, seed, epoch)
+        assert list(plan(epoch)) == list(plan(epoch)) == expected
+        assert len(plan) == len(expected)
+        assert list(plan(epoch + 1)) == batch_plan(lengths, max_tokens, seed, epoch + 1)
+
+
+def test_a_plan_takes_few_bytes_a_pair(monkeypatch):
+    monkeypatch.setattr(plans, "CHUNK", 128)
+    rng, n = np.random.default_rng(0), 20_000
+    lengths = rng.integers(1, 60, (n, 2)).astype(np.uint16)
+    tracemalloc.start()
+    plan = plans.BatchPlan(lengths, 20_000, 0)
+    for epoch in range(2):
+        rows = sum(map(len, plan(epoch)))
+        assert rows == n
+    kept, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 4.5 * n and 8 * n < most < 9 * n
+
+
+def test_resuming_makes_one_plan_alone(monkeypatch):
+    made = []
+    make = plans.BatchPlan._make
+    monkeypatch.setattr(
+        plans.BatchPlan, "_make", lambda *call: made.append(call[1]) or make(*call)
+    )
+    steps = Steps(SMALL, 40, 3, 0, bos_id=1, pad_id=0)
+    first = 100 * steps.per_epoch + 2
+    some = list(islice(steps.starting_at(first), 2))
+    assert made == [300]
+    whole = list(islice(steps.starting_at(first - 1), 3))[1:]
+    for one, other in zip(some, whole, strict=True):
+        assert all(torch.equal(a.src, b.src) for a, b in zip(one, other, strict=True))
+
+
+def test_shares_of_a_step_are_the_step():
+    steps = Steps(SMALL, 40, 5, 0, bos_id=1, pad_id=0)
+    for whole, *shares in islice(
+        zip(*(steps.starting_at(2, share) for share in
+              (slice(None), slice(0, None, 2), slice(1, None, 2), slice(9, None))),
+            strict=True), 30,
+    ):  # fmt: skip
+        assert [len(share) for share in shares] == [3, 2, 0]
+        for number, batch in enumerate(whole):
+            assert torch.equal(batch.src, shares[number % 2][number // 2].src)
+
+
+def test_a_pair_longer_than_a_batch_is_refused_before_training():
+    with pytest.raises(ValueError, match="pair 2 has 4 tokens, more than max_tokens 3"):
+        Steps(LONG, 3, 1, 0, bos_id=1, pad_id=0)

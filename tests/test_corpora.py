@@ -3,6 +3,8 @@
 import gzip
 import hashlib
 import io
+import itertools
+import json
 import random
 import tarfile
 from pathlib import Path
@@ -18,7 +20,12 @@ from transformer_lib.data.corpora.download import cache_folder, fetch
 from transformer_lib.data.corpora.home_assistant import PAIRS_FILE, last_part
 from transformer_lib.data.corpora.labelled import REVIEWS_FILE, load_imdb
 from transformer_lib.data.corpora.multi30k import SHA256, load_multi30k
-from transformer_lib.data.corpora.parallel import PARTS, ParallelCorpus
+from transformer_lib.data.corpora.parallel import (
+    PARTS,
+    ParallelCorpus,
+    RowsChecksum,
+    _count_lines,
+)
 from transformer_lib.data.normalize import normalize
 
 PUBLISHED = cache_folder() / "multi30k"
@@ -125,6 +132,52 @@ def test_two_files_are_split_so_that_no_test_source_is_in_training(tmp_path) -> 
     assert corpus.reversed().test[0] == corpus.test[0][::-1]
 
 
+def test_another_line_moves_one_source_of_each_part_at_most(tmp_path) -> None:
+    """Nearly all test sentences of yesterday were trained on today."""
+    files = tmp_path / "a.en", tmp_path / "a.de"
+    held = []
+    for n in range(300, 340):
+        for path in files:
+            path.write_text("".join(f"{path.suffix} {k}\n" for k in range(n)))
+        corpus = ParallelCorpus.from_files(*files)
+        held.append([{*corpus.test}, {*corpus.test, *corpus.valid}])
+    for before, after in itertools.pairwise(held):
+        for one, other in zip(before, after, strict=True):
+            assert len(one - other) <= 1
+    assert held[0] != held[-1]  # the test can fail
+
+
+def test_of_many_sources_a_thousand_are_held_out_and_no_more(tmp_path) -> None:
+    """Only the smallest checksums are remembered, and the number of others isn't."""
+    sources = [f"s {n}" for n in range(30_000)]
+    for name in "a.en", "a.de":
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in 2 * sources))
+    corpus = ParallelCorpus.from_files(tmp_path / "a.en", tmp_path / "a.de")
+
+    def checksum(text: str) -> bytes:
+        return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+    ranked = sorted(sources, key=checksum)
+    for pairs, chosen in (
+        (corpus.test, ranked[:1000]),
+        (corpus.valid, ranked[1000:2000]),
+        (corpus.train, ranked[2000:]),
+    ):
+        assert len(pairs) == 2 * len(chosen)
+        assert {src for src, _ in pairs} == {*chosen}
+
+
+@pytest.mark.parametrize("n", [0, 1, 999, 1000, 2001])
+def test_a_checksum_of_rows_is_that_of_their_json(n) -> None:
+    rows, checksum = tuple((f"ä {row}", row) for row in range(n)), RowsChecksum()
+    for row in rows:
+        checksum.add(row)
+        if row[1] == 1234:
+            checksum.hexdigest()  # may be asked for in between
+    text = json.dumps(rows).encode()
+    assert checksum.hexdigest() == hashlib.sha256(text).hexdigest()
+
+
 def test_sources_that_look_the_same_are_in_the_same_part(tmp_path) -> None:
     """Twins with another space or another form of a letter were learned and tested."""
     sources = [f"ä {n}" for n in range(40)]
@@ -185,9 +238,24 @@ def test_a_damaged_file_is_named_with_the_line(tmp_path, content, message) -> No
         read_lines(path)
 
 
-def test_only_a_line_feed_ends_a_line(tmp_path) -> None:
-    (tmp_path / "a").write_bytes("one\x85two\u2028three\n\nfour\n".encode())
-    assert read_lines(tmp_path / "a") == ["one\x85two\u2028three", "", "four"]
+@pytest.mark.parametrize("name", ["a", "a.gz"])
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("one\x85two\u2028three\n\nfour\n", ["one\x85two\u2028three", "", "four"]),
+        ("\ufeffone\r\n two", ["one", "two"]),
+        ("\n", [""]),
+        ("\ufeff\n\n", ["", ""]),
+        ("\ufeff", []),
+        ("é", ["é"]),
+        ("", []),
+    ],
+)
+def test_only_a_line_feed_ends_a_line(tmp_path, name, content, lines) -> None:
+    path, raw = tmp_path / name, content.encode()
+    path.write_bytes(gzip.compress(raw) if path.suffix else raw)
+    assert read_lines(path) == lines
+    assert _count_lines(path) == len(lines)
 
 
 # --- downloads ------------------------------------------------------------------------

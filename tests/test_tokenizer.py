@@ -53,6 +53,17 @@ def test_every_text_comes_back(subwords, text) -> None:
     assert min(ids[1:-1]) > subwords.unk_id  # no special token in between
 
 
+def test_many_texts_have_the_ids_that_each_has_alone(subwords, words) -> None:
+    for tokenizer in subwords, words:
+        texts = [*TEXTS, *STRANGE]
+        assert tokenizer.encode_all(texts) == [*map(tokenizer.encode, texts)]
+        with pytest.raises(ValueError, match="at least 1 word, but got ' '"):
+            tokenizer.encode_all(["the", " "])
+        with pytest.raises(UnicodeEncodeError):
+            tokenizer.encode_all(["the", "half \ud800"])
+        assert tokenizer.encode_all([]) == []
+
+
 def test_special_tokens_are_those_of_the_vocabulary(subwords, words) -> None:
     for tokenizer in (subwords, words):
         assert tokenizer.tokens(range(4)) == Vocabulary([]).tokens

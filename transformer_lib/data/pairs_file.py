@@ -32,6 +32,7 @@ from transformer_lib.data.corpora.parallel import (
 from transformer_lib.data.tokenizer import Tokenizer
 from transformer_lib.files import naming, writing
 
+# Another number for other contents, another split into parts among them.
 HEAD = b"transformer_lib pairs 1".ljust(31) + b"\n"
 CHUNK = 2048  # pairs that are tokenized together
 START, SIZE, SUM = np.dtype("<u8"), 8, 32  # bytes of the last two, which end the file
@@ -203,8 +204,7 @@ def _write(
     def texts() -> Iterator[str]:
         nonlocal n_learned
         n_most = min(files.n_pairs, MOST_LEARNED)
-        pairs = show(files.sample(), n_most, "learning tokens", progress)
-        for pair in pairs:
+        for pair in show(files.sample(), n_most, "learning tokens", progress):
             n_learned += 1
             yield from pair
 
@@ -228,9 +228,7 @@ def _write(
         put(np.array(ids, dtype=ids_type))
     if not lengths:
         raise ValueError(f"none of {n_train} pairs fits into max_len {key['max_len']}")
-    put(
-        bytes(-file.tell() % START.itemsize)
-    )  # numbers of 8 bytes begin at multiples of 8
+    put(bytes(-file.tell() % START.itemsize))  # numbers begin at multiples of theirs
     sizes, start = np.frombuffer(lengths, dtype=lengths_type).reshape(-1, 2), 0
     for some in np.array_split(sizes, len(sizes) // CHUNK + 1):
         ends = start + np.cumsum(some.sum(axis=1, dtype=START))

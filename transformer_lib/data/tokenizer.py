@@ -170,6 +170,8 @@ class Tokenizer:
             ValueError: nothing of a text is seen, or it is no valid Unicode.
         """
         require_texts("texts", texts)
+        for text in texts:
+            text.encode("utf-8")  # refuses half of a surrogate pair
         rows = [found.ids for found in self._engine.encode_batch_fast(texts)]
         for row, text in zip(rows, texts, strict=True):
             if not row:
