@@ -91,7 +91,10 @@ def _train(options: Namespace, group: Processes) -> None:
     classifies = isinstance(recipe.training, ClassifierTraining)
     kind = classification if classifies else translation
     with run_folder(folder, group):
-        data = kind.prepare(recipe)
+        if classifies:
+            data = classification.prepare(recipe)
+        else:
+            data = translation.prepare(recipe, folder, progress, group)
         if group.is_first:
             say(data.notes)
         begun = time.perf_counter()
