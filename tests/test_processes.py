@@ -374,7 +374,8 @@ def found_by(folder: Path, *parts: Callable[[Path], Any]) -> list[Any]:
     """Run parts of this file in a program of its own."""
     done = subprocess.run(
         [sys.executable, __file__, folder, *(part.__name__ for part in parts)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},  # processes are forked
+        env={**os.environ, "OMP_NUM_THREADS": "1",  # processes are forked
+             "PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
