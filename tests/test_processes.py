@@ -417,7 +417,8 @@ def test_what_several_processes_can_not_do_is_said_once(quick):
     found = quick[1][refusals]
     assert not found["begun"]  # nothing was written
     for name, (codes, heard) in found["heard"].items():
-        assert codes == ([2, 2] if name == "wrong option" else [1, 1]), (name, heard)
+        code = 2 if name == "wrong option" else 1
+        assert code in codes and {*codes} <= {code, 143}, (name, codes, heard)
         assert heard.count(REFUSED[name][1]) == heard.count("error") == 1, heard
 
 

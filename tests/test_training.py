@@ -218,6 +218,23 @@ def test_a_rate_of_its_own_is_left_to_an_optimizer() -> None:
     assert trainer.optimizer.param_groups[0]["lr"] == 0.25
 
 
+def test_dropout_follows_from_the_number_of_a_batch_in_the_run() -> None:
+    def losses(n_batches: int, n_steps: int, n_given: int) -> list[float]:
+        optimizer = torch.optim.SGD((model := make_model(0.5)).parameters(), 0.0)
+        trainer = Trainer(model, optimizer, batch_loss, seed=1, n_batches=n_batches)
+        trainer.n_steps = n_steps
+        return list(trainer.run([[make_batch()] * n_given] * 2))
+
+    one_by_one = [nats for start in (0, 2) for nats in losses(1, start, 1)]
+    assert len({*one_by_one}) == 4
+    means = [(a + b) / 2 for a, b in (one_by_one[:2], one_by_one[2:])]
+    assert losses(2, 0, 2) == pytest.approx(means, rel=1e-6)
+    with pytest.raises(
+        ValueError, match="has 2 batches here, but 1 of the 1 of a step"
+    ):
+        losses(1, 0, 2)
+
+
 def test_dropout_of_a_step_follows_from_seed_and_number_alone() -> None:
     def loss_of(seed: int | None, n_steps: int, dropout: float = 0.5) -> float:
         model = make_model(dropout).eval()
