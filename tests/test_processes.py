@@ -336,6 +336,8 @@ def killed(folder: Path) -> list[dict[str, Any]]:
     for number in range(6):
         run, heard = Path(f"{number}"), Path(f"{number}.txt")
         rank, call = rng.randrange(2), rng.randrange(1, n_calls)
+        if number == 0:
+            call = 1  # before the other one finds it
         begun = time.monotonic()
         work = partial(killed_at, call, rank, ask("--out", run, recipe=recipe))
         codes = in_processes(2, work, heard)
