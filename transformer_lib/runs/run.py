@@ -2,6 +2,7 @@
 
 recipe.json         what decides the run; another recipe can't resume it
 sentences.json      checksums of its sentences; with others, it is not resumed or scored
+pairs.ids           two files of one's own as ids, for all processes; see `pairs_file`
 metrics.jsonl       one line per step, and one per look at the validation data
 checkpoints/        the newest states; see `checkpoint`
 .lock               held by the process that works on the run
