@@ -200,13 +200,14 @@ def _together(collective: Callable[..., Any], *given: Any) -> None:
     try:
         collective(*given)
     except RuntimeError as error:
+        why = _reason(error).partition(". ")[0]
         raise ConnectionError(
-            f"another process of this run has ended ({_reason(error)}): what was saved "
-            "is whole, and --resume goes on from there"
+            f"another process of this run has ended ({why}): what was saved is whole, "
+            "and --resume goes on from there"
         ) from None
 
 
 def _reason(error: RuntimeError) -> str:
-    """Return an error's first sentence, without the place in PyTorch's sources."""
+    """Return the first line of an error, without the place in PyTorch's sources."""
     line = str(error).partition("\n")[0].rpartition("] ")[2]
-    return line.partition(". ")[0].strip(" .") or type(error).__name__
+    return line.strip(" .") or type(error).__name__
