@@ -327,8 +327,11 @@ def refusals(folder: Path) -> dict[str, Any]:
 # --- killed at any moment -------------------------------------------------------------
 
 
+AT_ONCE = -1  # before the other one finds it
+
+
 def killed(folder: Path) -> list[dict[str, Any]]:
-    """Kill one of two processes at a random call of whatever function; resume both."""
+    """Kill one of two processes at a random call of a training; resume both."""
     os.chdir(folder)
     recipe = RECIPE.replace("steps = 4", "steps = 8\naverage = 2")
     in_processes(2, partial(killed_at, 0, 1, ask("--out", "whole", recipe=recipe)))
@@ -337,7 +340,7 @@ def killed(folder: Path) -> list[dict[str, Any]]:
         run, heard = Path(f"{number}"), Path(f"{number}.txt")
         rank, call = rng.randrange(2), rng.randrange(1, n_calls)
         if number == 0:
-            call = 1  # before the other one finds it
+            call = AT_ONCE
         begun = time.monotonic()
         work = partial(killed_at, call, rank, ask("--out", run, recipe=recipe))
         codes = in_processes(2, work, heard)
@@ -352,8 +355,8 @@ def killed(folder: Path) -> list[dict[str, Any]]:
 
 
 def killed_at(last: int, rank: int, work: Callable[[], object]) -> None:
-    """Do some work; one process counts the calls of functions, and dies at the last."""
-    seen = 0
+    """Do some work; while it trains, one process counts calls, and dies at the last."""
+    seen, train_model = 0, translation.train
 
     def count(*_: object) -> None:
         nonlocal seen
@@ -361,11 +364,20 @@ def killed_at(last: int, rank: int, work: Callable[[], object]) -> None:
         if seen == last:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    if os.environ["RANK"] == str(rank):
+    def counted(*given: Any) -> Any:
         sys.setprofile(count)
+        try:
+            return train_model(*given)
+        finally:
+            sys.setprofile(None)
+
+    if os.environ["RANK"] == str(rank):
+        if last == AT_ONCE:
+            time.sleep(3)  # until the other one waits
+            os.kill(os.getpid(), signal.SIGKILL)
+        translation.train = counted
     work()
-    sys.setprofile(None)
-    if last == 0 and seen:
+    if seen and not last:
         Path("calls").write_text(str(seen))
 
 
