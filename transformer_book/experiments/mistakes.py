@@ -15,6 +15,7 @@ whose text is changed by as many of the part's mistakes as any other's.
 import json
 import re
 import sys
+from importlib import import_module
 from random import Random
 from zlib import crc32
 
@@ -121,8 +122,8 @@ def choose_openings(machine: Machine, tokenizer: Tokenizer) -> dict[str, str]:
 
 def main(folder: str | None = None) -> None:
     """Count, and store what was counted."""
-    from book._ext.browser_model import model_data  # of the repository, not of a wheel
-
+    # Of the repository: this command has no use, and no place, in an installed package.
+    model_data = import_module("book._ext.browser_model").model_data
     translator, sentences = load(MODEL), draw_sentences(folder)
     right = translate_with("search", solution_of("search"), translator, sentences)
     changed = {}
