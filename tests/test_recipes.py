@@ -1,11 +1,14 @@
 """Recipes: the shipped ones are sound, and wrong ones are refused by name."""
 
+import json
 import re
+import statistics
 from dataclasses import replace
 
 import pytest
 import torch
 
+from transformer_book.experiments.ablations import RESULTS
 from transformer_lib.model.transformer import Transformer, count_parameters
 from transformer_lib.pretrained.translator import MODELS, shipped_models
 from transformer_lib.runs.recipe import (
@@ -48,6 +51,10 @@ def test_the_hours_of_a_whole_run_follow_from_the_recipe() -> None:
     assert len(rows) == 3
     for speed, hours in rows:
         assert hours == f"{flops / (0.3 * float(speed) * 1e12) / 3600:.1f}"
+    measured = json.loads((RESULTS / "processes.json").read_text())["rows"][-1]
+    rate = measured["n_tokens"] / statistics.median(measured["seconds"]["2"])
+    days = 25_000 * recipe.training.steps / rate / 86_400
+    assert f"{rate:.0f}\n# target tokens a second, so {days:.0f} days" in text
 
 
 @pytest.mark.parametrize(
