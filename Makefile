@@ -74,7 +74,7 @@ student: $(READY)  ## Write the notebooks without solutions, into _build/student
 # Two workers share the cores, so their threads wait without spinning. The end says what
 # took longest.
 REPLAY := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --nbval --nbval-current-env \
-  --nbval-cell-timeout 900 -n $(JOBS) --dist loadgroup --no-loadscope-reorder --durations 20
+  --nbval-cell-timeout 900 -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations 20
 
 # Without a browser, one is installed first; without Node one test is skipped, and says
 # what for. What takes longest comes first.

@@ -10,12 +10,14 @@ from book._ext.notebooks import KERNEL_ENV
 
 os.environ.update(KERNEL_ENV)
 
-# They compute for more than half a minute: `make test-slow` replays them.
+# They compute for more than twenty seconds: `make test-slow` replays them.
 LONG = [
     "00_one_sitting",
     "05_layer_norm_and_residuals",
     "10_training",
     "11_generating_a_translation",
+    "12_incremental_decoding",
+    "13_quality",
     "14_reading_attention",
     "15_classifier",
     "17_from_2017_to_today",
@@ -27,15 +29,24 @@ LONG = [
 
 
 def pytest_itemcollected(item):
-    """Say which tests one process runs, and keep the long notebooks for later.
-
-    Cells of a notebook belong together, and the tests of a file, which share what it
-    prepares. Those that open pages share nothing.
-    """
-    if "page" not in getattr(item, "fixturenames", ()):
-        item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    """Keep the long notebooks for later."""
     if item.path.suffix == ".ipynb" and item.path.stem in LONG:
         item.add_marker(pytest.mark.slow)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Give a process a file at a time, whose tests share what it prepares.
+
+    The cells of a notebook stay together like that. Tests that open pages share
+    nothing: they are given one by one.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    class FilesAndPages(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return nodeid if "[chromium" in nodeid else super()._split_scope(nodeid)
+
+    return FilesAndPages(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collectstart(collector):

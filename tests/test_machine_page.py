@@ -661,6 +661,7 @@ def chapter(loaded) -> Page:
     return loaded
 
 
+@pytest.mark.slow
 def test_a_chapter_offers_the_sentence_and_keeps_its_own(chapter) -> None:
     text = "A dog is playing a dog in the snow."
     assert chapter.evaluate("machine.state.view.text") == text
@@ -669,6 +670,7 @@ def test_a_chapter_offers_the_sentence_and_keeps_its_own(chapter) -> None:
     expect(chapter.locator(".machine-offer")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_an_offer_is_taken_with_both_changes_and_told_once(chapter) -> None:
     chapter.evaluate(LISTEN)
     button(chapter, f"“{SENTENCE}”").click()
@@ -680,6 +682,7 @@ def test_an_offer_is_taken_with_both_changes_and_told_once(chapter) -> None:
     expect(chapter.locator(".machine-stage")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_a_page_that_shares_its_state_takes_the_sentence_over(chapter) -> None:
     chapter.goto((SITE / "book/index.html").resolve().as_uri())
     wait(chapter, "machine.engine && machine.state.view.source === x", SENTENCE)
@@ -790,6 +793,7 @@ def test_an_address_with_a_choice_that_is_gone_shows_what_it_holds(page, address
     expect(page.locator(".machine-choices button")).to_have_count(len(read_choices()))
 
 
+@pytest.mark.slow
 def test_english_is_written_in_german_by_the_sister_and_read(translator) -> None:
     field = translator.get_by_label("A German sentence")
     asked = "[...document.scripts].filter((each) => each.src.includes(x)).length"
