@@ -30,7 +30,7 @@ from transformer_book.yours.parts import PARTS
 from transformer_lib.pretrained.translator import load
 
 PAGE = ROOT / "_build/html/book/02_scaled_dot_product_attention.html"
-SENTENCE = "Zwei Männer in blauen Hemden sitzen auf einer Bank und essen."
+SENTENCE = "Ein Mann sitzt auf einer Bank und liest ein Buch."  # twelve tokens
 RUN, REST = 0.005, 0.015  # seconds: a quarter of the time
 PREPARE = """async (packed) => {
   const src = document.querySelector("script[src*='desks.js']").src;

@@ -389,7 +389,7 @@ class Machine:
             seen = {name: heads for name in names if (heads := runner.heads(name))}
             self._encoder = {
                 "maps": {
-                    name: [x[:n_src, :n_src] for x in heads]
+                    name: [_rows(head[:n_src], n_src) for head in heads]
                     for name, heads in seen.items()
                 },
                 "norms": {},
@@ -402,15 +402,15 @@ class Machine:
             if name.startswith("encoder") or not (heads := runner.heads(name)):
                 continue
             if name.endswith("cross_attn"):
-                told["maps"][name] = [_flat(x[first:, :n_src]) for x in heads]
+                told["maps"][name] = [_rows(head[first:], n_src) for head in heads]
                 if self._n_pads():  # behind the source, in no picture
                     told["padded"][name] = [
-                        [sum(row) for row in x[first:, n_src:].tolist()] for x in heads
+                        [sum(row[n_src:]) for row in head[first:]] for head in heads
                     ]
             else:
-                told["maps"][name] = [_flat(x[first:]) for x in heads]
-                all_rows = [*map(_flat, heads)]
-                width = heads[0].size(-1)
+                width = len(heads[0])
+                told["maps"][name] = [_rows(head[first:], width) for head in heads]
+                all_rows = [_rows(head, width) for head in heads]
                 told["looks_ahead"] |= any(_looks_ahead(x, width) for x in all_rows)
                 left = [x for x in all_rows if x[0] > 0]  # those that aren't cut
                 n = max(1, len(left))
@@ -425,7 +425,7 @@ class Machine:
     def _maps(self, steps: Sequence[Plain], n_src: int, n_tgt: int) -> dict:
         """Join the rows that the steps have told: weights of each head, row by row."""
         maps = {
-            name: [array("f", _flat(head)) for head in heads]
+            name: [array("f", head) for head in heads]
             for name, heads in self._encoder["maps"].items()
         }
         for name in self.runner.names():
@@ -785,6 +785,11 @@ def _dealt(tgt: Sequence[int], steps: Sequence[Plain]) -> list[Sequence[int]]:
 
 def _flat(x: Tensor) -> list[float]:
     return x.flatten().tolist()
+
+
+def _rows(rows: list[list[float]], width: int) -> list[float]:
+    """Join rows, of which each is cut to a width."""
+    return [number for row in rows for number in row[:width]]
 
 
 def _lengths(x: Tensor) -> list[float]:

@@ -5,6 +5,7 @@ what the machine draws: the weights of every head, queries, keys and values, and
 residual stream before and after each layer.
 """
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -282,18 +283,19 @@ class Runner:
             for kind in kinds[stack]
         ]
 
-    def heads(self, name: str) -> list[Tensor] | None:
+    def heads(self, name: str) -> list[list[list[float]]] | None:
         """Return the weights of each head of an attention in its last pass.
 
         Returns:
-            (q_len, k_len) for each head; None if no weights were seen.
+            q_len rows of k_len weights for each head; None if no weights were seen.
         """
         recorded = self._recorded.get(name)
         heads = recorded.heads(self.config.n_heads) if recorded else None
         if heads is None:
             return None
         gone = (self.edits.get("without") or {}).get(name, ())
-        return [x * 0 if head in gone else x for head, x in enumerate(heads)]
+        cut = [[0.0] * recorded.k_len] * recorded.q_len
+        return [cut if head in gone else rows for head, rows in enumerate(heads)]
 
     def find_nan(self, src: Tensor, tgt_in: Tensor) -> str:
         """Say where the first number that is none comes from, in one sentence."""
@@ -373,6 +375,7 @@ class Runner:
         return make
 
     def _table(self, function: Callable, name: str) -> Callable:
+        @functools.cache  # each pass asks for the same ones again
         def make(n_positions: int, d_model: int) -> Tensor:
             table = function(n_positions, d_model)
             _require_shape(f"your {name}", "a tensor", table, (n_positions, d_model))
@@ -617,14 +620,14 @@ class Recorded:
     told: list[Tensor] = field(default_factory=list)
     softmax: list[Tensor] = field(default_factory=list)
 
-    def heads(self, n_heads: int) -> list[Tensor] | None:
-        """Return (q_len, k_len) for each head, the last that were seen; or None."""
+    def heads(self, n_heads: int) -> list[list[list[float]]] | None:
+        """Return the rows of each head, the last that were seen; or None."""
         for kept in self.told, self.softmax:
             found = [
                 head
                 for weights in kept
                 if tuple(weights.shape[-2:]) == (self.q_len, self.k_len)
-                for head in weights.reshape(-1, self.q_len, self.k_len)
+                for head in weights.reshape(-1, self.q_len, self.k_len).tolist()
             ]
             if len(found) >= n_heads:
                 return found[-n_heads:]
@@ -660,8 +663,10 @@ def _same(one: Any, other: Any) -> bool:
         return True
     if not isinstance(one, Tensor) or not isinstance(other, Tensor):
         return False
-    if one.shape != other.shape:
+    if one.shape != other.shape or one.dtype != other.dtype:
         return False
+    if torch.equal(one, other):  # fast, but for it NaN differs from NaN
+        return True
     return bool(((one == other) | (one != one) & (other != other)).all())
 
 

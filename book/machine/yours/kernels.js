@@ -50,13 +50,11 @@ export function kernels(memory) {
       for (; j + 4 <= n; j += 4) {
         let s00 = 0, s01 = 0, s02 = 0, s03 = 0, s10 = 0, s11 = 0, s12 = 0, s13 = 0;
         let a0 = first, a1 = second, b0 = b + j * column_b;
-        let b1 = b0 + column_b, b2 = b1 + column_b, b3 = b2 + column_b;
-        for (let l = 0; l < k; l++) {
-          const v0 = x[a0], v1 = x[a1], w0 = x[b0], w1 = x[b1], w2 = x[b2], w3 = x[b3];
+        for (let l = 0; l < k; l++, a0 += step_a, a1 += step_a, b0 += step_b) {
+          const v0 = x[a0], v1 = x[a1], w0 = x[b0], w1 = x[b0 + column_b];
+          const w2 = x[b0 + 2 * column_b], w3 = x[b0 + 3 * column_b];
           s00 += v0 * w0; s01 += v0 * w1; s02 += v0 * w2; s03 += v0 * w3;
           s10 += v1 * w0; s11 += v1 * w1; s12 += v1 * w2; s13 += v1 * w3;
-          a0 += step_a; a1 += step_a;
-          b0 += step_b; b1 += step_b; b2 += step_b; b3 += step_b;
         }
         const at = to + j;
         x[at] = s00; x[at + 1] = s01; x[at + 2] = s02; x[at + 3] = s03;
