@@ -16,9 +16,10 @@ from transformer_lib.data.corpora import parallel
 from transformer_lib.data.corpora.parallel import PARTS, OwnFiles, ParallelCorpus
 from transformer_lib.data.pairs_file import digests, read_held_out, read_pairs_file
 from transformer_lib.data.tokenizer import Tokenizer
+from transformer_lib.files import RECIPE
 from transformer_lib.runs import translation
 from transformer_lib.runs.evaluate import PAIRS, encode_pairs
-from transformer_lib.runs.recipe import Recipe, make_recipe
+from transformer_lib.runs.recipe import Recipe, make_recipe, recipe_text
 from transformer_lib.runs.sentences import checksums, note_sentences
 from transformer_lib.training.processes import Processes
 
@@ -188,6 +189,16 @@ def test_what_is_damaged_or_of_something_else_is_made_again(
 @pytest.mark.parametrize("data", [{"max_len": 29}, {"vocab_size": 281}])
 def test_other_settings_make_another_file(folder, data):
     assert prepare(folder).steps.digest != prepare(folder, **data).steps.digest
+
+
+def test_a_run_by_another_recipe_is_refused_and_keeps_its_file(folder):
+    prepare(folder)
+    content = (folder / PAIRS).read_bytes()
+    (folder / RECIPE).write_text(recipe_text(recipe_for(folder.parent)))
+    with pytest.raises(ValueError, match="vocab_size is 280 in one and 281 in the"):
+        prepare(folder, vocab_size=281)
+    assert (folder / PAIRS).read_bytes() == content
+    prepare(folder)
 
 
 def test_files_that_were_moved_or_are_scored_otherwise_are_the_same(folder):

@@ -146,6 +146,18 @@ def require_agreement(recipe: Recipe, processes: Processes) -> None:
         )
 
 
+def require_recipe(folder: Path, recipe: Recipe) -> None:
+    """Refuse to go on with the run in a folder, if there is one, by another recipe.
+
+    Raises:
+        ValueError: it was started with another one.
+    """
+    if not (folder / RECIPE).exists():
+        return
+    if what := difference(read_stored_recipe(folder), recipe):
+        raise ValueError(f"the run in {folder} was started with another recipe: {what}")
+
+
 @contextmanager
 def run_folder(folder: Path, processes: Processes = ALONE) -> Iterator[None]:
     """Keep other runs out of a folder, which is made if it is missing.
@@ -187,10 +199,7 @@ def _claim(folder: Path, job: Job) -> None:
     """Note recipe and sentences in a new folder; refuse others in an old folder."""
     remove_leftovers(folder)
     if (folder / RECIPE).exists():
-        if what := difference(read_stored_recipe(folder), job.recipe):
-            raise ValueError(
-                f"the run in {folder} was started with another recipe: {what}"
-            )
+        require_recipe(folder, job.recipe)
         if job.sentences:
             require_sentences(folder, job.sentences)
         return

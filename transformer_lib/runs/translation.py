@@ -31,7 +31,7 @@ from transformer_lib.runs.evaluate import (
     valid_batches,
 )
 from transformer_lib.runs.recipe import DataRecipe, Recipe
-from transformer_lib.runs.run import Job, run_job
+from transformer_lib.runs.run import Job, require_recipe, run_job
 from transformer_lib.runs.sentences import SENTENCES, checksums, require_sentences
 from transformer_lib.training.loop import Trainer
 from transformer_lib.training.loss import batch_loss
@@ -83,12 +83,14 @@ def prepare(
 
     Raises:
         ValueError: there is no such corpus, no sentence is short enough, or a sentence
-            of the test is too long for the model; files are not those of the run in the
-            folder, or don't fit together.
+            of the test is too long for the model; recipe or files are not those of the
+            run in the folder, or the files don't fit together.
         OSError: the disk is full, for example.
     """
     # Refused now, before hours of training: what could not be scored after them.
     require_tokenization(recipe.data.bleu_tokenize)
+    if folder and processes.is_first:  # before its file of ids is made anew
+        require_recipe(Path(folder), recipe)
     if recipe.data.corpus:
         corpus = load_corpus(recipe)
         texts = (sentence for pair in corpus.train for sentence in pair)
