@@ -240,6 +240,7 @@ test("padding behind the sentence is told where there is any", async () => {
 for (const [what, factor, padding, says, never] of /** @type {[string, number, number, RegExp, RegExp][]} */ ([
   ["a row that sums to 1", 1, 0, /layer \(.*\) looked most at/, /padding|sum to/],
   ["padding that gets a quarter", 0.75, 0.25, /looked most at .*; 25% went to padding/, /sum to/],
+  ["padding that gets most", 0.2, 0.8, /looked most at padding; of the words, at .*; 80% went to padding/, /sum to/],
   ["rows that don’t sum to 1", 2.3, 0, /gave the German weights that sum to 230%, not to 100%\./, /as sure|looked/],
 ])) {
   test(`what a step looked at: ${what}`, () => {
