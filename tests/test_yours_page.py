@@ -550,8 +550,11 @@ def test_on_a_phone_what_comes_is_seen(page, desk):
     button(desk, PART.tries[0].label).click()
     term = desk.locator(".yours-lines dt").first
     expect(term).to_have_text("with the mistake", timeout=SECONDS)
+    expect(says).to_be_hidden()  # it is of the text, not of the mistake
     expect(desk.locator(".yours-lines dd").first).to_be_in_viewport()
     expect(desk.locator(".yours-tries")).to_be_in_viewport()
+    button(desk, "The book’s own again").click()
+    expect(says).to_be_visible()
 
 
 # --- where the editor doesn't come ------------------------------------------------

@@ -329,8 +329,9 @@ export function desk(root, part, tools, store) {
     bar.ariaLabel = told.textContent;
   });
 
-  const draw_answer = on_change((now) => [now.answer, is_current(now)], (now) => {
+  const draw_answer = on_change((now) => [now.answer, now.tried, is_current(now)], (now) => {
     const { answer: found } = now;
+    answer.hidden = now.tried !== null; // it is of the reader's text, not of a mistake that runs
     if (!found) return answer.replaceChildren();
     const { status, message, line, printed } = found, is_error = status === "error";
     const kind = { open: "open", right: "right", wrong: "wrong", error: "wrong" }[status];
