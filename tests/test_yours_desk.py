@@ -146,6 +146,20 @@ BAD = {
         "Here, query has the shape (5, 9) and other has the shape (3,).",
         False,
     ),
+    "what is None in the line": (
+        before("~mask"),
+        "error",
+        LINE,
+        "Here, mask is None: ask if mask is not None.",
+        False,
+    ),
+    "a size that has no name": (
+        GOOD.replace("query.size(-1)", "d_head"),
+        "error",
+        LINE,
+        "Here, d_head is query.size(-1).",
+        False,
+    ),
     "no tensors in the line": (
         before("raise RuntimeError('no')"),
         "error",

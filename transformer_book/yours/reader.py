@@ -243,32 +243,37 @@ def tell(error: BaseException) -> tuple[str, int | None]:
         for frame in frames
     ]
     shown = [*dict.fromkeys(shown)]  # not again what calls itself
-    shapes = shapes_at(error)
-    return "\n".join([*shown, text, *[shapes] * bool(shapes)]), frames[-1].lineno
+    facts = facts_at(error)
+    return "\n".join([*shown, text, *[facts] * bool(facts)]), frames[-1].lineno
 
 
-def shapes_at(error: BaseException) -> str:
-    """Say which shapes the tensors in the reader's last line had, "" if it has none.
+def facts_at(error: BaseException) -> str:
+    """Say what the error's own text doesn't tell of the reader's last line, or "".
 
-    PyTorch's own text tells two sizes that don't fit, and not whose they are.
+    PyTorch tells two sizes that don't fit, and not whose they are; Python tells that
+    something is None, and not what.
     """
-    if not isinstance(error, RuntimeError | IndexError | ValueError):
-        return ""
     frame = None
     for each, _ in traceback.walk_tb(error.__traceback__):
         if each.f_code.co_filename.startswith("<your "):
             frame = each
     if frame is None:
         return ""
-    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-    own = {
-        name: tuple(value.shape)
-        for name, value in frame.f_locals.items()
-        if isinstance(value, Tensor) and re.search(rf"\b{name}\b", line)
-    }
-    if not own:
+    own, line = (
+        frame.f_locals,
+        linecache.getline(frame.f_code.co_filename, frame.f_lineno),
+    )
+    used = {x: own[x] for x in own if re.search(rf"\b{re.escape(x)}\b", line)}
+    if isinstance(error, NameError) and error.name in ("d_head", "d_k"):
+        return f"Here, {error.name} is query.size(-1)." if "query" in own else ""
+    told = []
+    if isinstance(error, RuntimeError | IndexError | ValueError):
+        tensors = {x: value for x, value in used.items() if isinstance(value, Tensor)}
+        told = [f"{x} has the shape {tuple(tensors[x].shape)}" for x in tensors]
+    elif "NoneType" in str(error):
+        told = [f"{x} is None: ask if {x} is not None" for x in used if used[x] is None]
+    if not told:
         return ""
-    told = [f"{name} has the shape {shape}" for name, shape in own.items()]
     return f"Here, {' and '.join(filter(None, [', '.join(told[:-1]), told[-1]]))}."
 
 
@@ -314,9 +319,9 @@ def sentence(error: BaseException) -> str:
     frames = reader_frames(error)
     if not frames:
         return f"With your code, the book's raised {said}."
-    frame, shapes = frames[-1], shapes_at(error)
+    frame, facts = frames[-1], facts_at(error)
     said = f"{named(_part_in(frame.filename))} raised {said} (line {frame.lineno})."
-    return f"{said} {shapes}".strip()
+    return f"{said} {facts}".strip()
 
 
 def named(part: str) -> str:
