@@ -493,6 +493,21 @@ ATTENTION = {  # what is replaced and by what, and what is told
         "key.T / math.sqrt(query.size(-1))\n    if mask is not None:\n        pass",
         ".T turns all axes around",
     ),
+    "hidden and not kept": (
+        "scores = scores.masked_fill",
+        "scores.masked_fill",
+        "write scores = scores.masked_fill(",
+    ),
+    "one sum for all queries": (
+        "scores.softmax(dim=-1)",
+        "scores.exp() / scores.exp().sum()",
+        "all weights together sum to 1, but those of each query should",
+    ),
+    "divided twice": (
+        "math.sqrt(query.size(-1))",
+        "query.size(-1) ** 1 / 2",
+        "is divided by d_head, and then by 2",
+    ),
     "return inside": (
         ZEROED,
         "    if mask is not None:\n        return",
@@ -521,7 +536,7 @@ def test_what_an_attention_lacks_is_named(old, new, told):
     source = PARTS["attention"].solution
     assert source.count(old) == 1
     source = source.replace(old, new)
-    if "scores.masked_fill" not in source:
+    if "scores = scores.masked_fill" not in source:
         source = source.replace(ZEROED, "    return")
     feedback = PARTS["attention"].grader(written("attention", source))
     assert feedback.status == "wrong"

@@ -399,7 +399,12 @@ attention.wrong(
 )
 attention.wrong(
     "d_head ** 1 / 2 is d_head / 2: the power comes first. Write d_head ** 0.5.",
-    *instead(_ROOT, " / query.size(-1) ** 1 / 2", " / (query.size(-1) ** 1 / 2)"),
+    (_ROOT, " / (query.size(-1) ** 1 / 2)"),
+)
+attention.wrong(
+    "scores / d_head ** 1 / 2 is divided by d_head, and then by 2: the power comes "
+    "first. Write d_head ** 0.5.",
+    (_ROOT, " / query.size(-1) ** 1 / 2"),
 )
 
 
@@ -452,6 +457,11 @@ attention.wrong(
 )
 attention.mistake(_AXIS, sign=_another_axis)
 attention.wrong(
+    "all weights together sum to 1, but those of each query should: divide by the sum "
+    "over the last axis, .sum(dim=-1, keepdim=True).",
+    (_SOFTMAX, "weights = scores.exp() / scores.exp().sum()\n"),
+)
+attention.wrong(
     "softmax is missing: the scores must become weights.",
     (_SOFTMAX, "weights = scores\n"),
 )
@@ -484,8 +494,9 @@ attention.wrong(
     [_TURNED, (_HIDE, _HIDE.replace("~", "")), _UNZEROED],
 )
 attention.wrong(
-    "the mask is not used: before the softmax, "
-    'scores.masked_fill(~mask, float("-inf")) hides the keys that may not be seen.',
+    "the mask is not used: before the softmax, write "
+    'scores = scores.masked_fill(~mask, float("-inf")), since masked_fill returns new '
+    "scores and leaves the old ones as they are.",
     [(_HIDE, "scores"), _UNZEROED],
 )
 attention.wrong(
