@@ -16,6 +16,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))  # scripts, which import each other by their names
 
 import bounds  # noqa: E402
+import corpus  # noqa: E402
 import decode  # noqa: E402
 import decoders  # noqa: E402
 import grammar  # noqa: E402
@@ -86,6 +87,19 @@ def test_a_benchmark_stores_and_prints(benchmark, tmp_path, monkeypatch, capsys)
     assert {len(row[key]) for row in result["rows"]} == {n_rounds}
     assert result["machine"]["threads"] == 1
     assert capsys.readouterr().out.count(" x (") == n_rows
+
+
+@pytest.mark.slow
+def test_ids_in_lists_need_more_memory_than_a_mapped_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(turns, "RESULTS", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["benchmark", "--pairs", "20000"])
+    corpus.main()
+    [row] = json.loads((tmp_path / "corpus.json").read_text())["rows"]
+    first, again, lists = (
+        row[way]["memory"] for way in ("first start", "next start", "in lists")
+    )
+    assert again < first and again + 20_000 * 1000 < lists
+    assert 4 * row["n_tokens"] / 2 < row["disk"]
 
 
 def test_ratios_are_those_of_the_same_round():

@@ -66,12 +66,15 @@ def test_every_ratio_and_time_is_in_a_table(left_out, tmp_path, monkeypatch):
         rows = [row for row in result["rows"] if row["library"] != left_out]
         text = json.dumps(result | {"rows": rows})
         (tmp_path / "results" / f"{name}.json").write_text(text, encoding="utf-8")
-    shutil.copy(RESULTS / "processes.json", tmp_path / "results")
+    for name in "processes.json", "corpus.json":
+        shutil.copy(RESULTS / name, tmp_path / "results")
     monkeypatch.setattr(importlib.resources, "files", lambda package: tmp_path)
     shown = run_page()
     for row in json.loads((RESULTS / "processes.json").read_text())["rows"]:
         gain = statistics.median(np.divide(row["seconds"]["1"], row["seconds"]["2"]))
         assert f"{gain:.2f}\N{NO-BREAK SPACE}× (" in shown
+    for row in json.loads((RESULTS / "corpus.json").read_text())["rows"]:
+        assert f"{row['next start']['memory'] / 2**20:,.0f} MiB" in shown
     for result in STORED.values():
         for row, ratio in ratios(result["rows"]):
             if row["library"] not in (left_out, *WITHOUT_ENGINE):
