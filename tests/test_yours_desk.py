@@ -160,6 +160,13 @@ BAD = {
         "Here, d_head is query.size(-1).",
         False,
     ),
+    "a size of another axis": (
+        GOOD.replace("query.size(-1)", "k_len"),
+        "error",
+        LINE,
+        "Here, k_len is key.size(-2).",
+        False,
+    ),
     "no tensors in the line": (
         before("raise RuntimeError('no')"),
         "error",

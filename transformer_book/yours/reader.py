@@ -8,6 +8,7 @@ may use the same name for a helper, and an error tells the reader's line and no 
 
 import ast
 import builtins
+import inspect
 import io
 import linecache
 import math
@@ -17,7 +18,7 @@ import tokenize
 import traceback
 from collections.abc import Mapping
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -251,7 +252,7 @@ def facts_at(error: BaseException) -> str:
     """Say what the error's own text doesn't tell of the reader's last line, or "".
 
     PyTorch tells two sizes that don't fit, and not whose they are; Python tells that
-    something is None, and not what.
+    something is None, and not what, and no name that isn't given.
     """
     frame = None
     for each, _ in traceback.walk_tb(error.__traceback__):
@@ -259,22 +260,40 @@ def facts_at(error: BaseException) -> str:
             frame = each
     if frame is None:
         return ""
-    own, line = (
-        frame.f_locals,
-        linecache.getline(frame.f_code.co_filename, frame.f_lineno),
-    )
-    used = {x: own[x] for x in own if re.search(rf"\b{re.escape(x)}\b", line)}
-    if isinstance(error, NameError) and error.name in ("d_head", "d_k"):
-        return f"Here, {error.name} is query.size(-1)." if "query" in own else ""
-    told = []
+    if isinstance(error, NameError):
+        return _size_called(error.name, frame)
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    used = {
+        name: value
+        for name, value in frame.f_locals.items()
+        if re.search(rf"\b{re.escape(name)}\b", line)
+    }
+    facts = []
     if isinstance(error, RuntimeError | IndexError | ValueError):
-        tensors = {x: value for x, value in used.items() if isinstance(value, Tensor)}
-        told = [f"{x} has the shape {tuple(tensors[x].shape)}" for x in tensors]
+        facts = [
+            f"{name} has the shape {tuple(value.shape)}"
+            for name, value in used.items()
+            if isinstance(value, Tensor)
+        ]
     elif "NoneType" in str(error):
-        told = [f"{x} is None: ask if {x} is not None" for x in used if used[x] is None]
-    if not told:
+        facts = [
+            f"{name} is None: ask if {name} is not None"
+            for name in inspect.getargvalues(frame).args
+            if name in used and used[name] is None
+        ]
+    if not facts:
         return ""
-    return f"Here, {' and '.join(filter(None, [', '.join(told[:-1]), told[-1]]))}."
+    return f"Here, {' and '.join(filter(None, [', '.join(facts[:-1]), facts[-1]]))}."
+
+
+def _size_called(name: str, frame: FrameType) -> str:
+    """Say which size a docstring calls so: of "query: (..., q_len, d_head)" d_head."""
+    stub = PARTS[_part_in(frame.f_code.co_filename)].stub
+    for argument, shape in re.findall(r"(?m)^ +(\w+): \((.*?)\)", stub):
+        axes = shape.split(", ")
+        if argument in frame.f_locals and name in axes:
+            return f"Here, {name} is {argument}.size({axes.index(name) - len(axes)})."
+    return ""
 
 
 def reader_frames(error: BaseException) -> list[traceback.FrameSummary]:
