@@ -12,17 +12,18 @@ another one. By default this takes half an hour and 3 GB of disk.
 """
 
 import argparse
+import multiprocessing
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from turns import store, working
+from turns import store
 
 from transformer_lib.data.corpora import load
 from transformer_lib.data.corpora.parallel import read_pairs
@@ -34,7 +35,6 @@ from transformer_lib.runs.translation import PAIRS, prepare
 
 SIZES = 100_000, 400_000, 1_000_000, 4_000_000
 MOST_IN_LISTS = 1_000_000  # pairs
-N_THREADS = 2
 PAUSE = 0.005  # seconds between two looks at the memory
 STATUS = Path("/proc/self/status")
 
@@ -61,33 +61,33 @@ def anonymous_memory() -> int:
 @contextmanager
 def costs() -> Iterator[dict[str, float]]:
     """Note what the block costs: the largest memory, and seconds of computing."""
-    found, ended = {"memory": 0}, threading.Event()
+    cost, ended = {"memory": 0}, threading.Event()
 
     def look() -> None:
         while not ended.wait(PAUSE):
-            found["memory"] = max(found["memory"], anonymous_memory())
+            cost["memory"] = max(cost["memory"], anonymous_memory())
 
     thread, begun = threading.Thread(target=look), time.process_time()
     thread.start()
     try:
-        yield found
+        yield cost
     finally:
         ended.set()
         thread.join()
-    found["seconds"] = round(time.process_time() - begun, 2)
+    cost["seconds"] = round(time.process_time() - begun, 2)
 
 
 def as_run(recipe: Recipe, folder: Path) -> dict[str, float]:
     """Open the files as a run in this folder does, and make the batches of a step."""
-    with costs() as found:
+    with costs() as cost:
         next(prepare(recipe, folder).steps.starting_at(1))
-    return found
+    return cost
 
 
 def as_lists(recipe: Recipe, folder: Path) -> dict[str, float]:
     """Do the same with all ids in lists, and with the tokenizer of the run."""
     data, training = recipe.data, recipe.training
-    with costs() as found:
+    with costs() as cost:
         tokenizer = read_pairs_file(folder / PAIRS).tokenizer
         pairs = encode_pairs(
             tokenizer, read_pairs(Path(data.source), Path(data.target))
@@ -95,30 +95,24 @@ def as_lists(recipe: Recipe, folder: Path) -> dict[str, float]:
         ids = {"bos_id": tokenizer.bos_id, "pad_id": tokenizer.pad_id}
         sizes = training.batch_tokens, training.gradient_accumulation
         next(Steps(pairs, *sizes, training.seed, **ids).starting_at(1))
-    return found
-
-
-def alone(work: Callable[[Recipe, Path], dict[str, float]], *arguments: Any) -> Any:
-    """Let a new process work; return what it has found."""
-    with working({0: partial(_itself, work)}, N_THREADS) as turns:
-        return turns[0](*arguments)[1]
-
-
-def _itself(work: Callable) -> Callable:
-    return work
+    return cost
 
 
 def measure(n_pairs: int) -> dict[str, Any]:
     """Measure a corpus of so many pairs."""
+
+    def alone(work: Callable, arguments: tuple) -> dict[str, float]:
+        with multiprocessing.get_context("spawn").Pool(1) as new_process:
+            return new_process.apply(work, arguments)
+
     with TemporaryDirectory() as name:
         recipe, run = write_files(Path(name), n_pairs), Path(name) / "run"
         row = {"n_pairs": n_pairs}
         for start in "first start", "next start":
-            row[start] = alone(as_run, recipe, run)
+            row[start] = alone(as_run, (recipe, run))
         if n_pairs <= MOST_IN_LISTS:
-            row["in lists"] = alone(as_lists, recipe, run)
-        found = read_pairs_file(run / PAIRS)
-        row["n_tokens"] = int(found.pairs.lengths.sum())
+            row["in lists"] = alone(as_lists, (recipe, run))
+        row["n_tokens"] = int(read_pairs_file(run / PAIRS).pairs.lengths.sum())
         row["disk"] = (run / PAIRS).stat().st_size
     return row
 
@@ -131,7 +125,7 @@ def main() -> None:
     for n_pairs in sizes:
         rows.append(measure(n_pairs))
         sys.stdout.write(f"{rows[-1]}\n")
-    store("corpus.json", N_THREADS, {"rows": rows})
+    store("corpus.json", os.cpu_count(), {"rows": rows})
 
 
 if __name__ == "__main__":
