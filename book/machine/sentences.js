@@ -28,12 +28,12 @@ export function what_it_shows(state) {
   const { total, padded } = dealt(view, row), is_whole = (/** @type {number} */ sum) => Math.abs(sum - 1) < WHOLE;
   const how = row === surest(view) && view.tgt.every((_, i) => is_whole(dealt(view, i).total))
     ? ", and no other step is as sure where to look" : "";
-  const [most_of_all] = looked_at(view, row, 1)[0];
+  const [top_weight] = looked_at(view, row, 1)[0];
   const most = !is_whole(total) // what has no whole has no largest part
     ? `gave the German weights that sum to ${percent(total)}, not to 100%`
-    : `looked most at ${padded > most_of_all ? "padding; of the words, at " : ""}${looks}`;
+    : `looked most at ${padded > top_weight ? "padding; of the words, at " : ""}${looks}`;
   const found = first ? `${most}${padded >= LITTLE / 5 ? `; ${percent(padded)} went to padding` : ""}${how}`
-    : LOOKS[none_of(most_of_all)];
+    : LOOKS[none_of(top_weight)];
   const written = { label: view.tgt_labels[row], p: Math.exp(view.log_probs[row]) };
   const whole = tall && changes_of(state) && !panel ? ` The whole translation: “${view.text}”` : "";
   const layer = `the decoder’s middle layer (${middle_layer(view) + 1} of ${view.norms.decoder.length - 1})`;
